@@ -8,7 +8,7 @@ so this station sets no readiness.
 
 from __future__ import annotations
 
-from orderkit.stations import StationRequest, StationResponse
+from orderkit.stations import Parts, StationRequest, StationResponse, manifest
 
 
 def station(request: StationRequest) -> StationResponse:
@@ -17,16 +17,8 @@ def station(request: StationRequest) -> StationResponse:
     spec = request.xr["spec"]
     team, stage = str(spec["teamName"]), str(spec["stage"])
     bay = f"garage-{team}"
-    response.want("namespace", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": bay}})
-    if request.observed_resource("namespace") is not None:
-        response.want(
-            "spec-sheet",
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": "spec-sheet", "namespace": bay},
-                "data": {"stage": stage, "team": team},
-            },
-        )
+    response.want("namespace", manifest("v1", "Namespace", bay))
+    inside = Parts(request, response, namespace=bay, after=("namespace",))
+    inside.want("spec-sheet", manifest("v1", "ConfigMap", data={"stage": stage, "team": team}))
     response.merge_status({"namespace": bay, "stage": stage})
     return response

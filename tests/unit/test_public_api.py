@@ -21,8 +21,8 @@ PUBLIC = {"orderkit.stations", "orderkit.controllers", "orderkit.testing"}
 STATIONS = """
 KEEP MANAGE OBSERVE Chart Condition ConditionStatus ManagementAction Manifest Parts Phase
 ProviderConfigRef Ready Resource Result SecretKey Selector SettingError Settings Severity State
-Station StationRequest StationResponse generated_password layered_settings managed provider_config
-release secret
+Station StationRequest StationResponse generated_password layered_settings managed manifest
+provider_config release secret
 """
 CONTROLLERS = """
 CONFIG_MAP LABEL_MAX LEASE AccessError BlobSha Candidate Catalog Clock Cluster CommitSha Condition

@@ -63,7 +63,7 @@ def test_the_section_of_a_class_has_its_names_and_no_others(class_: type) -> Non
 def documented_calls(text: str) -> list[tuple[str, list[str]]]:
     """Return the calls with their arguments, without the defaults, which may have commas."""
     return [
-        (name, re.findall(r"(?:^|, )\*?(\w+)(?==|,|$)", re.sub(r"\(\)|\{\}", "", arguments)))
+        (name, re.findall(r"(?:^|, )\*{0,2}(\w+)(?==|,|$)", re.sub(r"\(\)|\{\}", "", arguments)))
         for name, arguments in re.findall(r"`(\w+)\(((?:[^()`]|\(\))*)\)`", text)
     ]
 

@@ -13,7 +13,12 @@ import pytest
 
 from orderkit.adapters.folders.station_folder import BrokenStation
 from orderkit.core.check import KitRule, check_kit
+from orderkit.core.check.layer_checks import layer_orders
 from orderkit.core.check.pipeline_rule_codes import PipelineRule
+from orderkit.core.check.trial_orders import orders_of
+from orderkit.core.crossplane.generated_passwords import generated_password
+from orderkit.core.crossplane.layered_settings import layered_settings
+from orderkit.core.crossplane.managed_resources import secret
 from orderkit.core.crossplane.station import Ready, Station, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.schema.validate import Finding
@@ -290,6 +295,57 @@ metadata:
   name: site
 data: {region: eu}
 """
+LAYERED_INPUT = """\
+        layers:
+          - {name: baseline, labels: {layer: baseline}}
+          - {name: size, labels: {layer: size}, labelsFrom: {size: spec.size}}
+        layersSchema:
+          type: object
+          required: [racks]
+          properties:
+            racks: {type: integer, minimum: 1}
+            lifts: {type: integer}
+"""
+LAYERS = {
+    "baseline": ("{layer: baseline}", "{racks: 1}"),
+    "small": ("{layer: size, size: small}", "{lifts: 0}"),
+    "medium": ("{layer: size, size: medium}", "{lifts: 1}"),
+    "large": ("{layer: size, size: large}", "{racks: 4, lifts: 2}"),
+}
+
+
+def layered(*pairs: tuple[str, str], **layers: tuple[str, str] | None) -> dict[str, str | None]:
+    """The kit with layers; pairs change the declaration, keywords EnvironmentConfigs."""
+    step_input = LAYERED_INPUT
+    for old, new in pairs:
+        assert old in step_input
+        step_input = step_input.replace(old, new)
+    configs = [
+        "apiVersion: apiextensions.crossplane.io/v1beta1\nkind: EnvironmentConfig\n"
+        f"metadata:\n  name: {name}\n  labels: {entry[0]}\ndata: {entry[1]}\n"
+        for name, entry in {**LAYERS, **layers}.items()
+        if entry
+    ]
+    return {
+        **swap(COMPOSITION, ("        name: lab\n", f"        name: lab\n{step_input}")),
+        **requiring((ENV, "EnvironmentConfig")),
+        SITE: "---\n".join(configs),
+    }
+
+
+def reading(path: str = "racks", *, text: bool = False) -> Mapping[str, Station]:
+    """The sound station, which reads a setting first."""
+
+    def run(request: StationRequest) -> StationResponse:
+        response = labkit.station(request)
+        settings = layered_settings(request, response)
+        if settings is not None:
+            settings.get(path, str) if text else settings.get(path, int)
+        return response
+
+    return {"lab": run}
+
+
 TEMPLATE = """\
 apiVersion: scaffolder.backstage.io/v1beta3
 kind: Template
@@ -696,6 +752,40 @@ CASES = [
         place="schemas/sources.yaml:None",
     ),
     Case(
+        PipelineRule.LAYERS,
+        "no layer for one size",
+        layered(small=None),
+        reading(),
+        place="composition.yaml",
+    ),
+    Case(
+        PipelineRule.LAYERS,
+        "two layers for one size",
+        layered(again=LAYERS["small"]),
+        reading(),
+    ),
+    Case(
+        PipelineRule.LAYERS,
+        "a value that the schema refuses for one size",
+        layered(large=(LAYERS["large"][0], "{racks: 0}")),
+        reading(),
+    ),
+    Case(
+        PipelineRule.LAYERS,
+        "a field that may have any value",
+        layered(("spec.size", "spec.team")),
+        reading(),
+    ),
+    Case(PipelineRule.LAYERS, "a schema that is none", layered(("object", "thing")), reading()),
+    Case(PipelineRule.LAYERS, "a layer without a name", layered(("name: size, ", "")), reading()),
+    Case(
+        PipelineRule.SETTING_MISSING,
+        "given for one size only",
+        layered(small=(LAYERS["small"][0], "{}")),
+        reading("lifts"),
+    ),
+    Case(PipelineRule.SETTING_MISSING, "another type", layered(), reading(text=True)),
+    Case(
         PipelineRule.ENVIRONMENT_VERSION,
         "of Crossplane 1",
         requiring((ENV.replace("beta", "alpha"), "EnvironmentConfig")),
@@ -722,6 +812,60 @@ def told(case: Case) -> list[tuple[KitRule | PipelineRule, str, Finding]]:
 
 def test_the_sound_kit_has_no_findings() -> None:
     assert told(Case(KitRule.DRIFT, "none")) == []
+
+
+def test_layers_that_fit_every_order_have_no_findings() -> None:
+    found = told(Case(PipelineRule.LAYERS, "none", layered(), reading()))
+
+    assert found == []
+
+
+def test_a_faulty_layer_is_named_with_the_order_that_gets_it() -> None:
+    missing = told(Case(PipelineRule.LAYERS, "", layered(small=None), reading()))
+    broken = told(
+        Case(PipelineRule.LAYERS, "", layered(large=(LAYERS["large"][0], "{racks: 0}")), reading())
+    )
+
+    assert missing[0][2].message == (
+        'with size=small: layer "size" is missing: no EnvironmentConfig has the labels '
+        "layer=size, size=small"
+    )
+    assert "with size=large: the settings do not fit" in broken[0][2].message
+    assert "racks" in broken[0][2].message
+    assert "(layer: size)" in broken[0][2].message
+
+
+def test_every_combination_of_layers_is_ordered_once() -> None:
+    """Variations change one field at a time; a station may read what only two together give."""
+    cloud = "                cloud: {type: string, enum: [gcp, aws], default: gcp}\n"
+    changes = layered(
+        ("labelsFrom: {size: spec.size}", "labelsFrom: {a: spec.size, b: spec.cloud}")
+    )
+    subject = labkit.subject({**changes, **swap(XRD, (SIZE, cloud + SIZE))}, {})
+    assert subject.kit is not None
+    orders = orders_of(subject, subject.kit).orders
+
+    tried = [*orders, *layer_orders(subject, subject.kit, orders)]
+
+    pairs = [(order.xr["spec"]["cloud"], order.xr["spec"]["size"]) for order in tried]
+    assert set(pairs) == {(c, s) for c in ("aws", "gcp") for s in ("small", "medium", "large")}
+    assert len(pairs) == len(orders) + 6 - len(set(pairs[: len(orders)]))
+
+
+def test_a_station_that_keeps_a_password_has_no_findings() -> None:
+    def run(request: StationRequest) -> StationResponse:
+        response = labkit.station(request)
+        password = generated_password(request, response, "key")
+        if password and request.observed_resource("bay"):
+            bay = f"lab-{request.xr['spec']['team']}"
+            meta = {"metadata": {"name": "key", "namespace": bay}}
+            response.want("key", {**secret({"password": password}), **meta})
+        return response
+
+    lines = "    - {apiVersion: v1, kind: Secret}\n"
+    changes = {KIT: f"{labkit.KIT}{lines}  requires:\n{lines}"}
+
+    assert told(Case(PipelineRule.FACT_SOURCE, "none", changes, {"lab": run})) == []
 
 
 def test_a_station_that_only_parses_dates_has_no_findings() -> None:

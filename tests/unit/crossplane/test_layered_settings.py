@@ -92,6 +92,18 @@ def test_later_layers_win_and_every_value_knows_its_layer() -> None:
     }
 
 
+def test_a_key_with_a_dot_knows_its_layer() -> None:
+    labels = {"type": "object", "additionalProperties": {"type": "string"}}
+    schema = {"type": "object", "properties": {"labels": labels}}
+
+    _, settings = ask(
+        (config("b", {"labels": {"a.b": "1"}}),), (config("g", {}),), layersSchema=schema
+    )
+
+    assert settings is not None
+    assert settings.layers == {"labels.a.b": "baseline"}
+
+
 def test_values_are_read_with_their_types() -> None:
     _, settings = ask((config("base", BASELINE),), (config("gcp", GCP),))
 

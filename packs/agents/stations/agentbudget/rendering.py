@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.stations import StationRequest, StationResponse
+from orderkit.stations import StationRequest, StationResponse, managed, manifest
 
 from .deciding import PAUSED
 from .targets import Target, targets_of
@@ -43,23 +43,13 @@ def render(request: StationRequest) -> StationResponse:
 def _object(request: StationRequest, target: Target, replicas: int) -> dict[str, Any]:
     namespace = request.xr["metadata"]["namespace"]
     settings: dict[str, Any] = request.input.get("settings") or {}
-    return {
-        "apiVersion": "kubernetes.m.crossplane.io/v1alpha1",
-        "kind": "Object",
-        "metadata": {"name": target.part, "namespace": namespace},
-        "spec": {
-            "managementPolicies": ["Observe", "Update"],
-            "forProvider": {
-                "manifest": {
-                    "apiVersion": "apps/v1",
-                    "kind": "Deployment",
-                    "metadata": {"name": target.deployment, "namespace": namespace},
-                    "spec": {"replicas": replicas},
-                },
-            },
-            "providerConfigRef": {
-                "kind": "ClusterProviderConfig",
-                "name": settings.get("providerConfig", "in-cluster"),
-            },
-        },
-    }
+    deployment = manifest("apps/v1", "Deployment", spec={"replicas": replicas})
+    deployment["metadata"] = {"name": target.deployment, "namespace": namespace}
+    wrapper = managed(
+        "kubernetes.m.crossplane.io/v1alpha1",
+        "Object",
+        {"manifest": deployment},
+        provider_config=settings.get("providerConfig", "in-cluster"),
+        policies=("Observe", "Update"),
+    )
+    return {**wrapper, "metadata": {"name": target.part, "namespace": namespace}}

@@ -1,9 +1,9 @@
 """
 The agent that an XR describes: names that several stations must agree on, and shared functions.
 
-`Agent.of` reads the XR and what earlier stations put into the context. `Agent.want` adds parts
-inside the agent's Namespace only once that Namespace is observed: Crossplane gives up the whole
-round at the first object whose namespace is missing.
+`Agent.of` reads the XR and what earlier stations put into the context. Its parts are inside the
+agent's Namespace and wait until that is observed: Crossplane gives up the whole round at the first
+object whose namespace is missing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.stations import StationRequest, StationResponse
+from orderkit.stations import Parts, StationRequest, StationResponse
 
 DATASET, MEMORY = "whisperops.io/dataset", "whisperops.io/sandbox-memory"
 """Keys of the context: facts of the dataset, and the sandbox's memory in MiB."""
@@ -27,6 +27,7 @@ class Agent:
 
     request: StationRequest
     response: StationResponse
+    parts: Parts
     spec: Mapping[str, Any]
     dataset: Mapping[str, Any]
     """``name``, ``displayName``, ``gcsPath``, ``sizeBytes``; empty before validate-dataset."""
@@ -36,10 +37,16 @@ class Agent:
     @classmethod
     def of(cls, request: StationRequest, response: StationResponse) -> Agent:
         """Read the request."""
+        spec = request.xr["spec"]
+        labels = {
+            "whisperops.io/agent": str(spec["agentName"]),
+            "whisperops.io/owner": str(spec["owner"]),
+        }
         return cls(
             request,
             response,
-            request.xr["spec"],
+            Parts(request, response, labels, f"agent-{spec['agentName']}", (NAMESPACE_PART,)),
+            spec,
             request.context.get(DATASET) or {},
             request.input.get("settings") or {},
         )
@@ -50,12 +57,7 @@ class Agent:
 
     @property
     def namespace(self) -> str:
-        return f"agent-{self.name}"
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """The labels of every part that people may look for."""
-        return {"whisperops.io/agent": self.name, "whisperops.io/owner": str(self.spec["owner"])}
+        return self.parts.namespace
 
     @property
     def bucket(self) -> str:
@@ -78,37 +80,7 @@ class Agent:
     @property
     def paused(self) -> bool:
         """Whether the budget has paused the agent, by the budget's own status."""
-        budget = self.request.observed_resource(BUDGET_PART) or {}
-        return bool((budget.get("status") or {}).get("paused"))
-
-    def metadata(self, name: str, **labels: str) -> dict[str, Any]:
-        """Return the metadata of a part inside the agent's Namespace."""
-        return {
-            "name": name,
-            "namespace": self.namespace,
-            "labels": {**self.labels, **labels},
-        }
-
-    def want(self, part: str, manifest: dict[str, Any]) -> None:
-        """Want a part inside the agent's Namespace, once that is observed."""
-        if self.request.observed_resource(NAMESPACE_PART) is not None:
-            self.response.want(part, manifest)
-
-    def set_ready(self, part: str, *, ready: bool) -> None:
-        """Set the readiness of a part that auto-ready cannot judge, if it is wanted already."""
-        if part in self.response.desired.resources:
-            self.response.set_ready(part, ready=ready)
-
-    def exists(self, part: str) -> bool:
-        return self.request.observed_resource(part) is not None
-
-    def has_condition(self, part: str, *types: str) -> bool:
-        """Return whether one of these conditions of a part is True."""
-        status = (self.request.observed_resource(part) or {}).get("status") or {}
-        return any(
-            condition.get("type") in types and condition.get("status") == "True"
-            for condition in status.get("conditions") or ()
-        )
+        return bool(self.parts.observed(BUDGET_PART, "status", "paused"))
 
 
 def start(request: StationRequest) -> Agent:

@@ -7,11 +7,9 @@ prompts are in a ConfigMap, with the owner's description exactly as it was enter
 
 from __future__ import annotations
 
-from typing import Any
+from orderkit.stations import Manifest, manifest
 
 from .agent import KEY_SECRET, Agent
-
-Manifest = dict[str, Any]
 
 _KAGENT = "kagent.dev/v1alpha2"
 _PROMPTS = "prompts"
@@ -29,17 +27,13 @@ def prompts(agent: Agent) -> Manifest:
     """Return the prompts, and the description exactly as it was entered."""
     dataset = agent.dataset
     about = f"The dataset is {dataset['displayName']} ({dataset['gcsPath']})."
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": agent.metadata(_PROMPTS),
-        "data": {
-            "description": str(agent.spec["description"]),
-            "dataset": about,
-            "planner": _prompt(_PLANNER, about, agent),
-            "worker": _prompt(_WORKER, about, agent),
-        },
+    texts = {
+        "description": str(agent.spec["description"]),
+        "dataset": about,
+        "planner": _prompt(_PLANNER, about, agent),
+        "worker": _prompt(_WORKER, about, agent),
     }
+    return manifest("v1", "ConfigMap", _PROMPTS, data=texts)
 
 
 def _prompt(role: str, about: str, agent: Agent) -> str:
@@ -49,51 +43,40 @@ def _prompt(role: str, about: str, agent: Agent) -> str:
 def model_config(agent: Agent) -> Manifest:
     """Return the model, with the key that pays for it."""
     model = agent.settings.get("model") or {}
-    return {
-        "apiVersion": _KAGENT,
-        "kind": "ModelConfig",
-        "metadata": agent.metadata("model"),
-        "spec": {
-            "provider": "GeminiVertexAI",
-            "model": model.get("name", "gemini-2.5-flash"),
-            "apiKeySecret": KEY_SECRET,
-            "apiKeySecretKey": "private_key",
-            "geminiVertexAI": {
-                "projectID": agent.spec["projectId"],
-                "location": model.get("location", "europe-west1"),
-            },
+    spec = {
+        "provider": "GeminiVertexAI",
+        "model": model.get("name", "gemini-2.5-flash"),
+        "apiKeySecret": KEY_SECRET,
+        "apiKeySecretKey": "private_key",
+        "geminiVertexAI": {
+            "projectID": agent.spec["projectId"],
+            "location": model.get("location", "europe-west1"),
         },
     }
+    return manifest(_KAGENT, "ModelConfig", "model", spec=spec)
 
 
-def planner(agent: Agent) -> Manifest:
+def planner(_: Agent) -> Manifest:
     """Return the agent that people talk to; its tool is the worker."""
     tool = {
         "type": "Agent",
         "agent": {"apiGroup": "kagent.dev", "kind": "Agent", "name": "worker"},
     }
-    return _agent(agent, "planner", "Plans analyses and answers.", tool)
+    return _agent("planner", "Plans analyses and answers.", tool)
 
 
-def worker(agent: Agent) -> Manifest:
+def worker(_: Agent) -> Manifest:
     """Return the agent that computes; its tool is the sandbox."""
     server = {"apiGroup": "kagent.dev", "kind": "RemoteMCPServer", "name": "sandbox"}
     tool = {"type": "McpServer", "mcpServer": {**server, "toolNames": ["run_python"]}}
-    return _agent(agent, "worker", "Runs analyses in the sandbox.", tool)
+    return _agent("worker", "Runs analyses in the sandbox.", tool)
 
 
-def _agent(agent: Agent, name: str, description: str, tool: Manifest) -> Manifest:
-    return {
-        "apiVersion": _KAGENT,
-        "kind": "Agent",
-        "metadata": agent.metadata(name),
-        "spec": {
-            "type": "Declarative",
-            "description": description,
-            "declarative": {
-                "modelConfig": "model",
-                "systemMessageFrom": {"type": "ConfigMap", "name": _PROMPTS, "key": name},
-                "tools": [tool],
-            },
-        },
+def _agent(name: str, description: str, tool: Manifest) -> Manifest:
+    declarative = {
+        "modelConfig": "model",
+        "systemMessageFrom": {"type": "ConfigMap", "name": _PROMPTS, "key": name},
+        "tools": [tool],
     }
+    spec = {"type": "Declarative", "description": description, "declarative": declarative}
+    return manifest(_KAGENT, "Agent", name, spec=spec)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.stations import StationRequest, StationResponse
+from orderkit.stations import StationRequest, StationResponse, manifest
 
 from .agent import BUDGET_PART, Agent, start
 
@@ -33,23 +33,15 @@ def emit_budget(request: StationRequest) -> StationResponse:
         **optional,
         "targets": [{"name": "planner", "replicas": 1}, {"name": "worker", "replicas": 1}],
     }
-    agent.want(
-        BUDGET_PART,
-        {
-            "apiVersion": "whisperops.io/v1alpha1",
-            "kind": "XAgentBudget",
-            "metadata": agent.metadata(agent.name),
-            "spec": budget_spec,
-        },
-    )
-    agent.set_ready(BUDGET_PART, ready=_is_applied(agent, budget_spec))
+    budget = manifest("whisperops.io/v1alpha1", "XAgentBudget", agent.name, spec=budget_spec)
+    agent.parts.want(BUDGET_PART, budget, ready=_is_applied(agent, budget_spec))
     agent.response.merge_status({"budget": f"{spec['budgetUsd']:.2f}", **_spending(agent)})
     return agent.response
 
 
 def _spending(agent: Agent) -> dict[str, Any]:
     """Return what people see of the budget on the agent itself; empty until it is known."""
-    status = (agent.request.observed_resource(BUDGET_PART) or {}).get("status") or {}
+    status = agent.parts.observed(BUDGET_PART, "status") or {}
     return {key: status[key] for key in ("spentUsd", "paused", "cause") if key in status}
 
 

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from orderkit.stations import Manifest, manifest
 
 from .agent import Agent
 from .pods import Program, deployment, service
 
-_NAME = "chat"
+_NAME, _RBAC = "chat", "rbac.authorization.k8s.io"
 
 
-def chat_account(agent: Agent) -> dict[str, Any]:
+def chat_account(_: Agent) -> Manifest:
     """Return the account that the chat runs as."""
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": agent.metadata(_NAME)}
+    return manifest("v1", "ServiceAccount", _NAME)
 
 
-def chat_reader(agent: Agent) -> dict[str, Any]:
+def chat_reader(agent: Agent) -> Manifest:
     """Return its right to read budgets, in this Namespace only."""
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": agent.metadata("chat-reads-budget"),
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "ClusterRole",
-            "name": "whisperops-read-budgets",
-        },
-        "subjects": [{"kind": "ServiceAccount", "name": _NAME, "namespace": agent.namespace}],
-    }
+    role = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "whisperops-read-budgets"}
+    return manifest(
+        f"{_RBAC}/v1",
+        "RoleBinding",
+        "chat-reads-budget",
+        roleRef=role,
+        subjects=[{"kind": "ServiceAccount", "name": _NAME, "namespace": agent.namespace}],
+    )
 
 
-def chat(agent: Agent) -> dict[str, Any]:
+def chat(agent: Agent) -> Manifest:
     """Return the Deployment."""
     images = agent.settings.get("images") or {}
     return deployment(
@@ -51,28 +48,18 @@ def chat(agent: Agent) -> dict[str, Any]:
     )
 
 
-def chat_service(agent: Agent) -> dict[str, Any]:
+def chat_service(_: Agent) -> Manifest:
     """Return its Service."""
-    return service(agent, _NAME)
+    return service(_NAME)
 
 
-def chat_ingress(agent: Agent) -> dict[str, Any]:
+def chat_ingress(agent: Agent) -> Manifest:
     """Return the Ingress; it uses the ingress controller's own certificate."""
     backend = {"service": {"name": _NAME, "port": {"name": "http"}}}
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "Ingress",
-        "metadata": agent.metadata(_NAME),
-        "spec": {
-            "ingressClassName": agent.settings.get("ingressClass", "nginx"),
-            "tls": [{"hosts": [agent.host]}],
-            "rules": [
-                {
-                    "host": agent.host,
-                    "http": {
-                        "paths": [{"path": "/", "pathType": "Prefix", "backend": backend}],
-                    },
-                }
-            ],
-        },
+    path = {"path": "/", "pathType": "Prefix", "backend": backend}
+    spec = {
+        "ingressClassName": agent.settings.get("ingressClass", "nginx"),
+        "tls": [{"hosts": [agent.host]}],
+        "rules": [{"host": agent.host, "http": {"paths": [path]}}],
     }
+    return manifest("networking.k8s.io/v1", "Ingress", _NAME, spec=spec)

@@ -11,7 +11,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from orderkit.stations import StationRequest, StationResponse
+from orderkit.stations import StationRequest, StationResponse, manifest
 
 from .agent import GRAFANA_LABEL, start
 
@@ -26,17 +26,9 @@ def render_dashboard(request: StationRequest) -> StationResponse:
     if not agent.dataset:
         return agent.response
     about = f"{agent.dataset['displayName']}: {agent.spec['description']}"
-    agent.want(
-        "dashboard",
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": agent.metadata("dashboard", **GRAFANA_LABEL),
-            "data": {
-                f"agent-{agent.name}.json": _dashboard_json(agent.name, agent.namespace, about)
-            },
-        },
-    )
+    text = _dashboard_json(agent.name, agent.namespace, about)
+    data = {f"agent-{agent.name}.json": text}
+    agent.parts.want("dashboard", manifest("v1", "ConfigMap", labels=GRAFANA_LABEL, data=data))
     return agent.response
 
 

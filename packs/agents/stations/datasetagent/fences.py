@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from orderkit.stations import Manifest, manifest
 
 from .agent import Agent
-
-Manifest = dict[str, Any]
 
 
 def namespace(agent: Agent) -> Manifest:
     """Return the agent's Namespace, which enforces Kubernetes' baseline on its Pods."""
-    labels = {**agent.labels, "pod-security.kubernetes.io/enforce": "baseline"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": agent.namespace, "labels": labels},
-    }
+    labels = {**agent.parts.labels, "pod-security.kubernetes.io/enforce": "baseline"}
+    return manifest("v1", "Namespace", agent.namespace, labels=labels)
 
 
 def network_policy(agent: Agent) -> Manifest:
@@ -29,28 +23,24 @@ def network_policy(agent: Agent) -> Manifest:
     own_pods: Manifest = {"podSelector": {}}
     kagent = _in_namespace(agent.settings.get("kagentNamespace", "kagent"))
     ingress = _in_namespace(agent.settings.get("ingressNamespace", "ingress-nginx"))
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": agent.metadata("fence"),
-        "spec": {
-            "podSelector": {},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"from": [own_pods, kagent, ingress]}],
-            "egress": [
-                {"to": [own_pods, kagent]},
-                {"ports": [{"port": 53, "protocol": p} for p in ("TCP", "UDP")]},
-                {"ports": [{"port": 443, "protocol": "TCP"}]},
-            ],
-        },
+    spec = {
+        "podSelector": {},
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [{"from": [own_pods, kagent, ingress]}],
+        "egress": [
+            {"to": [own_pods, kagent]},
+            {"ports": [{"port": 53, "protocol": p} for p in ("TCP", "UDP")]},
+            {"ports": [{"port": 443, "protocol": "TCP"}]},
+        ],
     }
+    return manifest("networking.k8s.io/v1", "NetworkPolicy", "fence", spec=spec)
 
 
 def _in_namespace(name: str) -> Manifest:
     return {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
 
 
-def defaults_policy(agent: Agent) -> Manifest:
+def defaults_policy(_: Agent) -> Manifest:
     """Return Kyverno's policy: a container without requests or limits gets modest ones."""
     rule = {
         "name": "default-resources",
@@ -71,11 +61,10 @@ def defaults_policy(agent: Agent) -> Manifest:
             }
         },
     }
-    meta = agent.metadata("default-resources")
-    meta["annotations"] = {"pod-policies.kyverno.io/autogen-controllers": "none"}
-    return {
-        "apiVersion": "kyverno.io/v1",
-        "kind": "Policy",
-        "metadata": meta,
-        "spec": {"rules": [rule]},
-    }
+    return manifest(
+        "kyverno.io/v1",
+        "Policy",
+        "default-resources",
+        annotations={"pod-policies.kyverno.io/autogen-controllers": "none"},
+        spec={"rules": [rule]},
+    )

@@ -7,17 +7,12 @@ members with every agent. The agent may read its dataset's bucket and owns its o
 
 from __future__ import annotations
 
-from typing import Any
-
-from orderkit.stations import StationRequest, StationResponse
+from orderkit.stations import KEEP, MANAGE, Manifest, StationRequest, StationResponse, managed
 
 from .agent import KEY_SECRET, Agent, start
 
-_EXTERNAL_NAME = "crossplane.io/external-name"
 _CLOUD = "cloudplatform.gcp.m.upbound.io/v1beta1"
 _STORAGE = "storage.gcp.m.upbound.io/v1beta1"
-_KEEP = ["Observe", "Create", "Update", "LateInitialize"]
-"""Everything but Delete: the bucket outlives its agent."""
 
 
 def render_iam(request: StationRequest) -> StationResponse:
@@ -25,13 +20,16 @@ def render_iam(request: StationRequest) -> StationResponse:
     agent = start(request)
     if not agent.dataset:
         return agent.response
-    agent.want("bucket", _bucket(agent))
-    agent.want("account", _account(agent))
-    agent.want("account-key", _key(agent))
+    want = agent.parts.want
+    want("bucket", _bucket(agent))
+    want("account", _account(agent))
+    want("account-key", _key(agent))
     source = bucket_of(str(agent.dataset["gcsPath"]))
     # A grant cannot be moved to another bucket, so each bucket has a part of its own.
-    agent.want(f"reader-of-{source}", _member(agent, "reader", source, "objectViewer"))
-    agent.want("bucket-owner", _member(agent, "bucket-owner", agent.bucket, "objectAdmin"))
+    # Two of them exist for a moment when the bucket changes, so Kubernetes chooses the name.
+    reader = {"metadata": {"generateName": "reader-"}}
+    want(f"reader-of-{source}", {**_member(agent, source, "objectViewer"), **reader})
+    want("bucket-owner", _member(agent, agent.bucket, "objectAdmin"))
     agent.response.merge_status({"bucket": agent.bucket})
     return agent.response
 
@@ -45,73 +43,50 @@ def bucket_of(path: str) -> str:
     return folders[-1] if scheme == "file" else folders[0]
 
 
-def _managed(agent: Agent, name: str, **spec: Any) -> dict[str, Any]:
-    provider = agent.settings.get("providerConfig", "gcp")
-    return {
-        "metadata": agent.metadata(name),
-        "spec": {
-            **spec,
-            "providerConfigRef": {"kind": "ClusterProviderConfig", "name": provider},
-        },
-    }
+def _provider(agent: Agent) -> str:
+    return str(agent.settings.get("providerConfig", "gcp"))
 
 
-def _bucket(agent: Agent) -> dict[str, Any]:
+def _bucket(agent: Agent) -> Manifest:
     delete_at_end = agent.spec.get("bucketOnEnd") == "delete"
-    bucket = _managed(
-        agent,
-        "bucket",
-        managementPolicies=["*"] if delete_at_end else _KEEP,
-        forProvider={
-            "project": agent.spec["projectId"],
-            "location": agent.settings.get("location", "EU"),
-            "uniformBucketLevelAccess": True,
-            "publicAccessPrevention": "enforced",
-            "forceDestroy": delete_at_end,
-            "labels": {"agent": agent.name},
-        },
-    )
-    bucket["metadata"]["annotations"] = {_EXTERNAL_NAME: agent.bucket}
-    return {"apiVersion": _STORAGE, "kind": "Bucket", **bucket}
-
-
-def _account(agent: Agent) -> dict[str, Any]:
-    account = _managed(
-        agent,
-        "account",
-        forProvider={
-            "project": agent.spec["projectId"],
-            "displayName": f"Agent {agent.name}",
-        },
-    )
-    account["metadata"]["annotations"] = {_EXTERNAL_NAME: f"agent-{agent.name}"}
-    return {"apiVersion": _CLOUD, "kind": "ServiceAccount", **account}
-
-
-def _key(agent: Agent) -> dict[str, Any]:
-    return {
-        "apiVersion": _CLOUD,
-        "kind": "ServiceAccountKey",
-        **_managed(
-            agent,
-            "account-key",
-            forProvider={"serviceAccountIdRef": {"name": "account"}},
-            writeConnectionSecretToRef={"name": KEY_SECRET},
-        ),
+    settings = {
+        "project": agent.spec["projectId"],
+        "location": agent.settings.get("location", "EU"),
+        "uniformBucketLevelAccess": True,
+        "publicAccessPrevention": "enforced",
+        "forceDestroy": delete_at_end,
+        "labels": {"agent": agent.name},
     }
-
-
-def _member(agent: Agent, name: str, bucket: str, role: str) -> dict[str, Any]:
-    member = _managed(
-        agent,
-        name,
-        forProvider={
-            "bucket": bucket,
-            "role": f"roles/storage.{role}",
-            "member": f"serviceAccount:{agent.account_email}",
-        },
+    return managed(
+        _STORAGE,
+        "Bucket",
+        settings,
+        provider_config=_provider(agent),
+        policies=MANAGE if delete_at_end else KEEP,
+        external_name=agent.bucket,
     )
-    if name == "reader":  # two of them exist for a moment when the bucket changes
-        del member["metadata"]["name"]
-        member["metadata"]["generateName"] = "reader-"
-    return {"apiVersion": _STORAGE, "kind": "BucketIAMMember", **member}
+
+
+def _account(agent: Agent) -> Manifest:
+    settings = {"project": agent.spec["projectId"], "displayName": f"Agent {agent.name}"}
+    name, provider = f"agent-{agent.name}", _provider(agent)
+    return managed(_CLOUD, "ServiceAccount", settings, provider_config=provider, external_name=name)
+
+
+def _key(agent: Agent) -> Manifest:
+    return managed(
+        _CLOUD,
+        "ServiceAccountKey",
+        {"serviceAccountIdRef": agent.parts.reference("account")},
+        provider_config=_provider(agent),
+        connection_secret=KEY_SECRET,
+    )
+
+
+def _member(agent: Agent, bucket: str, role: str) -> Manifest:
+    settings = {
+        "bucket": bucket,
+        "role": f"roles/storage.{role}",
+        "member": f"serviceAccount:{agent.account_email}",
+    }
+    return managed(_STORAGE, "BucketIAMMember", settings, provider_config=_provider(agent))

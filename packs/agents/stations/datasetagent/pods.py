@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+
+from orderkit.stations import Manifest, manifest
 
 from .agent import Agent
 
-Manifest = dict[str, Any]
 PORT = 8080
 
 
@@ -62,27 +62,13 @@ def deployment(agent: Agent, program: Program) -> Manifest:
     }
     if program.account:
         pod["serviceAccountName"] = program.account
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": agent.metadata(program.name, **app),
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": app},
-            "template": {"metadata": {"labels": {**agent.labels, **app}}, "spec": pod},
-        },
-    }
+    template = {"metadata": {"labels": {**agent.parts.labels, **app}}, "spec": pod}
+    spec = {"replicas": 1, "selector": {"matchLabels": app}, "template": template}
+    return manifest("apps/v1", "Deployment", program.name, labels=app, spec=spec)
 
 
-def service(agent: Agent, name: str) -> Manifest:
+def service(name: str) -> Manifest:
     """Return the Service of a program."""
     app = {"app.kubernetes.io/name": name}
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": agent.metadata(name, **app),
-        "spec": {
-            "selector": app,
-            "ports": [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}],
-        },
-    }
+    port = {"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}
+    return manifest("v1", "Service", name, labels=app, spec={"selector": app, "ports": [port]})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from orderkit.stations import Manifest, manifest
 
 from .agent import KEY_SECRET, MEMORY, Agent
 from .pods import Program, deployment, service
@@ -11,7 +11,7 @@ _NAME = "sandbox"
 _KEYS = "/var/run/gcp"
 
 
-def sandbox(agent: Agent) -> dict[str, Any]:
+def sandbox(agent: Agent) -> Manifest:
     """Return the Deployment, with enough memory for this dataset."""
     images = agent.settings.get("images") or {}
     return deployment(
@@ -30,21 +30,17 @@ def sandbox(agent: Agent) -> dict[str, Any]:
     )
 
 
-def sandbox_service(agent: Agent) -> dict[str, Any]:
+def sandbox_service(_: Agent) -> Manifest:
     """Return its Service."""
-    return service(agent, _NAME)
+    return service(_NAME)
 
 
-def sandbox_tools(agent: Agent) -> dict[str, Any]:
+def sandbox_tools(agent: Agent) -> Manifest:
     """Return kagent's entry for the tools that the sandbox serves."""
-    return {
-        "apiVersion": "kagent.dev/v1alpha2",
-        "kind": "RemoteMCPServer",
-        "metadata": agent.metadata(_NAME),
-        "spec": {
-            "description": "Runs Python over the dataset.",
-            "protocol": "STREAMABLE_HTTP",
-            "url": f"http://{_NAME}.{agent.namespace}.svc/mcp",
-            "timeout": "120s",
-        },
+    spec = {
+        "description": "Runs Python over the dataset.",
+        "protocol": "STREAMABLE_HTTP",
+        "url": f"http://{_NAME}.{agent.namespace}.svc/mcp",
+        "timeout": "120s",
     }
+    return manifest("kagent.dev/v1alpha2", "RemoteMCPServer", _NAME, spec=spec)

@@ -1,10 +1,9 @@
 """
 Station ``render-workloads``: the Namespace, and the fourteen things of Kubernetes inside it.
 
-The Namespace is always wanted, the rest once it is observed. This station sets the readiness of
-kinds that function-auto-ready cannot judge: NetworkPolicy and RoleBinding are ready once they
-exist, kagent's ModelConfig and RemoteMCPServer once kagent has accepted them. Planner and worker
-of a paused agent have no replicas on purpose and count as ready.
+The Namespace is always wanted, the rest once it is observed. kagent's ModelConfig and
+RemoteMCPServer are ready once kagent has accepted them. Planner and worker of a paused agent have
+no replicas on purpose and count as ready.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ def render_workloads(request: StationRequest) -> StationResponse:
         return agent.response
     agent.response.want(NAMESPACE_PART, namespace(agent))
     for part, make in _PARTS.items():
-        agent.want(part, make(agent))
-    _set_readiness(agent)
+        agent.parts.want(part, make(agent), ready=_readiness(agent, part))
     agent.response.merge_status({"namespace": agent.namespace, "url": agent.url})
     return agent.response
 
@@ -49,11 +47,7 @@ _PARTS = {
 }
 
 
-def _set_readiness(agent: Agent) -> None:
-    for part in ("network-policy", "chat-reader"):
-        agent.set_ready(part, ready=agent.exists(part))
-    for part in ("model-config", "sandbox-tools"):
-        agent.set_ready(part, ready=agent.has_condition(part, "Accepted", "Ready"))
-    if agent.paused:
-        for part in ("planner", "worker"):
-            agent.set_ready(part, ready=agent.exists(part))
+def _readiness(agent: Agent, part: str) -> bool | None:
+    if part in {"model-config", "sandbox-tools"}:
+        return agent.parts.has_condition(part, "Accepted", "Ready")
+    return agent.parts.exists(part) if agent.paused and part in {"planner", "worker"} else None

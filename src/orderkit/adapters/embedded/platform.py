@@ -34,6 +34,7 @@ from orderkit.adapters.embedded.workloads import Workloads
 from orderkit.adapters.folders.pack_folder import SCHEMAS, read_room
 from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.core.crossplane.generated_passwords import SEED_NAMESPACE, seed_secret
 from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, RepoId
@@ -55,7 +56,6 @@ BOT_SCOPES = ("write:organization", "write:repository", "write:issue", "read:use
 VIEWER = "viewer"
 """A forge user who may change nothing, for browsing (password: viewer)."""
 
-_CROSSPLANE_NAMESPACE = "crossplane-system"
 _ARGOCD_ACCOUNT = "system:serviceaccount:argocd:argocd-application-controller"
 
 logger = logging.getLogger(__name__)
@@ -227,8 +227,9 @@ class EmbeddedPlatform:
         for crd in (*argocd_crds(), *crossplane_crds()):
             cluster.apply(crd, owner=BOT)
         namespace = {"apiVersion": "v1", "kind": "Namespace"}
-        for name in (ARGOCD_NAMESPACE, _CROSSPLANE_NAMESPACE):
+        for name in (ARGOCD_NAMESPACE, SEED_NAMESPACE):
             cluster.apply({**namespace, "metadata": {"name": name}}, owner=BOT)
+        cluster.apply(seed_secret(self._state.credential("password-seed")), owner=BOT)
         app = cluster_app(cluster, token=self._state.credential("cluster-token"))
         self._serve("cluster", app, self._certificate())
         return cluster

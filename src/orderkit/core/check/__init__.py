@@ -22,6 +22,7 @@ from orderkit.core.check.kit_yaml_checks import (
     check_kit_yaml,
     check_visible,
 )
+from orderkit.core.check.layer_checks import check_layers, layer_orders
 from orderkit.core.check.rights_checks import check_rights
 from orderkit.core.check.rule_codes import Coded, KitRule
 from orderkit.core.check.schema_checks import check_schema_files
@@ -74,9 +75,11 @@ def check_kit(subject: KitUnderCheck, *, style: str = DEFAULT_STYLE) -> Checked:
         findings += [*check_changes(subject, kit), *check_visible(subject, kit)]
         findings += check_schema_files(subject, kit)
         orders = orders_of(subject, kit)
-        runs = runs_of(subject, orders.orders)
+        tried = [*orders.orders, *layer_orders(subject, kit, orders.orders)]
+        runs = runs_of(subject, tried)
         findings += orders.findings
         findings += [*check_behaviour(subject, kit, runs), *check_rights(subject, kit, runs)]
+        findings += check_layers(subject, kit)
     findings += [*check_station_sources(subject), *check_style(subject, style)]
     findings += check_form_patterns(subject)
     findings.sort(key=_order)

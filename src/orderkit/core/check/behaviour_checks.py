@@ -16,6 +16,7 @@ from orderkit.core.check.schema_checks import unfit_fields
 from orderkit.core.check.trial_orders import NAME_MAX
 from orderkit.core.check.trial_runs import Run
 from orderkit.core.crossplane.composed import Composed
+from orderkit.core.crossplane.layered_settings import LAYERS_BROKEN, SettingError
 from orderkit.core.crossplane.simulated_objects import keeps_ready_condition
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.conditions import SYSTEM_TYPES, first_and_more
@@ -52,7 +53,9 @@ def _judged(
 ) -> Iterator[Verdict]:
     yield from _calls(run)
     if run.simulation.error:
-        yield _failure(run)
+        reasons = {result.reason for call in run.calls for result in call.response.results}
+        if LAYERS_BROKEN not in reasons:  # layer_checks reports those
+            yield _failure(run)
         return
     for judge in _JUDGES:
         for rule, message in judge(run):
@@ -71,6 +74,8 @@ def _failure(run: Run) -> Verdict:
     error = run.simulation.error
     if _CLUSTER_SCOPED in error:
         return PipelineRule.CLUSTER_SCOPED, error, error
+    if SettingError.__name__ in error:
+        return PipelineRule.SETTING_MISSING, error, error
     missing = sorted({name for call in run.calls for name in call.unanswered})
     if missing:
         message = f"nothing in gitops/ satisfies requirement {', '.join(missing)}: {error}"

@@ -213,3 +213,18 @@ class PipelineRule(Coded):
         "EnvironmentConfig is served only as v1beta1.",
         "use apiextensions.crossplane.io/v1beta1",
     )
+    LAYERS = (
+        "layers",
+        _E,
+        (
+            "The layers of settings do not fit: a wrong declaration, an order for which a layer "
+            "has no EnvironmentConfig or several, or values that break the schema."
+        ),
+        "give every layer exactly one EnvironmentConfig for every order",
+    )
+    SETTING_MISSING = (
+        "setting-missing",
+        _E,
+        "A station reads a setting that no layer gives, or as another type than it has.",
+        "add it to the baseline, and to the schema's required",
+    )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from orderkit.core.check.kit_under_check import Doc, KitUnderCheck, finding_at
 from orderkit.core.check.pipeline_rule_codes import PipelineRule
 from orderkit.core.check.trial_runs import Run
+from orderkit.core.crossplane.generated_passwords import SEED_SELECTOR
 from orderkit.core.crossplane.granted_rights import (
     READ,
     WRITE,
@@ -45,7 +46,19 @@ def check_rights(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> Itera
         yield from _escalation(subject, kind)
     for kind in required:
         yield from _granted(subject, kind, _Right("read", frozenset(READ), plural_in(kit, kind)))
+    for kind in sorted(_sources(runs)):
         yield from _source(subject, kind)
+
+
+def _sources(runs: Sequence[Run]) -> set[Kind]:
+    """Return the kinds that stations read, besides the platform's own seed of passwords."""
+    return {
+        Kind.parse(selector.api_version, selector.kind)
+        for run in runs
+        for composed in run.simulation.rounds
+        for selector in composed.requirements
+        if selector != SEED_SELECTOR
+    }
 
 
 @dataclass(frozen=True, slots=True)

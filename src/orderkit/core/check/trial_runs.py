@@ -17,6 +17,7 @@ from orderkit.core.check.composition_checks import runnable
 from orderkit.core.check.kit_under_check import Doc, KitUnderCheck, steps_in
 from orderkit.core.check.trial_orders import Order
 from orderkit.core.crossplane.composed import Composed, World
+from orderkit.core.crossplane.generated_passwords import STAND_IN_SEED
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.python_functions import functions_here
 from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, lookup_in, simulate
@@ -98,9 +99,11 @@ def _run(subject: KitUnderCheck, doc: Doc, order: Order, *, twice: bool) -> Run:
     functions = functions_here(
         subject.pack.stations, subject.pack.packages, function_names
     ).functions
-    delivered = tuple(
-        delivered.manifest for delivered in subject.pack.docs if metadata(delivered.manifest)
-    ) + (subject.kit.fixtures if subject.kit else ())
+    delivered = (
+        STAND_IN_SEED,
+        *(doc.manifest for doc in subject.pack.docs if metadata(doc.manifest)),
+        *(subject.kit.fixtures if subject.kit else ()),
+    )
     xrd = subject.definition.manifest if subject.definition else None
     around = SimulatedWorld(
         existing=delivered,

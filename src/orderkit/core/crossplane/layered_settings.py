@@ -23,23 +23,29 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from orderkit.core.crossplane.station import StationRequest, StationResponse
 from orderkit.core.errors import shorten
 from orderkit.core.names import LABEL, LABEL_MAX
-from orderkit.core.objects.kube_objects import Manifest, dig, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
 from orderkit.core.objects.plain_data import overlaid
 from orderkit.core.schema.structural.api_messages import problems
 from orderkit.core.schema.structural.pruning import default, prune
+from orderkit.core.schema.structural.structural_rules import check_schema
 
 SETTINGS = "orderkit.dev/settings"
 """Key of the context: ``values``, and ``layers``, the layer of each value by its dotted path."""
-ENVIRONMENT_API, ENVIRONMENT_KIND = "apiextensions.crossplane.io/v1beta1", "EnvironmentConfig"
+ENVIRONMENT = Kind("apiextensions.crossplane.io", "v1beta1", "EnvironmentConfig")
+LAYERS_BROKEN = "LayersBroken"
+"""The reason of a fatal result about layers."""
 SCHEMA_DEFAULT = "default of the schema"
 _REQUIREMENT = "orderkit-layer-"
 
 T = TypeVar("T", str, int, float, bool, dict[str, Any], list[Any])
+
+
+_ACCEPTED: Mapping[type, tuple[type, ...]] = {float: (float, int)}
 
 
 class SettingError(LookupError):
@@ -69,11 +75,10 @@ class Settings:
         if value is None:
             names = ", ".join(sorted(set(self.layers.values()))) or "none"
             raise SettingError(f'no layer gives the setting "{path}"; layers: {names}')
-        types = (int, float) if type_ is float else type_
-        if not isinstance(value, types) or isinstance(value, bool) is not (type_ is bool):
+        if type(value) not in _ACCEPTED.get(type_, (type_,)):
             got = type(value).__name__
             raise SettingError(f'the setting "{path}" is a {got}, not a {type_.__name__}')
-        return value  # type: ignore[no-any-return]  # checked above
+        return cast("T", value)
 
     def has(self, path: str) -> bool:
         """Return whether a layer gives a value, or a map of values."""
@@ -121,7 +126,7 @@ class Layers:
         Read a step's input; None if it declares no layers.
 
         Raises:
-            LayerError: The declaration has the wrong shape.
+            LayerError: The declaration has the wrong shape, or the schema is not structural.
         """
         entries, schema = step_input.get("layers"), step_input.get("layersSchema")
         if entries is None and schema is None:
@@ -133,8 +138,16 @@ class Layers:
 
 @lru_cache(maxsize=100)
 def _schema(text: str) -> Manifest:
-    """Return the same object for the same schema: validators are cached by identity."""
+    """
+    Return the same object for the same schema: validators are cached by identity.
+
+    Raises:
+        LayerError: The API server would not accept the schema in a CRD.
+    """
     schema: Manifest = json.loads(text)
+    faults = check_schema(schema, at="layersSchema")
+    if faults:
+        raise LayerError(shorten("; ".join(faults), limit=500))
     return schema
 
 
@@ -185,7 +198,7 @@ def merge_layers(data_by_layer: Mapping[str, Any], schema: Manifest) -> Settings
             raise LayerError(f'layer "{name}": data is not a map')
         merged = overlaid(merged, data)
     values = default(schema, merged)
-    layers = {path: _layer_of(path, data_by_layer) for path in _paths(values)}
+    layers = {".".join(path): _layer_of(path, data_by_layer) for path in _paths(values)}
     lines = [(problem.path, str(problem)) for problem in problems(schema, values)]
     lines += [(path, f"{path}: unknown setting") for path in prune(schema, values)[1]]
     if lines:
@@ -197,21 +210,22 @@ def merge_layers(data_by_layer: Mapping[str, Any], schema: Manifest) -> Settings
     return Settings(values, layers)
 
 
-def _paths(value: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def _paths(value: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     for key, entry in value.items():
-        path = f"{prefix}{key}"
         if isinstance(entry, dict) and entry:
-            yield from _paths(entry, f"{path}.")
+            yield from ((key, *path) for path in _paths(entry))
         else:
-            yield path
+            yield (key,)
 
 
-def _layer_of(path: str, data_by_layer: Mapping[str, Any]) -> str:
+def _layer_of(path: tuple[str, ...], data_by_layer: Mapping[str, Any]) -> str:
     absent = object()
-    for name, data in reversed(data_by_layer.items()):
-        if dig(data, *path.split("."), default=absent) is not absent:
-            return name
-    return SCHEMA_DEFAULT
+    givers = [
+        name
+        for name, data in data_by_layer.items()
+        if dig(data, *path, default=absent) is not absent
+    ]
+    return givers[-1] if givers else SCHEMA_DEFAULT
 
 
 def layered_settings(request: StationRequest, response: StationResponse) -> Settings | None:
@@ -228,7 +242,7 @@ def layered_settings(request: StationRequest, response: StationResponse) -> Sett
             return _of_earlier_step(request)
         settings = _looked_up(layers, request, response)
     except LayerError as error:
-        response.fatal(str(error), reason="LayersBroken")
+        response.fatal(str(error), reason=LAYERS_BROKEN)
         return None
     if settings is not None:
         facts = {"values": dict(settings.values), "layers": dict(settings.layers)}
@@ -249,7 +263,7 @@ def _looked_up(
     selectors = [(layer, layer.selector(request.xr)) for layer in layers.layers]
     for number, (_, labels) in enumerate(selectors):
         name = f"{_REQUIREMENT}{number}"
-        response.require(name, ENVIRONMENT_API, ENVIRONMENT_KIND, match_labels=labels)
+        response.require(name, ENVIRONMENT.api_version, ENVIRONMENT.kind, match_labels=labels)
     if not all(request.is_answered(f"{_REQUIREMENT}{n}") for n in range(len(selectors))):
         return None
     data_by_layer = {}

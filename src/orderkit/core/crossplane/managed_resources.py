@@ -1,9 +1,9 @@
 """
-Build managed resources, Helm Releases, ProviderConfigs and Secrets as plain data.
+Build objects, managed resources, Helm Releases, ProviderConfigs and Secrets as plain data.
 
-Only kinds of the namespaced generation (groups with ``.m.``): they have no ``deletionPolicy``, and
-their connection Secret is in their own namespace. What is built has no name and no labels yet:
-``core.crossplane.parts`` adds them.
+Of managed kinds only the namespaced generation (groups with ``.m.``): they have no
+``deletionPolicy``, and their connection Secret is in their own namespace. What has no name gets
+one by ``core.crossplane.parts``.
 
 Stations import these names from ``orderkit.stations``.
 """
@@ -28,7 +28,7 @@ OBSERVE: tuple[ManagementAction, ...] = ("Observe",)
 KEEP: tuple[ManagementAction, ...] = ("Observe", "Create", "Update", "LateInitialize")
 """Everything but Delete: what exists in the cloud outlives its order."""
 
-_OPTIONAL_SETS = (
+_OPTIONAL_SETS: tuple[set[str], ...] = (
     *({"Create", "Update", "Delete"}, {"Create", "Update", "LateInitialize"}, {"Create", "Update"}),
     *({"Create", "Delete", "LateInitialize"}, {"Create", "LateInitialize"}, {"Create", "Delete"}),
     *({"Create"}, {"Delete"}, {"Update"}, {"LateInitialize"}, {"Update", "LateInitialize"}, set()),
@@ -74,6 +74,28 @@ class Chart:
     version: str
 
 
+def manifest(
+    api_version: str,
+    kind: str,
+    name: str = "",
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    **content: Any,
+) -> Manifest:
+    """
+    Return an object.
+
+    Args:
+        name: Empty: `Parts.want` chooses it.
+        content: Everything beside the metadata: ``spec``, ``data``, ``rules`` and so on.
+    """
+    meta = {"name": name, "labels": labels, "annotations": annotations}
+    filled = {key: value for key, value in meta.items() if value}
+    header: Manifest = {"apiVersion": api_version, "kind": kind}
+    return {**header, **({"metadata": filled} if filled else {}), **content}
+
+
 def managed(
     api_version: str,
     kind: str,
@@ -113,8 +135,8 @@ def managed(
         ),
         "providerConfigRef": ref.to_json(),
     }
-    meta = {"metadata": {"annotations": {EXTERNAL_NAME: external_name}}} if external_name else {}
-    return {"apiVersion": api_version, "kind": kind, **meta, "spec": spec}
+    annotations = {EXTERNAL_NAME: external_name} if external_name else None
+    return manifest(api_version, kind, annotations=annotations, spec=spec)
 
 
 def _check_policies(policies: Sequence[ManagementAction]) -> None:
@@ -192,10 +214,10 @@ def provider_config(
     spec: dict[str, Any] = {"credentials": {"source": "Secret", "secretRef": credentials.to_json()}}
     if identity:
         spec["identity"] = dict(identity)
-    return {"apiVersion": api_version, "kind": kind, "spec": spec}
+    return manifest(api_version, kind, spec=spec)
 
 
 def secret(values: Mapping[str, str], *, type_: str = "Opaque") -> Manifest:
     """Return a Secret with these values, without a name."""
     data = {key: base64.b64encode(text.encode()).decode() for key, text in values.items()}
-    return {"apiVersion": "v1", "kind": "Secret", "type": type_, "data": data}
+    return manifest("v1", "Secret", type=type_, data=data)

@@ -52,7 +52,7 @@ class Parts:
     namespace: str = ""
     """The order's own Namespace, if its XR is cluster-scoped and these parts live in it."""
     after: Sequence[str] = ()
-    """Parts that must exist before any of these is created, for example the Namespace."""
+    """Parts that must exist before any of these is created; a later step may want them."""
 
     def name(self, part: str) -> str:
         """
@@ -104,11 +104,15 @@ class Parts:
             ValueError: Nobody wants a part in `uses` or `after`, or a Usage cannot protect it
                 because one of the two is cluster-scoped and the other is not.
         """
-        missing = [p for p in (*self.after, *after) if not self.exists(p)]
+        missing = [p for p in after if not self.exists(p)]
         missing += [p for p in uses if not self.is_ready(p)]
-        if missing and not self.exists(part):
-            self._wait(part, missing)
-            return
+        if not self.exists(part):
+            self._check_wanted(part, missing)
+            missing += [p for p in self.after if not self.exists(p)]
+            if missing:
+                context = {**self.response.context, WAITING: {**self.waiting, part: missing}}
+                self.response.context = context
+                return
         named = self._named(part, manifest)
         if ready is None and _needs_no_judge(named):
             ready = self.exists(part)
@@ -116,12 +120,10 @@ class Parts:
         for used in uses:
             self._protect(used, part, named)
 
-    def _wait(self, part: str, missing: Sequence[str]) -> None:
-        waiting = self.response.context.get(WAITING) or {}
-        for name in missing:
-            if not (self.exists(name) or name in self.response.desired.resources | waiting):
+    def _check_wanted(self, part: str, names: Sequence[str]) -> None:
+        for name in names:
+            if not self.exists(name) and name not in self.response.desired.resources | self.waiting:
                 raise ValueError(f'part "{part}" depends on "{name}", which no station wants')
-        self.response.context = {**self.response.context, WAITING: {**waiting, part: [*missing]}}
 
     def _named(self, part: str, manifest: Manifest) -> Manifest:
         meta = metadata(manifest)

@@ -26,7 +26,8 @@ from orderkit.core.check.scenario import RefusalStage, Scenario
 from orderkit.core.check.schema_checks import unfit_fields
 from orderkit.core.crossplane.composed import PipelineStep, World, steps_of
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
-from orderkit.core.crossplane.layered_settings import ENVIRONMENT_KIND
+from orderkit.core.crossplane.generated_passwords import STAND_IN_SEED
+from orderkit.core.crossplane.layered_settings import ENVIRONMENT
 from orderkit.core.crossplane.python_functions import functions_here, packages_of
 from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, simulate
 from orderkit.core.crossplane.station import Station
@@ -35,13 +36,12 @@ from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.compositions import composition_of, name_shown
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.core.order.order_check import check_order_files
 from orderkit.core.platform.baking import bake
 from orderkit.core.portal.template import Template, parse_template
 from orderkit.core.schema.known import SchemaSet
 from orderkit.core.schema.validate import Validator
-from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.template import scaffolder
 
@@ -155,12 +155,14 @@ class ScenarioTrial:
         return ScenarioOutcome(None, files, simulation)
 
     def _existing(self, scenario: Scenario) -> list[Manifest]:
-        """Return the other objects; a layer of the scenario replaces the pack's of that name."""
-        named = {(Kind.of(required), metadata(required)["name"]) for required in scenario.required}
-        layers = [
-            layer for layer in self.layers if (Kind.of(layer), metadata(layer)["name"]) not in named
-        ]
-        return [*scenario.required, *layers]
+        """
+        Return what stations may look up: what the scenario has, and layers of the pack.
+
+        An object of the scenario takes the place of the pack's of that name.
+        """
+        keys = {ObjectKey.of(required) for required in scenario.required}
+        others = (STAND_IN_SEED, *self.layers)
+        return [*scenario.required, *(o for o in others if ObjectKey.of(o) not in keys)]
 
     def _check_status(self, xr: Manifest, simulation: Simulation) -> None:
         """Refuse a status that the XRD does not declare, as the API server does on every round."""
@@ -232,8 +234,15 @@ def prepare(
         World(functions, foreign=called_functions - functions.keys(), remote=remote.keys()),
         PackFacts(pack.files).schemas,
         name_shown(kit.xrd, composition) if composition else "",
-        _layers(pack, values),
+        _layers(pack, values) if any("layers" in step.input for step in steps or ()) else (),
     )
+
+
+def _layers(pack: Pack, values: Mapping[str, str]) -> tuple[Manifest, ...]:
+    docs = PackFacts(pack.files).of_kind(ENVIRONMENT)
+    files = {doc.path: pack.files[doc.path] for doc in docs}
+    baked = bake(files, {**VALUES.baked(pack.versions), **values})
+    return tuple(doc.manifest for doc in PackFacts(baked).of_kind(ENVIRONMENT))
 
 
 def _baked(pack: Pack, name: str, values: Mapping[str, str]) -> dict[PurePosixPath, bytes]:
@@ -241,19 +250,6 @@ def _baked(pack: Pack, name: str, values: Mapping[str, str]) -> dict[PurePosixPa
     files = {path: data for path, data in pack.files.items() if path.is_relative_to(root)}
     baked = bake(files, {**VALUES.baked(pack.versions), **values})
     return {path.relative_to(root): data for path, data in baked.items()}
-
-
-def _layers(pack: Pack, values: Mapping[str, str]) -> tuple[Manifest, ...]:
-    """Return the EnvironmentConfigs below ``gitops``, which every platform of the pack has."""
-    marker = f"kind: {ENVIRONMENT_KIND}".encode()
-    files = {
-        path: data
-        for path, data in pack.files.items()
-        if path.is_relative_to("gitops") and path.suffix in {".yaml", ".yml"} and marker in data
-    }
-    baked = bake(files, {**VALUES.baked(pack.versions), **values})
-    manifests = (m for path, data in baked.items() for m in parse_manifests(str(path), data))
-    return tuple(m for m in manifests if m["kind"] == ENVIRONMENT_KIND)
 
 
 class _stage:  # noqa: N801 - reads as a statement

@@ -36,7 +36,7 @@ from orderkit.core.plan.judging import OutcomeRule
 from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.plan_json import plan_json
 from orderkit.core.plan.plan_markdown import to_markdown
-from orderkit.core.schema.known import layer_of
+from orderkit.core.schema.known import Behaviour, layer_of
 
 ALL_RIGHTS = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -55,6 +55,10 @@ LAWS = PackRules(
     delivered=layer_of([BUCKETS]),
     roles=[ALL_RIGHTS],
     data_kinds={("example.org", "Shelf"): True, ("*", "Scratch"): False},
+    behaviours={
+        ("ec2.aws.m.upbound.io", "Machine"): Behaviour(replaces=("image", "disk.key", "subnetId")),
+        ("rds.aws.m.upbound.io", "Instance"): Behaviour(replaces=("engine",)),
+    },
     team_fields={(GROUP, "XShop"): "team"},
 )
 Wants = Mapping[str, Manifest]
@@ -97,6 +101,10 @@ def gcs(**for_provider: Any) -> Manifest:
 
 def rds(**for_provider: Any) -> Manifest:
     return managed("Instance", "rds.aws.m.upbound.io", forProvider=for_provider)
+
+
+def ec2(**for_provider: Any) -> Manifest:
+    return managed("Machine", "ec2.aws.m.upbound.io", forProvider=for_provider)
 
 
 def legacy(**spec: Any) -> Manifest:
@@ -332,6 +340,14 @@ WEAKER = [
          **one({**definition("XOther")}, definition("XOther", scope="Namespaced"))),
     Case("the region of a database", Code.IMMUTABLE, "it", "region",
          **one(rds(region="eu"), rds(region="us"))),
+    Case("a field that only another machine could have", Code.REPLACES, "it", "forProvider.image",
+         **one(ec2(image="a"), ec2(image="b"))),
+    Case("such a field in a list, and what to do", Code.REPLACES, "it", "until somebody deletes it",
+         **one(ec2(disk=[{"key": "a"}]), ec2(disk=[{"key": "b"}]))),
+    Case("a reference that sets such a field", Code.REPLACES, "it", "subnetIdRef",
+         **one(ec2(subnetIdRef={"name": "a"}), ec2(subnetIdRef={"name": "b"}))),
+    Case("a database that only another one could be", Code.DATA_LOSS, "it", "can only be replaced",
+         **one(rds(engine="mysql"), rds(engine="postgres"))),
     Case("an immutable field inside an Object", Code.IMMUTABLE, "it", "spec.storageClassName",
          **one(wrapping(claim(storageClassName="slow")), wrapping(claim(storageClassName="fast")))),
     Case("metadata.name changes", Code.KEEPS_NAME, "it", "keeps its name",
@@ -537,6 +553,7 @@ def test_the_catalogue_is_long_enough_and_uses_every_code() -> None:
 
 
 HARMLESS = [
+    one(ec2(size="s", subnetId="resolved"), ec2(size="m")),
     pytest.param(one(config(a="1"), config(a="2")), id="a value of a ConfigMap"),
     pytest.param(one(claim("9Gi"), claim("10Gi")), id="a claim that grows"),
     pytest.param(one(rds(deletionProtection=False), rds(deletionProtection=True)), id="a guard"),
@@ -549,6 +566,8 @@ HARMLESS = [
     pytest.param({"old": {"it": gcs()}, "new": {"it": gcs(labels={"a": "b"})}}, id="a label"),
     pytest.param({"old": {"it": thing("example.org/v1", "Scratch"), "map": config()},
                   "new": {"map": config()}}, id="a kind that the pack says holds nothing"),
+    pytest.param(one(ec2(size="s", subnetId="resolved"), ec2(size="m")),
+                 id="a value that a provider resolved"),
     pytest.param({"old": {"map": config()}, "new": {
         "map": config(), "fence": thing("networking.k8s.io/v1", "NetworkPolicy", namespace="shop",
         spec={"podSelector": {}, "egress": [{"to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}]})}},

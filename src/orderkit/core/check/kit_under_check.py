@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 
 from orderkit.core.check.rule_codes import Coded, KitRule
 from orderkit.core.crossplane.composed import PipelineStep, steps_of
+from orderkit.core.crossplane.managed_state import ManagedKinds
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.checked_kits import checked_kit
@@ -30,7 +31,7 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.platform.baking import VERSION
-from orderkit.core.schema.known import SchemaSet, built_in, layer_of, read_layer
+from orderkit.core.schema.known import SchemaSet, built_in, layer_of
 from orderkit.core.schema.validate import Finding
 from orderkit.core.schema.validate.located_findings import Located, located
 from orderkit.core.yaml import yaml11
@@ -39,7 +40,6 @@ from orderkit.core.yaml.manifests import ManifestError
 from orderkit.core.yaml.positions import LocatedManifest, located_manifests
 
 _GITOPS = PurePosixPath("gitops")
-_SCHEMAS = "schemas"
 _YAML = {".yaml", ".yml"}
 
 
@@ -140,9 +140,18 @@ class PackFacts:
         Raises:
             InvalidInputError: A file of ``schemas/`` cannot be read.
         """
-        kept = {path: data for path, data in self.files.items() if path.parts[0] == _SCHEMAS}
         delivered = layer_of(doc.manifest for doc in self.docs)
-        return SchemaSet((delivered, read_layer(kept), built_in()))
+        return SchemaSet((delivered, self.managed_kinds.layer, built_in()))
+
+    @functools.cached_property
+    def managed_kinds(self) -> ManagedKinds:
+        """
+        The managed kinds of ``schemas/``, and what they are like.
+
+        Raises:
+            InvalidInputError: A file of ``schemas/`` cannot be read.
+        """
+        return ManagedKinds.of_pack(self.files)
 
     @functools.cached_property
     def xr_scopes(self) -> dict[Kind, bool]:

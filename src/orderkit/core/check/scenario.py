@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from orderkit.core.crossplane.managed_state import FAILURES
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.yaml import yaml11
@@ -41,6 +42,7 @@ SCENARIO_SCHEMA: dict[str, Any] = {
         "observed": {"type": "object", "additionalProperties": _OBJECT},
         "run": {"enum": ["settle", "once"]},
         "statuses": {"type": "object", "additionalProperties": {"type": "object"}},
+        "fail": {"type": "object", "additionalProperties": {"enum": list(FAILURES)}},
         "required": {"type": "array", "items": _OBJECT},
         "refused": {"enum": [stage.value for stage in RefusalStage]},
     },
@@ -63,6 +65,8 @@ class Scenario:
     run: Run = "settle"
     statuses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Status that composed resources get once they exist, by logical name."""
+    fail: Mapping[str, str] = field(default_factory=dict)
+    """How composed resources fail, by logical name, as if their twin was asked to."""
     required: Sequence[Manifest] = ()
     """Other objects of the cluster that stations may require."""
     refused: RefusalStage | None = None
@@ -100,6 +104,7 @@ def read_scenario(data: bytes, *, name: str) -> Scenario:
         observed=observed,
         run=entries.get("run", "once" if observed else "settle"),
         statuses=entries.get("statuses", {}),
+        fail=entries.get("fail", {}),
         required=tuple(entries.get("required", ())),
         refused=RefusalStage(entries["refused"]) if "refused" in entries else None,
     )

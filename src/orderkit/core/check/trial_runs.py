@@ -108,6 +108,7 @@ def _run(subject: KitUnderCheck, doc: Doc, order: Order, *, twice: bool) -> Run:
     around = SimulatedWorld(
         existing=delivered,
         scopes=subject.pack.xr_scopes,
+        managed=subject.pack.managed_kinds,
         composition=name_shown(xrd, doc.manifest) if xrd else "",
     )
     first = simulate(order.xr, steps, World(tracer.wrap(functions)), around)

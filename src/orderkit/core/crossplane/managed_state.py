@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from orderkit.core.errors import shorten
 from orderkit.core.objects.kube_objects import (
@@ -25,8 +25,10 @@ from orderkit.core.objects.kube_objects import (
     plural_of,
 )
 from orderkit.core.objects.values import ABSENT, shown
-from orderkit.core.schema.known.behaviours import Behaviour
+from orderkit.core.schema.known import Layer, files_of, read_behaviours, read_layer
+from orderkit.core.schema.known.behaviours import Behaviour, Behaviours, behaviour_of
 from orderkit.core.schema.structural.pruning import PRESERVE
+from orderkit.core.yaml.documents import Files
 
 EXTERNAL_NAME = "crossplane.io/external-name"
 FAIL = "embedded.orderkit.dev/fail"
@@ -146,14 +148,7 @@ def at_provider(
     for name, template in _identifiers(values).items():
         if name in fields:
             computed |= values.rendered({name: template})
-    declared = ManagedValues(
-        values.managed,
-        values.external_name,
-        values.password,
-        values.revision,
-        values.for_provider,
-        {**shown_fields, **computed},
-    )
+    declared = replace(values, at_provider={**shown_fields, **computed})
     state = {**shown_fields, **computed, **declared.rendered(behaviour.observed)}
     return {name: value for name, value in state.items() if name in fields or is_open}
 
@@ -172,18 +167,83 @@ def _identifiers(values: ManagedValues) -> Mapping[str, str]:
 
 
 def replacements(
-    behaviour: Behaviour, old: Mapping[str, Any], new: Mapping[str, Any]
+    paths: Iterable[str], old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
     """
-    Yield the fields of ``forProvider`` that no update can change and that differ: path, old, new.
+    Yield the fields of ``forProvider`` among these that differ: path, old value, new value.
 
     A field that `new` does not set keeps its value, so it does not differ.
     """
-    for path in behaviour.replaces:
+    for path in paths:
         steps = path.split(".")
         before, after = _at(old, steps), _at(new, steps)
         if after is not ABSENT and before != after:
             yield path, before, after
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedKinds:
+    """The managed kinds of a pack's ``schemas/``, for simulations."""
+
+    layer: Layer
+    behaviours: Behaviours
+
+    @classmethod
+    def of_pack(cls, files: Files) -> Self:
+        """
+        Read them from a pack's files.
+
+        Raises:
+            InvalidInputError: A file of ``schemas/`` cannot be read.
+        """
+        return cls(read_layer(files_of(files)), read_behaviours(files))
+
+    def made(self, managed: Manifest) -> Manifest:
+        """
+        Return a managed resource with the external name and ``atProvider`` that its twin gives it.
+
+        Of an unknown kind it is returned as it is.
+        """
+        kind = Kind.of(managed)
+        known_kind = self.layer.get((kind.group, kind.kind))
+        for_provider = dig(managed, "spec", "forProvider")
+        if (
+            known_kind is None
+            or kind.version not in known_kind.validator.versions
+            or not isinstance(for_provider, dict)
+        ):
+            return managed
+        behaviour = behaviour_of(self.behaviours, kind.group, kind.kind)
+        values = ManagedValues(managed, password=password_of(managed), for_provider=for_provider)
+        notes, meta = annotations_of(managed), metadata(managed)
+        assigned = behaviour.assigned and not notes.get(EXTERNAL_NAME)
+        name = assigned_name(behaviour, values, str(meta.get("uid"))) if assigned else ""
+        name = name or default_name(managed)
+        schema = known_kind.validator.schema(kind.version)
+        shown_schema = dig(schema, "properties", "status", "properties", "atProvider", default={})
+        state = at_provider(shown_schema, behaviour, replace(values, external_name=name))
+        status = {**(managed.get("status") or {}), "atProvider": state}
+        annotated = {**meta, "annotations": {**notes, EXTERNAL_NAME: name}}
+        return {**managed, "metadata": annotated, "status": status}
+
+
+def failed_status(failure: str, managed: Manifest) -> Manifest:
+    """Return the status of a resource that fails as asked (`FAILURES`) from the start."""
+    message = failure_message(failure, managed, "create")
+    synced = ("False", "ReconcileError", message) if message else ("True", "ReconcileSuccess", "")
+    conditions = (("Synced", *synced), ("Ready", "False", "Creating", ""))
+    return {
+        "conditions": [
+            {"type": type_, "status": status, "reason": reason, "message": text}
+            for type_, status, reason, text in conditions
+        ]
+    }
+
+
+def reference_forms(path: str) -> tuple[str, ...]:
+    """Return the references and selectors that would set a field."""
+    one = path.removesuffix("s")
+    return tuple(dict.fromkeys((f"{path}Ref", f"{one}Refs", f"{path}Selector", f"{one}Selector")))
 
 
 def _at(value: Any, steps: list[str]) -> Any:

@@ -25,6 +25,7 @@ from typing import Any
 
 from orderkit.core.crossplane.composed import Composed, Lookup, PipelineStep, ScopeOf, World
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
+from orderkit.core.crossplane.managed_state import ManagedKinds, failed_status
 from orderkit.core.crossplane.pipeline import compose
 from orderkit.core.crossplane.simulated_objects import WHEN, made_ready
 from orderkit.core.crossplane.station import Selector
@@ -47,6 +48,10 @@ class SimulatedWorld:
     """Composed resources that exist before the first round, by logical name."""
     statuses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Status of composed resources by logical name, merged over that of `made_ready`."""
+    managed: ManagedKinds | None = None
+    """Known managed kinds: they get the names and ``atProvider`` that their twins would give."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """How composed resources fail, by logical name (``managed_state.FAILURES``)."""
     scopes: Mapping[Kind, bool] = field(default_factory=dict)
     """Whether a kind is namespaced; for other kinds `is_namespaced` decides."""
     salt: str = ""
@@ -244,9 +249,13 @@ def _created(desired: Manifest, before: Manifest, around: SimulatedWorld, name: 
     """Return a desired object as it exists; a status set by the function has no effect."""
     meta = {**metadata(desired), "uid": metadata(before).get("uid") or _uid(desired, around.salt)}
     created = {**desired, "metadata": meta, "status": before.get("status") or {}}
+    failure = around.failures.get(name)
+    if around.managed and not failure:
+        created = around.managed.made(created)
     status = around.nested_status(name, created)
     if status is None:
-        status = overlaid(made_ready(created)["status"], dict(around.statuses.get(name) or {}))
+        made = failed_status(failure, created) if failure else made_ready(created)["status"]
+        status = overlaid(made, dict(around.statuses.get(name) or {}))
     created["status"] = status
     return created if status else _without_status(created)
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orderkit.core.objects.kube_objects import Kind, Manifest
-from orderkit.core.schema.known import GroupKind, Layer
+from orderkit.core.schema.known import Behaviour, Behaviours, GroupKind, Layer
+from orderkit.core.schema.known.behaviours import behaviour_of
 
 ANY_GROUP = "*"
 
@@ -23,6 +24,8 @@ class PackRules:
     """ClusterRoles that are aggregated to Crossplane's."""
     data_kinds: Mapping[GroupKind, bool] = field(default_factory=dict)
     """Kinds that the pack declares to hold data, or not; the group may be `ANY_GROUP`."""
+    behaviours: Behaviours = field(default_factory=dict)
+    """What managed kinds are like, by the pack's ``schemas/behaviour.yaml``."""
     team_fields: Mapping[GroupKind, str] = field(default_factory=dict)
     """The field of ``spec`` that names an order's team, dotted, by the kind of its XR."""
 
@@ -33,8 +36,13 @@ class PackRules:
             {**self.supplied, **other.supplied},
             (*self.roles, *other.roles),
             {**self.data_kinds, **other.data_kinds},
+            {**self.behaviours, **other.behaviours},
             {**self.team_fields, **other.team_fields},
         )
+
+    def behaviour(self, kind: Kind) -> Behaviour:
+        """Return how managed resources of a kind behave."""
+        return behaviour_of(self.behaviours, kind.group, kind.kind)
 
     @property
     def scopes(self) -> dict[Kind, bool]:

@@ -28,6 +28,7 @@ from orderkit.core.crossplane.composed import PipelineStep, World, steps_of
 from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
 from orderkit.core.crossplane.generated_passwords import STAND_IN_SEED
 from orderkit.core.crossplane.layered_settings import ENVIRONMENT
+from orderkit.core.crossplane.managed_state import ManagedKinds
 from orderkit.core.crossplane.python_functions import functions_here, packages_of
 from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, simulate
 from orderkit.core.crossplane.station import Station
@@ -80,6 +81,8 @@ class ScenarioTrial:
     """Its name, as the XR shows it."""
     layers: tuple[Manifest, ...] = ()
     """The EnvironmentConfigs that the pack delivers."""
+    managed: ManagedKinds | None = None
+    """The managed kinds of the pack's ``schemas/``."""
 
     def run(self, scenario: Scenario, *, case: str) -> ScenarioOutcome:
         """
@@ -145,6 +148,8 @@ class ScenarioTrial:
             existing=self._existing(scenario),
             observed=_adopted({**xr, **status}, scenario.observed),
             statuses=scenario.statuses,
+            managed=self.managed,
+            failures=scenario.fail,
             composition=self.composition,
         )
         once = {"rounds_max": 1} if scenario.run == "once" else {}
@@ -235,6 +240,7 @@ def prepare(
         PackFacts(pack.files).schemas,
         name_shown(kit.xrd, composition) if composition else "",
         _layers(pack, values) if any("layers" in step.input for step in steps or ()) else (),
+        ManagedKinds.of_pack(pack.files),
     )
 
 

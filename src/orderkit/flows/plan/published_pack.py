@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from orderkit.core.crossplane.composed import steps_of
 from orderkit.core.crossplane.function_processes import FunctionProcess, development_processes
 from orderkit.core.crossplane.granted_rights import is_aggregated
+from orderkit.core.crossplane.managed_state import ManagedKinds
 from orderkit.core.crossplane.python_functions import (
     NAMES,
     function_manifests,
@@ -34,7 +35,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
 from orderkit.core.plan import AssemblyContext, Blueprint
 from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.stored_defaults import defaults_of
-from orderkit.core.schema.known import layer_of, read_layer
+from orderkit.core.schema.known import layer_of
 from orderkit.core.schema.validate import Validator
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import ManifestError, parse_manifests
@@ -232,9 +233,7 @@ def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
         if path.parts[0] == "gitops" and path.suffix in {".yaml", ".yml"}:
             with suppress(ManifestError):  # `kit check` reports it
                 delivered += parse_manifests(str(path), data)
-    kept = read_layer(
-        {path: data for path, data in pack.files.items() if path.parts[0] == _SCHEMAS}
-    )
+    managed_kinds = ManagedKinds.of_pack(pack.files)
     roles = [
         manifest
         for manifest in delivered
@@ -246,8 +245,9 @@ def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
         data_kinds |= kit.data_kinds
         teams |= {(kit.kind.group, kit.kind.kind): kit.team_from} if kit.team_from else {}
     return PackRules(
-        delivered={**kept, **layer_of(delivered)},
+        delivered={**managed_kinds.layer, **layer_of(delivered)},
         roles=roles,
         data_kinds={**data_kinds, **pack.data_kinds},
+        behaviours=managed_kinds.behaviours,
         team_fields=teams,
     )

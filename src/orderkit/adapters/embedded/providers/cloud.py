@@ -20,7 +20,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -123,6 +123,14 @@ class CloudTwin(Twin):
             EXTERNAL, lambda record: tuple(self._observers.get(metadata(record)["name"], ()))
         )
 
+    def start(self) -> None:
+        self._library.played[self] = frozenset(self._settings.kinds)
+        super().start()
+
+    def stop(self) -> None:
+        super().stop()
+        self._library.played.pop(self, None)
+
     def _visit(self, managed: Manifest, policies: Allowed) -> VisitOutcome:
         failure = failure_of(managed) or self._settings.failure
         self._fail(failure, managed, "throttled")
@@ -216,7 +224,7 @@ class CloudTwin(Twin):
         if after != before:
             self._fail(failure, managed, "quota", "notfound", "denied", verb="update")
             behaviour = self._library.behaviour(Kind.of(managed))
-            for path, old, new in replacements(behaviour, before, after):
+            for path, old, new in replacements(behaviour.replaces, before, after):
                 raise ManagedError(replacement_refusal(path, old, new))
             self._tell(managed, "UpdatedExternalResource", "update")
         return self._write(
@@ -318,10 +326,7 @@ class CloudTwin(Twin):
         left_s = delay_s - self._age_s(spec.get("createdAt", ""))
         if left_s > 0 or failure == "slow":
             return VisitOutcome(CREATING, again_s=max(left_s, 1.0) if left_s > 0 else None)
-        values = ManagedValues(
-            managed, values.external_name, values.password, values.revision,
-            values.for_provider, state,
-        )  # fmt: skip
+        values = replace(values, at_provider=state)
         self._publish(managed, values.rendered(behaviour.connection))
         return VisitOutcome(AVAILABLE, status={"atProvider": state})
 

@@ -39,7 +39,7 @@ class ManagedLibrary:
         self.crds = {kind: crd for crd in read_crds(files) for kind in kinds_of(crd)}
         self._behaviours = read_behaviours(files)
         self.played: dict[object, frozenset[Kind]] = {}
-        """Kinds that twins play now, by what started them."""
+        """Kinds that are played now, by the twin."""
 
     @property
     def managed_kinds(self) -> frozenset[Kind]:

@@ -202,14 +202,12 @@ class Providers:
 
     def _end(self, key: ObjectKey) -> None:
         _, twin = self._running.pop(key, ("", None))
-        self._library.played.pop(key, None)
         if twin is not None:
             twin.stop()
 
     def _crds_and_twin(self, provider: Manifest) -> tuple[list[Manifest], Make, str]:
         """Return the CRDs of a Provider, what starts its twin, and what the twin follows from."""
-        notes, key = annotations_of(provider), ObjectKey.of(provider)
-        twin_name = notes.get(TWIN)
+        twin_name = annotations_of(provider).get(TWIN)
         kinds: tuple[Kind, ...] = (objects.LEGACY, objects.MODERN)
         if twin_name in {"objects", "kubernetes"}:
             crds = [*map(object_crd, kinds), *_config_crds(kinds, objects.CONFIG_VERSION)]
@@ -222,7 +220,6 @@ class Providers:
             )
         kinds = self._kinds(provider)
         settings = CloudSettings(kinds, _delay_s(provider), _failure(provider))
-        self._library.played[key] = frozenset(kinds)
         crds = [external_crd(), *(self._library.crds.get(k) or managed_crd(k) for k in kinds)]
         for crd in _config_crds(kinds, ""):
             crds.append(self._library.crds.get(_served(crd)) or crd)

@@ -117,6 +117,8 @@ class References:
         if not selector and not references:
             return
         referents = self._referents(kind, place)
+        if not referents and not place.schema.get("properties"):
+            return  # of an open schema: it may be anything
         try:
             if selector and (always or not references):
                 objects = self._selected(managed, referents, selector)

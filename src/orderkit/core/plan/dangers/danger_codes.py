@@ -23,6 +23,8 @@ class Code(StrEnum):
     """A station gives another name now; existing objects keep the old one."""
     IMMUTABLE = "immutable"
     """The API server or the provider will refuse the new value of this field."""
+    REPLACES = "needs-replacement"
+    """No update can change this field, and a provider replaces nothing: it stays unsynced."""
     NOT_READY = "not-ready"
     """The order was Ready before and ends up not Ready."""
     EMPTIED = "emptied"

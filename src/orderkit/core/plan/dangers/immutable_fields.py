@@ -2,9 +2,9 @@
 Fields that cannot change once they are set: the API server or the provider refuses the new value.
 
 A table of the kinds of Kubernetes 1.36 and Crossplane, and of fields that clouds fix when a
-resource is created. Rules of CRDs (``oldSelf``) are judged by their schemas
-(``core.plan.judging``). A provider never replaces a resource that holds data: it reports an error
-until the old value is back.
+resource is created; a pack names those of its managed kinds (``replaces`` of behaviour.yaml). Rules
+of CRDs (``oldSelf``) are judged by their schemas (``core.plan.judging``). A provider never replaces
+a resource: it reports an error until the old value is back, or until somebody deletes the resource.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from orderkit.core.crossplane.managed_state import reference_forms, replacements
 from orderkit.core.objects import quantities
 from orderkit.core.objects.kube_objects import Kind, dig
 from orderkit.core.objects.quantities import NoQuantity, Unsure
@@ -20,7 +21,7 @@ from orderkit.core.objects.values import Steps, path_text
 from orderkit.core.order.change import ABSENT, differences, same, shown, value_at
 from orderkit.core.plan.composed_tree import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
-from orderkit.core.plan.dangers.data_kinds import holds_data
+from orderkit.core.plan.dangers.data_kinds import holds_data, what_is_lost
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import Pair, pairs_of
 
@@ -89,6 +90,7 @@ _POD_RESOURCES = {"requests", "limits"}
 def immutable_dangers(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
     """Yield changes of immutable fields, and storage that would shrink."""
     for pair in pairs_of(before, after):
+        yield from _replacing(pair, mind)
         for steps in _steps(pair, mind):
             was, now = value_at(pair.old, steps), value_at(pair.new, steps)
             if was is not ABSENT and now is not ABSENT and not same(was, now):
@@ -104,8 +106,30 @@ def _steps(pair: Pair, mind: DangerContext) -> Sequence[tuple[str, ...]]:
     if sealed is True and kind.group == "" and kind.kind in {"ConfigMap", "Secret"}:
         return (*steps, ("data",), ("binaryData",), ("stringData",), ("immutable",))
     if dig(pair.new, "spec", "forProvider") is not None and holds_data(kind, mind.laws):
-        return (*steps, *(("spec", "forProvider", name) for name in _CLOUD_FIELDS))
+        replaced = mind.laws.behaviour(kind).replaces
+        names = (name for name in _CLOUD_FIELDS if name not in replaced)
+        return (*steps, *(("spec", "forProvider", name) for name in names))
     return steps
+
+
+def _replacing(pair: Pair, mind: DangerContext) -> Iterator[Danger]:
+    """Yield changes that only a new resource could have, and what to do."""
+    old, new = (dig(m, "spec", "forProvider", default=None) or {} for m in (pair.old, pair.new))
+    declared = mind.laws.behaviour(pair.kind).replaces
+    forms = [form for path in declared for form in reference_forms(path)]
+    changed = [path for path, *_ in replacements(declared, old, new)]
+    changed += [path for path, was, _ in replacements(forms, old, new) if was is not ABSENT]
+    for path in changed:
+        yield Danger(
+            pair.path,
+            Code.REPLACES,
+            f"{key_text(pair.new)}: another value of spec.forProvider.{path} needs another "
+            "resource, and a provider never replaces one: this one stays as it is, unsynced, until "
+            "somebody deletes it (Crossplane then makes it anew) or puts the old value back",
+        )
+    if changed and holds_data(pair.kind, mind.laws):
+        message = f"{key_text(pair.new)} can only be replaced: {what_is_lost(pair.kind)}"
+        yield Danger(pair.path, Code.DATA_LOSS, message)
 
 
 def _shrinking(pair: Pair, mind: DangerContext) -> Iterator[Danger]:

@@ -48,6 +48,7 @@ __all__ = [
     "SchemaSet",
     "built_in",
     "completed_crd",
+    "files_of",
     "known_kind",
     "layer_of",
     "openapi_kind",
@@ -59,6 +60,11 @@ __all__ = [
 
 _LIMITS = ManifestLimits(size_bytes=20_000_000, events=4_000_000)
 _SUFFIXES = {".yaml", ".yml", ".json"}
+
+
+def files_of(pack: Files) -> Files:
+    """Return the files of a pack's ``schemas/``."""
+    return {path: data for path, data in pack.items() if path.parts[0] == "schemas"}
 
 
 def read_layer(files: Files) -> Layer:

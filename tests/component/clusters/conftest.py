@@ -1,4 +1,4 @@
-"""An embedded platform of the clusters' pack, with twins of all providers, shared by this folder."""
+"""An embedded platform of the clusters' pack with twins of all providers, shared by this folder."""
 
 from __future__ import annotations
 

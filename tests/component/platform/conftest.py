@@ -21,7 +21,7 @@ ANY_PORT = Ports(0, 0, 0, 0)
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Run the reference pack with team ae86."""
     state = tmp_path_factory.mktemp("platform") / "state"
-    request = EmbeddedRunRequest(state, reference_pack(), ANY_PORT, ("ae86",))
+    request = EmbeddedRunRequest(state, reference_pack(), ANY_PORT, ("ae86",), twins=("helm",))
     with running(request, on_step=lambda *_: None) as found:
         yield found
 

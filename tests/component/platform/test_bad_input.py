@@ -17,7 +17,10 @@ from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.main import run
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId
+from orderkit.core.objects.kube_objects import ObjectKey, condition
 from orderkit.core.platform import settings as platform_settings
+from orderkit.flows.waiting import until
+from orderkit.ports.clock import SystemClock
 
 
 def heads(platform: Running) -> object:
@@ -119,6 +122,45 @@ def test_a_port_in_use_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert code == 1
     assert f"port {port}" in said
     assert "--portal-port" in said
+
+
+def test_an_unknown_twin_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = up(tmp_path, None, "--twins", "aws,heml")
+
+    said = capsys.readouterr().err
+    assert (code, "--twins: 'heml' is not a twin" in said) == (2, True)
+    assert "did you mean 'helm'?" in said
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_twin_that_was_asked_for_plays_its_provider(platform: Running) -> None:
+    """``up --twins helm``: a pack without Providers has releases that get ready."""
+    release = {
+        "apiVersion": "helm.m.crossplane.io/v1beta1",
+        "kind": "Release",
+        "metadata": {"name": "ingress", "namespace": "default"},
+        "spec": {"forProvider": {"chart": {"name": "ingress", "version": "1.0.0"}}},
+    }
+    cluster, key = platform.platform.cluster, ObjectKey.of(release)
+    until(
+        SystemClock(),
+        lambda: cluster.serves(key.kind),
+        lambda served: served,
+        timeout_s=90.0,
+        goal="releases are served",
+    )
+    cluster.apply(release, owner="test")
+
+    ready = until(
+        SystemClock(),
+        lambda: cluster.get(key) or {},
+        lambda seen: (condition(seen, "Ready") or {}).get("status") == "True",
+        timeout_s=90.0,
+        goal="the release is ready",
+    )
+
+    assert ready["status"]["atProvider"]["state"] == "deployed"
+    assert (condition(ready, "Twin") or {})["status"] == "True"
 
 
 def test_a_state_folder_of_a_newer_version_is_refused_untouched(

@@ -437,6 +437,15 @@ def test_a_release_is_deployed_and_counts_its_revisions(cluster: Cluster) -> Non
     assert failed["status"]["atProvider"]["state"] == "failed"
 
 
+def test_the_same_name_in_another_place_is_another_thing(cluster: Cluster) -> None:
+    for name, region in (("north", "eu-1"), ("south", "us-1")):
+        meta = {"annotations": {"crossplane.io/external-name": "twice"}}
+        ready(cluster, managed(SHELF, name, meta=meta, region=region))
+
+    regions = {record["spec"]["forProvider"]["region"] for record in records(cluster, "twice")}
+    assert regions == {"eu-1", "us-1"}
+
+
 def test_a_database_role_has_credentials_and_a_grant_waits_for_it(cluster: Cluster) -> None:
     about = {"forProvider": {"roleRef": {"name": "app"}, "privileges": ["ALL"]}}
     grant = place(cluster, made(GRANT, "app", meta={"namespace": HOME}, spec=about))

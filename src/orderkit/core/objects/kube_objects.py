@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 Manifest = dict[str, Any]
 """One Kubernetes object as JSON-like data. `Any`: its shape is known only to its schema."""
@@ -99,6 +99,10 @@ XRD = Kind("apiextensions.crossplane.io", "v2", "CompositeResourceDefinition")
 COMPOSITION = Kind("apiextensions.crossplane.io", "v1", "Composition")
 COMPOSITION_REVISION = Kind("apiextensions.crossplane.io", "v1", "CompositionRevision")
 FUNCTION = Kind("pkg.crossplane.io", "v1", "Function")
+USAGE = Kind("protection.crossplane.io", "v1beta1", "Usage")
+CLUSTER_USAGE = Kind("protection.crossplane.io", "v1beta1", "ClusterUsage")
+IN_USE = "crossplane.io/in-use"
+"""Label of objects that a Usage protects."""
 
 ARGOCD_NAMESPACE = "argocd"
 """Where Argo CD looks for Applications and AppProjects by default."""
@@ -148,6 +152,15 @@ def controller(manifest: Manifest) -> dict[str, Any] | None:
         if isinstance(reference, dict) and reference.get("controller"):
             return reference
     return None
+
+
+def used_by(usage: Manifest, side: Literal["of", "by"]) -> ObjectKey:
+    """Return what a Usage says is used (``of``) or uses it (``by``); its name is '' if unknown."""
+    resource: Any = dig(usage, "spec", side, default={})
+    kind = Kind.parse(str(resource.get("apiVersion", "")), str(resource.get("kind", "")))
+    home = str(metadata(usage).get("namespace") or "")
+    namespace = dig(resource, "resourceRef", "namespace", default="") if side == "of" else ""
+    return ObjectKey(kind, str(dig(resource, "resourceRef", "name", default="")), namespace or home)
 
 
 def plural_of(kind: str) -> str:

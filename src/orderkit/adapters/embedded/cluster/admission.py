@@ -5,9 +5,9 @@ An `Admission` is called for every create, update and delete, dry runs included,
 and validation and before anything is stored. `Policies` is the one a cluster has by default: it
 enforces the ValidatingAdmissionPolicies of the cluster at once (a real server needs a moment). An
 expression that cannot be evaluated exactly (``core.schema.admission``) is handled by the policy's
-``failurePolicy``, with a message.
+``failurePolicy``, with a message. What a Usage protects is not deleted, as by Crossplane's webhook.
 
-Not here: webhooks, MutatingAdmissionPolicies, the ``authorizer``.
+Not here: other webhooks, MutatingAdmissionPolicies, the ``authorizer``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,21 @@ from dataclasses import dataclass
 
 from orderkit.adapters.embedded.cluster.accounts import ADMIN, Account
 from orderkit.adapters.embedded.cluster.journal import StorageKey
-from orderkit.adapters.embedded.cluster.refusals import DeniedByPolicy, RefusalSubject
+from orderkit.adapters.embedded.cluster.refusals import DeniedByPolicy, InUse, RefusalSubject
 from orderkit.adapters.embedded.cluster.store import ObjectStore
-from orderkit.core.objects.kube_objects import NAMESPACE, Kind, Manifest, dig, metadata
+from orderkit.core.objects.kube_objects import (
+    CLUSTER_USAGE,
+    IN_USE,
+    NAMESPACE,
+    USAGE,
+    Kind,
+    Manifest,
+    ObjectKey,
+    dig,
+    labels_of,
+    metadata,
+    used_by,
+)
 from orderkit.core.schema.admission import BINDING, POLICY, Operation, Policy, Review, judge
 
 
@@ -59,8 +71,10 @@ class Policies:
         Judge a write.
 
         Raises:
-            DeniedByPolicy: A policy refuses it.
+            DeniedByPolicy: A policy refuses it. InUse: it deletes what a Usage protects.
         """
+        if request.operation == "DELETE":
+            self._refuse_in_use(request)
         bindings = self._store.scan(BINDING.group, BINDING.kind)
         if not bindings:
             return ()
@@ -80,6 +94,30 @@ class Policies:
             denial.warnings = tuple(ruling.warnings)
             raise denial
         return [*ruling.warnings, *ruling.skipped]
+
+    def _refuse_in_use(self, request: AdmissionRequest) -> None:
+        """Do what Crossplane's webhook does, which is called for objects with the label."""
+        if labels_of(request.old or {}).get(IN_USE) != "true":
+            return
+        key = ObjectKey.of(request.old or {})
+        usages = [
+            usage
+            for kind in (USAGE, CLUSTER_USAGE)
+            for usage in self._store.scan(kind.group, kind.kind)
+            if _names(usage, key)
+        ]
+        if not usages:
+            return
+        first = usages[0]
+        meta, by = metadata(first), dig(first, "spec", "by")
+        home = f' (in namespace "{meta["namespace"]}")' if meta.get("namespace") else ""
+        reason = f'with reason: "{dig(first, "spec", "reason", default="")}"'
+        user = f"by resource {used_by(first, 'by').kind.kind}/{used_by(first, 'by').name}"
+        raise InUse(
+            RefusalSubject(request.kind.kind, request.kind.group, request.plural, key.name),
+            f"This resource is in-use by {len(usages)} usage(s), including the "
+            f'*v1beta1.{first["kind"]} "{meta["name"]}"{home} {user if by else reason}.',
+        )
 
     def _policy(self, manifest: Manifest) -> Policy:
         """Return a policy, compiled once per version of it."""
@@ -109,3 +147,10 @@ class Policies:
 
     def _list_objects(self, kind: Kind, namespace: str | None) -> Sequence[Manifest]:
         return list(self._store.scan(kind.group, kind.kind, namespace))
+
+
+def _names(usage: Manifest, key: ObjectKey) -> bool:
+    """Return whether a Usage is about an object, in whatever version either was written."""
+    used = used_by(usage, "of")
+    same_kind = (used.kind.group, used.kind.kind) == (key.kind.group, key.kind.kind)
+    return same_kind and (used.name, used.namespace) == (key.name, key.namespace)

@@ -20,6 +20,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -29,6 +30,7 @@ from orderkit.adapters.embedded.cluster.documents import meta
 from orderkit.adapters.embedded.cluster.journal import JournalEntry, StorageKey
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.adapters.embedded.cluster.lifecycle import FOREGROUND, ORPHAN, Deletion, Write
+from orderkit.adapters.embedded.cluster.refusals import InUse
 from orderkit.adapters.embedded.cluster.registry import KindRegistry
 from orderkit.adapters.embedded.cluster.store import ObjectStore, owner_uids
 from orderkit.adapters.embedded.cluster.strategies import NAMESPACE_FINALIZER
@@ -244,12 +246,13 @@ class Collector:
     def _delete(
         self, served: ServedKind, store_key: StorageKey, how: Propagation, *, uid: str
     ) -> None:
-        self._writes.delete(
-            served,
-            store_key.namespace,
-            store_key.name,
-            Deletion(propagation=how, uid=uid, owner=OWNER, account=COLLECTOR),
-        )
+        with suppress(InUse):  # it is looked at again when its label goes
+            self._writes.delete(
+                served,
+                store_key.namespace,
+                store_key.name,
+                Deletion(propagation=how, uid=uid, owner=OWNER, account=COLLECTOR),
+            )
 
     def _release(self, served: ServedKind, store_key: StorageKey, finalizer: str) -> None:
         def edit(manifest: Manifest) -> Manifest:

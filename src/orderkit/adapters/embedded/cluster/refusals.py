@@ -200,6 +200,17 @@ class DeniedByPolicy(ApiRefusal, InvalidObjectError):
         self.reason, self.code = reason, _CODES.get(reason, 422)
 
 
+class InUse(ApiRefusal):
+    """Crossplane's webhook refuses to delete what a Usage protects."""
+
+    code = 409
+
+    def __init__(self, subject: RefusalSubject, why: str) -> None:
+        webhook = 'admission webhook "nousages.protection.crossplane.io" denied the request'
+        super().__init__(f"{webhook}: {why}", subject=subject)
+        self.reason = "Conflict"
+
+
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
 """By the reason that a policy's validation names."""
 

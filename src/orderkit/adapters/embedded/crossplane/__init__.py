@@ -6,7 +6,7 @@ pure and lives in ``core.crossplane.pipeline``, so a plan computes with the very
 here.
 
 Not supported: pulling packages, and functions other than Python of this process; providers
-and managed resources; claims, legacy connection secrets, Usages, Operations, EnvironmentConfigs;
+and managed resources; claims, legacy connection secrets, Operations, EnvironmentConfigs;
 RBAC (missing rights never show here); the circuit breaker; admission of XRDs and Compositions
 beyond their CRDs.
 

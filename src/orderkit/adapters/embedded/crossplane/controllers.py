@@ -15,13 +15,16 @@ from orderkit.adapters.embedded.crossplane.revisions import (
     CompositionReconciler,
     RevisionReconciler,
 )
+from orderkit.adapters.embedded.crossplane.usages import UsageReconciler
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import ConflictError
 from orderkit.core.objects.kube_objects import (
+    CLUSTER_USAGE,
     COMPOSITION,
     COMPOSITION_REVISION,
     CRD,
     FUNCTION,
+    USAGE,
     Kind,
     Manifest,
     ObjectKey,
@@ -62,11 +65,13 @@ class EmbeddedCrossplane:
         self._definitions = DefinitionReconciler(self._site)
         definitions = self._controller("definitions", XRD_KIND, self._definitions)
         definitions.watch(CRD, _defining_xrd)
+        usages = UsageReconciler(self._site)
         self._controllers = (
             self._controller("functions", FUNCTION, FunctionReconciler(self._site)),
             self._controller("compositions", COMPOSITION, CompositionReconciler(self._site)),
             self._controller("revisions", COMPOSITION_REVISION, RevisionReconciler(self._site)),
             definitions,
+            *(self._controller(kind.kind, kind, usages) for kind in (USAGE, CLUSTER_USAGE)),
         )
 
     def _controller(
@@ -76,7 +81,8 @@ class EmbeddedCrossplane:
         reconcile: DefinitionReconciler
         | FunctionReconciler
         | CompositionReconciler
-        | RevisionReconciler,
+        | RevisionReconciler
+        | UsageReconciler,
     ) -> Controller:
         def patiently(key: ObjectKey) -> float | None:
             try:

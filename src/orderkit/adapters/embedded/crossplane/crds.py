@@ -3,7 +3,7 @@ The CRDs of Crossplane itself, as far as the embedded platform needs them.
 
 Structural where a mistake should be refused (scope, names, pipeline), open elsewhere. Rules in
 CEL stand in them and hold wherever the API server evaluates CEL. Kinds that would pretend
-something (Configuration, Usage, Operation) are left out; Provider is there so that a pack can ask
+something (Configuration, Operation) are left out; Provider is there so that a pack can ask
 for a twin (``adapters.embedded.providers``); a real one never runs here.
 
 Installed by the platform before the embedded Crossplane starts; a real Crossplane brings its own.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.objects.kube_objects import CRD, Manifest
+from orderkit.core.objects.kube_objects import CLUSTER_USAGE, CRD, USAGE, Kind, Manifest
 from orderkit.core.schema.xrd import spec_schema
 
 Schema = dict[str, Any]
@@ -27,7 +27,7 @@ _SELF_IS_OLD_SELF = {"rule": "self == oldSelf", "message": "Value is immutable"}
 
 def crossplane_crds() -> list[Manifest]:
     """
-    Return the CRDs of XRDs, Compositions, revisions, EnvironmentConfigs, Functions, Providers.
+    Return the CRDs of XRDs, Compositions, revisions, EnvironmentConfigs, Usages, packages.
 
     And of what packages run as, which nobody reads here.
     """
@@ -36,6 +36,8 @@ def crossplane_crds() -> list[Manifest]:
         _compositions(),
         _composition_revisions(),
         _environment_configs(),
+        _usages(USAGE, "usages", "Namespaced"),
+        _usages(CLUSTER_USAGE, "clusterusages", "Cluster"),
         _package("Function", "functions"),
         _package("Provider", "providers"),
         _runtime_configs(),
@@ -109,7 +111,13 @@ def _version(
 
 
 def _crd(
-    group: str, kind: str, plural: str, versions: list[Schema], *, short: list[str]
+    group: str,
+    kind: str,
+    plural: str,
+    versions: list[Schema],
+    *,
+    short: list[str],
+    scope: str = "Cluster",
 ) -> Manifest:
     return {
         "apiVersion": CRD.api_version,
@@ -117,7 +125,7 @@ def _crd(
         "metadata": {"name": f"{plural}.{group}"},
         "spec": {
             "group": group,
-            "scope": "Cluster",
+            "scope": scope,
             "names": {
                 "kind": kind,
                 "listKind": f"{kind}List",
@@ -248,6 +256,30 @@ def _composition_revisions() -> Manifest:
     ]
     version = _version("v1", spec, columns=columns, status=_status())
     return _crd(_API, "CompositionRevision", "compositionrevisions", [version], short=["comprev"])
+
+
+def _usages(kind: Kind, plural: str, scope: str) -> Manifest:
+    named = {"rule": "has(self.resourceRef) || has(self.resourceSelector)"}
+    named["message"] = "either a resource reference or a resource selector should be set."
+    sides = {}
+    for side, elsewhere in (("by", {}), ("of", {"namespace": TEXT})):
+        selector = _object(matchControllerRef=FLAG, matchLabels=LABELS, **elsewhere)
+        reference = _object(["name"], name=TEXT, **elsewhere)
+        resource = _object(
+            apiVersion=TEXT, kind=TEXT, resourceRef=reference, resourceSelector=selector
+        )
+        sides[side] = {**resource, "x-kubernetes-validations": [named]}
+    spec = _object(["of"], reason=TEXT, replayDeletion=FLAG, **sides)
+    message = 'either "spec.by" or "spec.reason" must be specified.'
+    rule = {"rule": "has(self.by) || has(self.reason)", "message": message}
+    columns = [
+        _column("DETAILS", ".metadata.annotations.crossplane\\.io/usage-details"),
+        _condition_column("READY", "Ready"),
+        AGE,
+    ]
+    ruled = {**spec, "x-kubernetes-validations": [rule]}
+    version = _version(kind.version, ruled, columns=columns, status=_status())
+    return _crd(kind.group, kind.kind, plural, [version], short=[], scope=scope)
 
 
 def _package(kind: str, plural: str) -> Manifest:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from orderkit.adapters.embedded.crossplane.events import OWNER, EventRecorder
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import NotFoundError
 from orderkit.core.objects.conditions import Condition, merged
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, controller, dig, metadata
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster
 
@@ -87,6 +88,21 @@ class ReconcilerContext:
         version = metadata(manifest).get("resourceVersion")
         patch = {"metadata": {**changes, "resourceVersion": version}}
         return self.cluster.patch(ObjectKey.of(manifest), patch, owner=OWNER)
+
+    def selected(
+        self, about: Manifest, kind: Kind, namespace: str, selector: Mapping[str, Any]
+    ) -> list[Manifest]:
+        """Return the objects that a selector of Crossplane's in `about` matches."""
+        owner = (controller(about) or {}).get("uid")
+        listed = self.cluster.list(
+            kind, namespace=namespace or None, labels=selector.get("matchLabels") or {}
+        )
+        return [
+            candidate
+            for candidate in listed.items
+            if not selector.get("matchControllerRef")
+            or (owner and (controller(candidate) or {}).get("uid") == owner)
+        ]
 
     def scope_of(self, kind: Kind) -> bool | None:
         """Say whether a kind is namespaced; None when it is not served."""

@@ -73,6 +73,7 @@ OWNER = "cloud-twin"
 _SCOPES = (
     "region", "location", "project", "resourceGroupName", "cluster", "clusterName", "clusterId",
     "instance", "server", "serverId", "bucket", "database", "role", "zoneId", "zoneName", "vpcId",
+    "namespace",
 )  # fmt: skip
 """Fields of forProvider within which an external name counts."""
 _PROTECTIONS = ("deletionProtection", "deletionProtectionEnabled", "disableApiTermination")
@@ -96,7 +97,7 @@ def external_crd() -> Manifest:
         "type": "object",
         "required": ["apiVersion", "kind", "externalName"],
         "properties": {
-            **dict.fromkeys(("apiVersion", "kind", "externalName", "createdAt"), text),
+            **dict.fromkeys(("apiVersion", "kind", "externalName", "createdAt", "account"), text),
             "revision": {"type": "integer"},
             "forProvider": OPEN,
             "atProvider": OPEN,
@@ -116,7 +117,7 @@ class CloudTwin(Twin):
     ) -> None:
         super().__init__(site, "cloud", settings.kinds, workers=2)
         self._settings, self._library = settings, library
-        self._references = References(site.cluster, library)
+        self._references = References(site, library)
         self._observers: dict[str, set[ObjectKey]] = {}
         """By the name of an ExternalResource: the managed resources that show it."""
         self._controller.watch(
@@ -258,6 +259,7 @@ class CloudTwin(Twin):
             "kind": managed["kind"],
             "externalName": name,
             "forProvider": for_provider,
+            "account": _account(managed),
             "managedBy": ObjectKey.of(managed).to_json(),
             "identifiers": sorted(identifiers),
             "dependsOn": sorted(self._needed(kind, for_provider)),
@@ -265,7 +267,7 @@ class CloudTwin(Twin):
         }
         if created:
             spec["createdAt"] = created
-        record_name = metadata(before)["name"] if before else _record_name(kind, name, for_provider)
+        record_name = metadata(before)["name"] if before else _record_name(spec)
         manifest = {
             "apiVersion": EXTERNAL.api_version,
             "kind": EXTERNAL.kind,
@@ -460,18 +462,29 @@ def _is_about(record: Manifest, managed: Manifest, external_name: str) -> bool:
     its_kind = Kind.parse(spec["apiVersion"], spec["kind"])
     if (its_kind.group, its_kind.kind) != (kind.group, kind.kind):
         return False
-    scopes = (
+    scopes = [(spec.get("account"), _account(managed))] + [
         (dig(spec, "forProvider", name), dig(managed, "spec", "forProvider", name))
         for name in _SCOPES
-    )
+    ]
     elsewhere = any(there and here and there != here for there, here in scopes)
     return spec["externalName"] == external_name and not elsewhere
 
 
-def _record_name(kind: Kind, external_name: str, for_provider: dict[str, Any]) -> str:
+def _account(managed: Manifest) -> str:
+    """Return whose cloud it is: an account, a cluster, a database server."""
+    reference = dig(managed, "spec", "providerConfigRef", default={}) or {}
+    home = (
+        metadata(managed).get("namespace", "") if reference.get("kind") == "ProviderConfig" else ""
+    )
+    return f"{home}/{reference.get('name', 'default')}".removeprefix("/")
+
+
+def _record_name(spec: dict[str, Any]) -> str:
     """Return the name of an ExternalResource, readable and its own."""
-    scopes = [str(for_provider.get(name, "")) for name in _SCOPES]
-    text = " ".join((str(kind), external_name, *scopes))
+    kind, external_name = spec["kind"], spec["externalName"]
+    scopes = [str(spec["forProvider"].get(name, "")) for name in _SCOPES]
+    group = Kind.parse(spec["apiVersion"], kind).group
+    text = " ".join((kind, group, external_name, spec["account"], *scopes))
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    readable = re.sub(r"[^a-z0-9]+", "-", f"{kind.kind}-{external_name}".lower()).strip("-")[:50]
+    readable = re.sub(r"[^a-z0-9]+", "-", f"{kind}-{external_name}".lower()).strip("-")[:50]
     return f"{readable}-{digest}"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from orderkit.adapters.embedded.controller import Backoff, Controller
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext, is_deleting
 from orderkit.core.crossplane.paused import is_paused
-from orderkit.core.errors import ConflictError, OrderkitError
+from orderkit.core.errors import ConflictError, OrderkitError, shorten
 from orderkit.core.objects.conditions import DELETING, RECONCILE_SUCCESS, Condition, reconcile_error
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from orderkit.core.schema.known.managed_kinds import config_group, is_modern
@@ -31,6 +31,7 @@ _PAUSED = Condition(
 )
 _NO_CONFIG = "connect failed: cannot get ProviderConfig: "
 _AGAIN_S = 0.02
+_MESSAGE_MAX = 2_000
 TWIN = Condition(
     "Twin",
     "True",
@@ -59,7 +60,7 @@ class ManagedError(OrderkitError):
             again_s: Seconds until the next look; None: longer from failure to failure.
             status: Fields of the status beside the conditions.
         """
-        super().__init__(message)
+        super().__init__(shorten(message, limit=_MESSAGE_MAX))
         self.ready, self.again_s, self.status = ready, again_s, status
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext
 from orderkit.adapters.embedded.providers.library import ManagedLibrary, Schema
 from orderkit.adapters.embedded.providers.managed import ManagedError
 from orderkit.core.crossplane.managed_state import EXTERNAL_NAME
@@ -25,14 +26,12 @@ from orderkit.core.objects.kube_objects import (
     Manifest,
     ObjectKey,
     annotations_of,
-    controller,
     dig,
     metadata,
     plural_of,
 )
 from orderkit.core.schema.known.managed_kinds import is_modern
 from orderkit.core.schema.structural.pruning import PRESERVE
-from orderkit.ports.cluster import Cluster
 
 _REFERENCE = re.compile(r"(?P<stem>.+?)(?P<form>Refs|Ref|Selector)")
 _SECRETS = re.compile(r".*(Secret|ConfigMap)(Key)?Refs?|(secret|configMap)(Key)?Ref")
@@ -69,8 +68,8 @@ class Resolution:
 class References:
     """Resolves references with what a cluster has."""
 
-    def __init__(self, cluster: Cluster, library: ManagedLibrary) -> None:
-        self._cluster, self._library = cluster, library
+    def __init__(self, site: ReconcilerContext, library: ManagedLibrary) -> None:
+        self._site, self._library = site, library
 
     def resolve(self, managed: Manifest) -> Resolution:
         """
@@ -138,7 +137,7 @@ class References:
     def _named(self, managed: Manifest, kinds: list[Kind], reference: Any) -> Manifest:
         name, first = str(dig(reference, "name", default="")), kinds[0] if kinds else None
         for kind in kinds:
-            found = self._cluster.serves(kind) and self._cluster.get(
+            found = self._site.cluster.serves(kind) and self._site.cluster.get(
                 ObjectKey(kind, name, _home(managed, kind, reference))
             )
             if found:
@@ -154,21 +153,9 @@ class References:
     def _selected(
         self, managed: Manifest, kinds: list[Kind], selector: Mapping[str, Any]
     ) -> list[Manifest]:
-        own = (controller(managed) or {}).get("uid")
-        for kind in kinds:
-            if not self._cluster.serves(kind):
-                continue
+        for kind in filter(self._site.cluster.serves, kinds):
             home = _home(managed, kind, selector)
-            listed = self._cluster.list(
-                kind, namespace=home or None, labels=selector.get("matchLabels") or {}
-            )
-            objects = [
-                candidate
-                for candidate in listed.items
-                if not selector.get("matchControllerRef")
-                or (own and (controller(candidate) or {}).get("uid") == own)
-            ]
-            if objects:
+            if objects := self._site.selected(managed, kind, home, selector):
                 return objects
         raise ManagedError("no resources matched selector")
 

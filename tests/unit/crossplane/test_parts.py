@@ -44,13 +44,14 @@ def desired(parts: Parts) -> dict[str, Manifest]:
     return {name: r.resource for name, r in parts.response.desired.resources.items()}
 
 
-def test_a_part_gets_the_orders_name_and_labels() -> None:
+def test_a_part_gets_the_orders_name_namespace_and_labels() -> None:
     parts = parts_of({}, labels={"owner": "ann"})
 
     parts.want("network", {**managed(*NETWORK, {}), "metadata": {"labels": {"tier": "base"}}})
 
     assert desired(parts)["network"]["metadata"] == {
         "name": "cluster-one-network",
+        "namespace": "team-a",
         "labels": {"owner": "ann", "tier": "base"},
     }
     assert parts.reference("network") == {"name": "cluster-one-network"}
@@ -118,6 +119,17 @@ def test_a_part_that_exists_stays_when_what_it_uses_is_ready_no_more() -> None:
 
     assert {"network", "pool", "usage-network-by-pool"} == set(desired(parts))
     assert parts.waiting == {}
+
+
+def test_what_is_only_needed_is_waited_for_and_not_protected() -> None:
+    before = parts_of({"network": existing(NETWORK, "n", [])})
+    after = parts_of({"network": existing(NETWORK, "n", READY)})
+    for parts in (before, after):
+        parts.want("network", managed(*NETWORK, {}))
+        parts.want("pool", managed(*POOL, {}), needs=["network"])
+
+    assert set(desired(before)) == {"network"}
+    assert set(desired(after)) == {"network", "pool"}
 
 
 def test_a_usage_outlives_an_outage_of_what_it_protects() -> None:

@@ -155,6 +155,7 @@ def _lines(plan: Plan, screen: Screen) -> Iterator[Line]:
     yield from _live_state(plan, screen)
     for changes in _folded(plan.changes, screen):
         yield from _resources(changes, screen)
+    yield from _settings(plan, screen)
     for field in plan.status:
         yield f"  status.{_field(field, screen, prefix=10)}", ""
     for fault in plan.faults:
@@ -171,6 +172,21 @@ def _lines(plan: Plan, screen: Screen) -> Iterator[Line]:
         yield "  in order    " + "; then ".join(", ".join(wave) for wave in plan.waves), ""
     if not plan.faults:
         yield f"  in the end  {plan.readiness}", ""
+
+
+def _settings(plan: Plan, screen: Screen) -> Iterator[Line]:
+    """Yield the settings that change, with their layers; in full also those that stay."""
+    changes = plan.settings if screen.full else plan.settings[:_FIELDS_MAX]
+    for change in changes:
+        yield f"  setting     {_field(change.field, screen, prefix=14)} ({change.decision})", ""
+    if len(plan.settings) > len(changes):
+        more = len(plan.settings) - len(changes)
+        yield f"              and {more} more settings (--full shows them)", ""
+    if screen.full:
+        changing = {change.field.path for change in changes}
+        for path in sorted(plan.after.settings.keys() - changing):
+            setting = plan.after.settings[path]
+            yield f"  setting     {path} {whole(setting.value)} (layer: {setting.layer})", ""
 
 
 def _live_state(plan: Plan, screen: Screen) -> Iterator[Line]:

@@ -86,6 +86,27 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class LayeredValue:
+    """A setting, and the layer that decided it."""
+
+    value: Any
+    layer: str
+
+
+def decided_values(context: Mapping[str, Any]) -> dict[str, LayeredValue]:
+    """Return the settings in the context of a pipeline, by path; empty if it has none."""
+    settings = context.get(SETTINGS)
+    layers = dig(settings, "layers")
+    if not isinstance(layers, dict):
+        return {}
+    paths = [(".".join(steps), steps) for steps in _paths(dig(settings, "values") or {})]
+    return {
+        path: LayeredValue(dig(settings, "values", *steps), str(layers.get(path, "")))
+        for path, steps in sorted(paths)
+    }
+
+
+@dataclass(frozen=True, slots=True)
 class Layer:
     """One layer, as a step's input declares it."""
 

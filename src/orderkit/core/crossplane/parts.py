@@ -84,6 +84,7 @@ class Parts:
         manifest: Manifest,
         *,
         uses: Sequence[str] = (),
+        needs: Sequence[str] = (),
         after: Sequence[str] = (),
         ready: bool | None = None,
     ) -> None:
@@ -95,17 +96,19 @@ class Parts:
         Args:
             uses: Parts that must be ready before this one is created, and that an end must not
                 delete while this one exists: a Usage protects each. Want them first.
-            after: Parts that must exist before this one is created. An end may delete them first.
+            needs: Parts that must be ready before this one is created, without a Usage: an end may
+                delete them first.
+            after: Parts that must exist before this one is created, without a Usage.
             ready: None: function-auto-ready decides. It cannot judge every kind; those of
                 Kubernetes without a status, ProviderConfigs and Usages count as ready here as soon
                 as they exist.
 
         Raises:
-            ValueError: Nobody wants a part in `uses` or `after`, or a Usage cannot protect it
+            ValueError: Nobody wants one of these parts, or a Usage cannot protect it
                 because one of the two is cluster-scoped and the other is not.
         """
         missing = [p for p in after if not self.exists(p)]
-        missing += [p for p in uses if not self.is_ready(p)]
+        missing += [p for p in (*uses, *needs) if not self.is_ready(p)]
         if not self.exists(part):
             self._check_wanted(part, missing)
             missing += [p for p in self.after if not self.exists(p)]
@@ -129,8 +132,9 @@ class Parts:
         meta = metadata(manifest)
         if not (meta.get("name") or meta.get("generateName")):
             meta = {"name": self.name(part), **meta}
-        if self.namespace and not meta.get("namespace"):
-            meta = {**meta, "namespace": self.namespace}
+        home = self.namespace or metadata(self.request.xr).get("namespace")
+        if home and not meta.get("namespace"):
+            meta = {**meta, "namespace": home}
         labels = {**self.labels, **(meta.get("labels") or {})}
         return {**manifest, "metadata": {**meta, **({"labels": labels} if labels else {})}}
 
@@ -142,9 +146,10 @@ class Parts:
         if not metadata(used).get("name") or not name:
             return
         usage_part = f"usage-{used_part}-by-{part}"
-        namespaces = [metadata(manifest).get("namespace") or "" for manifest in (used, user)]
         xr_namespace = metadata(self.request.xr).get("namespace") or ""
-        used_namespace, user_namespace = (xr_namespace or namespace for namespace in namespaces)
+        used_namespace, user_namespace = (
+            xr_namespace or metadata(object_).get("namespace") or "" for object_ in (used, user)
+        )
         if bool(used_namespace) != bool(user_namespace):
             raise ValueError(
                 f'part "{part}" uses "{used_part}", but only one of them has a namespace, and no '

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from operator import itemgetter
 from typing import Any, Literal
 
 from orderkit.core.crossplane.composed_metadata import (
@@ -18,8 +19,9 @@ from orderkit.core.crossplane.composed_metadata import (
     COMPOSITE_LABEL,
     RESOURCE_NAME_ANNOTATION,
 )
+from orderkit.core.crossplane.layered_settings import LayeredValue
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
-from orderkit.core.order.change import FieldDifference, differences, same
+from orderkit.core.order.change import ABSENT, FieldDifference, differences, same
 from orderkit.core.plan.composed_tree import Assembly, Fault
 from orderkit.core.plan.cost import Costs
 from orderkit.core.plan.dangers import Danger, DangerContext, dangers_of
@@ -75,6 +77,23 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingChange:
+    """A setting of the order whose value, or the layer that decides it, changes."""
+
+    field: FieldDifference
+    old_layer: str
+    """Empty: the setting is new."""
+    layer: str
+    """Empty: no layer gives it any more."""
+
+    @property
+    def decision(self) -> str:
+        """Return which layer decides, in words."""
+        before = f", before: {self.old_layer}" if self.old_layer not in {"", self.layer} else ""
+        return f"layer: {self.layer or 'none'}{before}"
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What a change does, down to composed resources, and what is unknown about it."""
 
@@ -114,6 +133,20 @@ class Plan:
     def readiness(self) -> Literal["Ready", "not Ready", "not known", "Paused"]:
         """Return, for a person, how the order ends up."""
         return "Paused" if "" in self.paused else self.after.readiness
+
+    @property
+    def settings(self) -> tuple[SettingChange, ...]:
+        """Settings that change, with their layers."""
+        before, after = self.before.settings, self.after.settings
+        absent = LayeredValue(ABSENT, "")
+        pairs = [(p, before.get(p, absent), after.get(p, absent)) for p in {*before, *after}]
+        return tuple(
+            SettingChange(
+                FieldDifference(tuple(path.split(".")), old.value, new.value), old.layer, new.layer
+            )
+            for path, old, new in sorted(pairs, key=itemgetter(0))
+            if old != new
+        )
 
     @property
     def kept(self) -> Mapping[str, Manifest]:

@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeVar
 
 from orderkit.core.crossplane.composed import Composed, Lookup, PipelineStep, World, steps_of
 from orderkit.core.crossplane.composition_choice import with_stored_choice
+from orderkit.core.crossplane.layered_settings import LayeredValue, decided_values
 from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, layered_lookup, simulate
 from orderkit.core.crossplane.station import Selector, Station
 from orderkit.core.objects.kube_objects import Kind, Manifest
@@ -192,6 +193,7 @@ class Assembly:
     """Why a changed Composition does not reach an XR, by path ("": the order's own)."""
     assumed: tuple[Manifest, ...] = ()
     """CompositionRevisions that nobody could be asked for, as they were assumed."""
+    settings: Mapping[str, LayeredValue] = field(default_factory=dict)
 
     def keeps(self, path: str) -> bool:
         """Return whether a resource may stay although no known step composes it."""
@@ -417,6 +419,7 @@ class _XrAssembly:
             stuck=_stuck(simulation, nested),
             pinned=self._pinned(nested),
             assumed=(*self.chosen.assumed, *(m for b in nested.values() for m in b.assumed)),
+            settings=decided_values(simulation.final.context),
         )
 
     def _pinned(self, nested: Mapping[str, Assembly]) -> dict[str, str]:

@@ -189,6 +189,12 @@ class _PlanMask:
             unknowns=tuple(map(self.text, assembly.unknowns)),
             missing=tuple(map(self.text, assembly.missing)),
             requirements=(),
+            settings={
+                path: replace(
+                    setting, value=self._value(_Place("", ("status",)), setting.value, ABSENT, MASK)
+                )
+                for path, setting in assembly.settings.items()
+            },
             at_once={},
             pinned={self.path(path): self.text(text) for path, text in assembly.pinned.items()},
             assumed=(),

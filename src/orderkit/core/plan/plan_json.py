@@ -69,6 +69,14 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         ],
         "fields": [difference.to_json() for difference in plan.fields],
         "status": [difference.to_json() for difference in plan.status],
+        "settings": [
+            {"path": path, "value": setting.value, "layer": setting.layer}
+            for path, setting in plan.after.settings.items()
+        ],
+        "settingChanges": [
+            {**change.field.to_json(), "oldLayer": change.old_layer, "layer": change.layer}
+            for change in plan.settings
+        ],
         "resources": [
             {
                 "path": change.path,

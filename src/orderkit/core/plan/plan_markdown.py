@@ -32,6 +32,8 @@ def to_markdown(plan: Plan) -> str:
     parts += _list("It would be refused:", (_fault(plan, number) for number in _faults(plan)))
     parts += _list("Mind:", (f"`{d.path or 'order'}` {d.message} ({d.code})" for d in plan.dangers))
     parts += _list("Not known:", plan.unknowns)
+    settings = plan.settings[:_FIELDS_MAX]
+    parts += _list("Settings:", (f"{change.field} ({change.decision})" for change in settings))
     parts += _bounded([_resource(change) for change in plan.changes])
     parts += _costs(plan.costs) if plan.costs else []
     if len(plan.waves) > 1:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from orderkit.stations import StationRequest, StationResponse
+from orderkit.stations import Manifest, Parts, StationRequest, StationResponse, manifest
 
 FIELDS = (
 {%- for field in cookiecutter.fields %}
@@ -35,46 +35,30 @@ def station(request: StationRequest) -> StationResponse:
 {%- if cookiecutter.namespaced %}
     """Want the settings."""
     response = StationResponse.to(request)
-    name = str(request.xr["metadata"]["name"])
-    response.want("settings", settings(f"{name}-settings", request.xr))
+    parts = Parts(request, response)
+    parts.want("settings", settings(request.xr["spec"]))
 {%- if cookiecutter.tells %}
-    response.merge_status({"settings": f"{name}-settings"})
+    response.merge_status({"settings": parts.name("settings")})
 {%- endif %}
     return response
-
-
-def settings(name: str, xr: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of the order as text: a ConfigMap holds nothing else."""
-    spec = xr["spec"]
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": xr["metadata"].get("namespace", "")},
-        "data": {field: text(spec[field]) for field in FIELDS if field in spec},
-    }
 {%- else %}
     """Want the namespace always, what lives in it as soon as it exists."""
     response = StationResponse.to(request)
     home = str(request.xr["metadata"]["name"])
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}}
-    response.want("namespace", namespace)
-    if request.observed_resource("namespace") is not None:
-        response.want("settings", settings(home, request.xr["spec"]))
+    response.want("namespace", manifest("v1", "Namespace", home))
+    inside = Parts(request, response, namespace=home, after=("namespace",))
+    inside.want("settings", settings(request.xr["spec"]))
 {%- if cookiecutter.tells %}
     response.merge_status({"namespace": home})
 {%- endif %}
     return response
-
-
-def settings(namespace: str, spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of the order as text: a ConfigMap holds nothing else."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "settings", "namespace": namespace},
-        "data": {field: text(spec[field]) for field in FIELDS if field in spec},
-    }
 {%- endif %}
+
+
+def settings(spec: dict[str, Any]) -> Manifest:
+    """Return the fields of the order as text: a ConfigMap holds nothing else."""
+    data = {field: text(spec[field]) for field in FIELDS if field in spec}
+    return manifest("v1", "ConfigMap", data=data)
 
 
 def text(value: object) -> str:

@@ -43,7 +43,10 @@ whether anything would be deleted.
 - If a station's answers could depend on the order of Python's sets, it also runs in four more processes with other hash seeds.
 - A Composition with a step that is not Python (go-templating, KCL, ...) is checked as it is written, and not run.
 
-**Not checked:** whether the API server would accept the composed resources, what providers do with them, and cost limits of CEL.
+**Composed resources** are judged by every schema that the pack has of their kind: fields that do not exist, types, required fields,
+enums, rules ([schemas](schemas.md)).
+
+**Not checked:** admission policies of your cluster, what providers do with composed resources, and cost limits of CEL.
 For Crossplane's rights, the check guesses the plural of a kind as Kubernetes does, unless `kit.yaml` gives `resource`. YAML style is
 that of the pack's `.yamllint`, or a default. Skeletons and generated files are left out.
 

@@ -19,6 +19,7 @@ ORDERED = "orderkit order garage team_name=ae86 stage=stage2"
 PAGES = (
     Page("docs/approvals.md"),
     Page("docs/kits.md"),
+    Page("docs/schemas.md", in_pack=True),
     Page("docs/changes.md", before=ORDERED),
     Page("docs/plans.md", before=ORDERED, in_pack=True),
     Page("docs/templates.md"),

@@ -16,6 +16,7 @@ import ociregistry
 import pytest
 from ociregistry import OwnRegistry, Pushed, archive, digest
 
+from orderkit.adapters.embedded.certificates import ensure_certificate
 from orderkit.cli.main import run
 from orderkit.core.yaml import yaml11
 
@@ -213,6 +214,60 @@ def test_a_token_service_is_asked_for_our_repository_only(
 
     asked = [path for path, _ in registry.requests if path.startswith("/token")]
     assert asked == ["/token?service=here&scope=repository%3Aacme%2Fprovider-cloud%3Apull"]
+
+
+HELPER = """#!/bin/sh
+read -r host
+test "$1 $host" = "get {host}" || {{ echo credentials not found in native keychain; exit 1; }}
+echo '{{"ServerURL": "x", "Username": "{user}", "Secret": "{secret}"}}'
+"""
+
+
+@pytest.mark.parametrize(
+    ("login", "user", "secret"),
+    [
+        ("basic", ociregistry.USER, ociregistry.PASSWORD),
+        ("token", "<token>", "identity-of-puller"),
+    ],
+)
+def test_a_credential_helper_is_asked(
+    login: str,
+    user: str,
+    secret: str,
+    pack: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = Path(os.environ["DOCKER_CONFIG"])
+    folder.mkdir()
+    (folder / "config.json").write_text('{"credsStore": "fake"}')
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    with ociregistry.own_registry() as (registry, pushed):
+        helper = folder / "docker-credential-fake"
+        helper.write_text(HELPER.format(host=pushed.host, user=user, secret=secret))
+        helper.chmod(0o700)
+        pushed.image(PATH, "v1.0.0", PACKAGE, marked=0)
+        registry.login = login
+
+        assert add(pack, f"{pushed.host}/{PATH}@v1.0.0") == 0
+        helper.write_text(HELPER.format(host="other", user=user, secret=secret))
+        registry.login = "basic"
+        assert add(pack, f"{pushed.host}/{PATH}@v1.0.0") == 1
+
+
+def test_a_private_ca_is_trusted_if_named(
+    pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tls").mkdir()
+    certificate = ensure_certificate(tmp_path / "tls")
+    with ociregistry.own_registry() as (registry, pushed):
+        pushed.image(PATH, "v1.0.0", PACKAGE, marked=0)
+        with ociregistry.own_registry(registry, certificate) as (_, safe):
+            where = [f"{PATH}@v1.0.0", "--registry", safe.url]
+
+            assert add(pack, *where) == 1
+            assert "--ca-file names the certificate of a private CA" in capsys.readouterr().err
+            assert add(pack, *where, "--ca-file", str(tmp_path / "missing")) == 2
+            assert add(pack, *where, "--ca-file", str(certificate.authority)) == 0
 
 
 @pytest.mark.parametrize("mark", ["label", "none"])

@@ -74,7 +74,7 @@ def test_a_changed_station_fails_with_a_diff_that_names_file_and_lines(
 def test_an_object_that_does_not_fit_its_schema_cannot_be_applied(
     pack: Path, kit_test: KitTest
 ) -> None:
-    edit(pack / "stations/garage/station.py", '"data":', '"dta":')
+    edit(pack / "stations/garage/station.py", 'data={"stage"', 'dta={"stage"')
 
     done = kit_test("garage")
 

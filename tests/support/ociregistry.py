@@ -10,6 +10,7 @@ import io
 import json
 import shutil
 import socket
+import ssl
 import subprocess
 import tarfile
 import threading
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import requests
+
+from orderkit.adapters.embedded.certificates import Certificate
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -210,7 +213,12 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(200, spoilt, Content_Type=kind, **promised)
 
     def do_POST(self) -> None:
-        self._body()
+        body = self._body()
+        if self.path.startswith("/token"):
+            self.registry.requests.append((self.path, body.decode()))
+            is_user = "refresh_token=identity-of-puller" in body.decode()
+            self._answer(200 if is_user else 401, b'{"access_token": "granted"}')
+            return
         self._answer(202, Location=f"{self.path}one")
 
     def do_PUT(self) -> None:
@@ -225,15 +233,22 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def own_registry() -> Iterator[tuple[OwnRegistry, Pushed]]:
-    """Run a small registry."""
-    registry = OwnRegistry()
+def own_registry(
+    registry: OwnRegistry | None = None, certificate: Certificate | None = None
+) -> Iterator[tuple[OwnRegistry, Pushed]]:
+    """Run a small registry, with TLS if it has a certificate."""
+    registry = registry or OwnRegistry()
     handler = type("Handler", (_Handler,), {"registry": registry})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate.server, certificate.key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    scheme = "https" if certificate else "http"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
-        yield registry, Pushed(f"http://127.0.0.1:{server.server_port}")
+        yield registry, Pushed(f"{scheme}://127.0.0.1:{server.server_port}")
     finally:
         server.shutdown()
         server.server_close()

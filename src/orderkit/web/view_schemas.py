@@ -56,6 +56,7 @@ ORDER_QUERY: dict[str, dict[str, Any]] = {
         "description": "Where the page before ended, as its answer says. Opaque.",
     },
 }
+_OBSERVED = ["apiVersion", "kind", "name", "externalName", "found", "reason", "differences"]
 _MOMENT = {
     "type": "string",
     "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)?$",
@@ -160,6 +161,19 @@ VIEW_COMPONENTS: dict[str, dict[str, Any]] = {
         ),
         lastChange=nullable(named("HistoryEntry")),
         findings=listed(named("Finding")),
+        observed=listed(
+            closed(
+                _OBSERVED,
+                apiVersion=TEXT,
+                kind=TEXT,
+                name=TEXT,
+                namespace=TEXT,
+                externalName=nullable(TEXT),
+                found=FLAG,
+                reason=nullable(TEXT),
+                differences=listed(every(field=TEXT, there=nullable(TEXT), order=nullable(TEXT))),
+            )
+        ),
     ),
     "Revealed": every(order=TEXT, outputs=listed(every(name=TEXT, value=nullable(TEXT)))),
     "Kits": every(

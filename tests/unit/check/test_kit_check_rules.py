@@ -108,7 +108,13 @@ spec:
         openAPIV3Schema:
           type: object
           properties:
-            spec: {type: object, properties: {instanceType: {type: string}}}
+            spec:
+              type: object
+              properties:
+                instanceType: {type: string}
+                forProvider: {type: object}
+                managementPolicies: {type: array, items: {type: string}}
+                providerConfigRef: {type: object}
 """
 }
 
@@ -382,6 +388,40 @@ INNER = """\
                       default: 1
 """
 MORE = "                more:\n                  type: object\n"
+
+IMPORTED = """\
+                taken: {type: string, description: A virtual machine that exists.}
+                manage: {type: boolean, description: Whether to manage it.}
+"""
+IMPORTING: Changes = {
+    **swap(XRD, ("                size:\n", IMPORTED + "                size:\n")),
+    **VM_SCHEMA,
+    KIT: labkit.KIT.replace(
+        "  examples:", "  import: {names: {vm: taken}, manage: manage}\n  examples:"
+    )
+    + f"    - {{apiVersion: {VM_KIND[0]}, kind: {VM_KIND[1]}}}\n",
+    **granting("compute.example.org", "virtualmachines"),
+}
+
+
+def importing(fault: str = "") -> Mapping[str, Station]:
+    """A station that takes over a virtual machine, with one fault."""
+
+    def run(request: StationRequest) -> StationResponse:
+        response, spec = labkit.station(request), request.xr["spec"]
+        name = spec.get("taken")
+        machine = vm(instanceType="large")
+        machine["spec"]["forProvider"] = {}
+        if name and fault != "named":
+            machine["metadata"]["annotations"] = {"crossplane.io/external-name": name}
+        if name and fault != "managed" and not (spec.get("manage") and fault != "observed"):
+            machine["spec"]["managementPolicies"] = ["Observe"]
+        if request.observed_resource("bay") and not (name and fault == "composed"):
+            response.want("vm", machine, ready=Ready.TRUE)
+        return response
+
+    return {"lab": run}
+
 
 VM = also(("vm", vm(instanceType="large")), ready=Ready.TRUE)
 VM_MISSPELT = also(("vm", vm(instancetype="large")), ready=Ready.TRUE)
@@ -742,6 +782,10 @@ CASES = [
         {**composing(VM_KIND), **granting("compute.example.org", "virtualmachines")},
         VM_MISSPELT,
     ),
+    Case(PipelineRule.IMPORT_POLICY, "managed at once", IMPORTING, importing("managed")),
+    Case(PipelineRule.IMPORT_POLICY, "never managed", IMPORTING, importing("observed")),
+    Case(PipelineRule.IMPORT_POLICY, "not named", IMPORTING, importing("named")),
+    Case(PipelineRule.IMPORT_POLICY, "not composed", IMPORTING, importing("composed")),
     Case(KitRule.SCHEMA_CHANGED, "edited", recorded(sha256="0" * 64), VM),
     Case(KitRule.SCHEMA_VERSION, "an older one", {**recorded(), **PINNED}, VM),
     Case(
@@ -812,6 +856,10 @@ def told(case: Case) -> list[tuple[KitRule | PipelineRule, str, Finding]]:
 
 def test_the_sound_kit_has_no_findings() -> None:
     assert told(Case(KitRule.DRIFT, "none")) == []
+
+
+def test_a_kit_that_observes_first_has_no_findings() -> None:
+    assert told(Case(KitRule.DRIFT, "none", IMPORTING, importing())) == []
 
 
 def test_layers_that_fit_every_order_have_no_findings() -> None:

@@ -29,6 +29,7 @@ from outcomes import (
 
 from orderkit.core.crossplane.granted_rights import AGGREGATE
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
+from orderkit.core.kit.model import Import
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan, assemble, compare
 from orderkit.core.plan.dangers import Code, DangerContext
@@ -60,6 +61,7 @@ LAWS = PackRules(
         ("rds.aws.m.upbound.io", "Instance"): Behaviour(replaces=("engine",)),
     },
     team_fields={(GROUP, "XShop"): "team"},
+    imports={(GROUP, "XShop"): Import({"it": "bucket"}, "manage")},
 )
 Wants = Mapping[str, Manifest]
 
@@ -293,6 +295,13 @@ LOSSES = [
          "it stays when the order ends",
          **one(gcs(), managed("Bucket", "storage.gcp.m.upbound.io", forProvider={},
                               managementPolicies=["Observe", "Create", "Update"]))),
+    Case("what was only observed is managed", Code.TAKES_OVER, "it", "nothing was observed of it",
+         **one(managed("Bucket", "storage.gcp.m.upbound.io", forProvider={},
+                       managementPolicies=["Observe"]), gcs())),
+    Case("an order manages at once what it takes over", Code.TAKES_OVER, "it",
+         "'real-bucket' without having observed it", xrd=fields(bucket=TEXT),
+         **one(None, managed("Bucket", "storage.gcp.m.upbound.io", forProvider={})),
+         before={"bucket": "real-bucket"}),
     Case("Update is taken from managementPolicies", Code.STOPS, "it", "no longer applied",
          **one(gcs(), managed("Bucket", "storage.gcp.m.upbound.io", forProvider={},
                               managementPolicies=["Observe", "Create", "Delete"]))),

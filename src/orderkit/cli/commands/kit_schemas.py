@@ -22,7 +22,11 @@ _FILES_MAX = 5_000
 
 @click.group("schemas")
 def kit_schemas() -> None:
-    """Copy CRDs of providers into a pack, so that composed objects are checked."""
+    """
+    Copy CRDs of providers into a pack, so that composed objects are checked.
+
+    Example: orderkit kit schemas check
+    """
 
 
 @kit_schemas.command("add")

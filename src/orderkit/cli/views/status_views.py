@@ -34,6 +34,7 @@ def show_status(report: OrderReport, view: OrderView, as_json: bool) -> None:
             *_troubles(report, view),
             *_values(view),
             *_around(view),
+            *_observed(report, view),
             ("commit", f"{short(state.head or '-')} in {report.repository_url}"),
             ("delivered", short(report.delivered or "-")),
             ("XR", str(report.xr or "-")),
@@ -55,6 +56,19 @@ def _troubles(report: OrderReport, view: OrderView) -> Pairs:
         if not state.reason.startswith(sentence(finding)):
             yield "finding", sentence(finding)
             yield "", remedy(finding)
+
+
+def _observed(report: OrderReport, view: OrderView) -> Pairs:
+    """Yield what the order takes over, how it differs, and the change that manages it."""
+    for part in view.observed:
+        name = f" '{part.external_name}'" if part.external_name else ""
+        count = len(part.differences)
+        number = f"{count} difference{'s' * (count != 1)}" if count else "as the order wants it"
+        yield "observed", f"{part.key}{name}: {number if part.is_found else part.reason}"
+        yield from (("", str(difference)) for difference in part.differences)
+    imports = report.declared.imports if report.declared else None
+    if imports and view.observed:
+        yield "to manage", f"orderkit change {view.row.order} {imports.manage}=true"
 
 
 def _command(view: OrderView, attention: Attention) -> str:

@@ -20,8 +20,17 @@ from orderkit.core.crossplane.layered_settings import LAYERS_BROKEN, SettingErro
 from orderkit.core.crossplane.simulated_objects import keeps_ready_condition
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.conditions import SYSTEM_TYPES, first_and_more
-from orderkit.core.objects.kube_objects import CRD, NAMESPACE, XRD, Kind, Manifest, dig, metadata
-from orderkit.core.objects.managed_objects import wrapped_object
+from orderkit.core.objects.kube_objects import (
+    CRD,
+    NAMESPACE,
+    XRD,
+    Kind,
+    Manifest,
+    annotations_of,
+    dig,
+    metadata,
+)
+from orderkit.core.objects.managed_objects import EXTERNAL_NAME, only_observes, wrapped_object
 from orderkit.core.objects.scopes import is_namespaced
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.validate.located_findings import Located
@@ -62,6 +71,7 @@ def _judged(
             yield rule, message, message
     yield from _scopes(subject, run)
     yield from _schemas(subject, run)
+    yield from _imports(subject, run)
     yield from _composes_something(run, full)
     if run.simulation.settled:
         for judge in _SETTLED_JUDGES:
@@ -191,6 +201,33 @@ def _schemas(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
     for name, desired in run.simulation.final.resources.items():
         for unfit in unfit_fields(subject.pack.schemas, name, desired.manifest):
             yield PipelineRule.COMPOSED_SCHEMA, str(unfit), unfit.fault
+
+
+def _imports(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
+    """Check that what an order takes over is first observed, and then managed."""
+    imports = subject.kit.imports if subject.kit else None
+    spec = run.simulation.xr.get("spec")
+    resources = run.simulation.final.resources
+    for part, path in imports.names.items() if imports else ():
+        name = dig(spec, *path.split("."))
+        if part not in resources:
+            if name:
+                message = f"{path} is set, and no part '{part}' is composed"
+                yield PipelineRule.IMPORT_POLICY, message, message
+            continue
+        manifest = resources[part].manifest
+        observes = only_observes(manifest)
+        if name and annotations_of(manifest).get(EXTERNAL_NAME) != name:
+            message = f"'{part}' does not have the external name that {path} says"
+            yield PipelineRule.IMPORT_POLICY, message, message
+        is_managed = imports is not None and dig(spec, *imports.manage.split(".")) is True
+        if observes is not (bool(name) and not is_managed):
+            message = (
+                f"'{part}' is {'only observed' if observes else 'managed'} although {path} is "
+                f"{'set' if name else 'not set'} and {imports.manage if imports else ''} is "
+                f"{'true' if is_managed else 'not true'}"
+            )
+            yield PipelineRule.IMPORT_POLICY, message, message
 
 
 def _without_schema(subject: KitUnderCheck, runs: Sequence[Run]) -> Iterator[Located]:

@@ -120,6 +120,12 @@ class PipelineRule(Coded):
         "The pack has no schema of a kind that it composes: a misspelled field is not noticed.",
         "orderkit kit schemas add PROVIDER@VERSION copies the kind's CRD into schemas/",
     )
+    IMPORT_POLICY = (
+        "import-policy",
+        _E,
+        "What an order takes over is not first observed and then managed, under its external name.",
+        "compose it with policies=OBSERVE and its external name until the field 'manage' is true",
+    )
     GATE_NAMESPACE = (
         "gate-namespace",
         _E,

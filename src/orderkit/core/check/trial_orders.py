@@ -19,9 +19,11 @@ from orderkit.core.kit import sample_values
 from orderkit.core.kit.catalog_pickers import names_alone
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.view_problems import field_at
 from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.kit.yaml_settings import merged, read_settings, yaml_roots
 from orderkit.core.objects.kube_objects import Manifest, dig
+from orderkit.core.objects.values import with_value
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.validate.hints import nearest
 from orderkit.core.schema.validate.located_findings import Located
@@ -147,6 +149,7 @@ def _variations(kit: Kit, base: Order, validator: Validator) -> list[Order]:
     variations: list[Order] = []
     candidates = [
         *_long(kit, base.xr["spec"]),
+        *_imported(kit, base.xr["spec"]),
         *sample_values.alternatives(kit.spec_schema, base.xr["spec"]),
     ]
     for label, spec in candidates:
@@ -156,6 +159,21 @@ def _variations(kit: Kit, base: Order, validator: Validator) -> list[Order]:
         if report.valid:
             variations.append(Order(f"{base.label}, {label}", report.result, varied=True))
     return variations
+
+
+def _imported(kit: Kit, spec: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the order as it takes over what exists: observed, and then managed."""
+    if kit.imports is None:
+        return
+    taken = dict(spec)
+    with contextlib.suppress(sample_values.NoSampleError):
+        for path in kit.imports.names.values():
+            steps = tuple(path.split("."))
+            schema = field_at(kit.spec_schema, path) or {}
+            taken = with_value(taken, steps, sample_values.sample(schema))
+        yield "taking over what exists", taken
+        managing = with_value(taken, tuple(kit.imports.manage.split(".")), True)  # noqa: FBT003 - the value
+        yield "managing what it took over", managing
 
 
 def _long(kit: Kit, spec: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -27,6 +27,7 @@ from orderkit.core.kit.field_problems import (
 )
 from orderkit.core.kit.form_layout import form_layout
 from orderkit.core.kit.hidden_fields import guard_of
+from orderkit.core.kit.import_problems import import_problems
 from orderkit.core.kit.js_patterns import to_javascript
 from orderkit.core.kit.lease_problems import lease_problems
 from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER
@@ -59,6 +60,7 @@ def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
         yield from check()
     yield from lease_problems(kit, fields, spec)
     yield from view_problems(kit, spec)
+    yield from import_problems(kit, fields, spec)
     yield from approval_problems(kit)
     yield from window_problems(kit)
 

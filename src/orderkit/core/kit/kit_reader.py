@@ -8,7 +8,8 @@ is done before a pack is published (``core.kit.consistency``). Called by ``core.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -33,6 +34,7 @@ from orderkit.core.kit.model import (
     Hidden,
     Hints,
     How,
+    Import,
     KindRef,
     Kit,
     KitAttention,
@@ -136,6 +138,7 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
     kind = str(dig(xrd, "spec", "names", "kind", default=name))
     name_from = spec.get("nameFrom", ())
     kit = Kit(name=name, xrd=xrd)
+    imports = _import(spec["import"]) if "import" in spec else None
     annotations = annotations_of(xrd)
     tags = re.split(r"[,\s]+", annotations.get(f"{TERASKY}backstage-tags", "").strip())
     return Kit(
@@ -156,13 +159,14 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
         unfold=spec.get("unfold", ""),
         yaml_fields=tuple(spec.get("yamlFields", ())),
         pages=tuple(_page(page) for page in spec.get("pages", ())),
-        fields={path: _hints(entry) for path, entry in spec.get("fields", {}).items()},
+        fields=_fields(spec.get("fields", {}), imports),
         hidden={
             path: Hidden(entry["from"], entry.get("pattern", ""))
             for path, entry in spec.get("hidden", {}).items()
         },
         links=tuple(_link(link) for link in spec.get("links", ())),
-        changes=tuple(_change(change) for change in spec.get("changes", ())),
+        changes=(*map(_change, spec.get("changes", ())), *_import_changes(spec, imports)),
+        imports=imports,
         end=_end(spec.get("end", {})),
         lease=_lease(spec.get("lease", {})),
         gate=_gate(spec["gate"]) if "gate" in spec else None,
@@ -247,6 +251,42 @@ def _hints(entry: Mapping[str, Any]) -> Hints:
         refers=_refers(entry["refers"]) if "refers" in entry else None,
         when=_when(entry["when"]) if "when" in entry else None,
     )
+
+
+def _fields(entries: Mapping[str, Mapping[str, Any]], imports: Import | None) -> dict[str, Hints]:
+    """Return the hints; a new order never manages at once what it takes over."""
+    hints = {path: _hints(entry) for path, entry in entries.items()}
+    if imports is not None:
+        hints[imports.manage] = replace(hints.get(imports.manage, Hints()), ask="later")
+    return hints
+
+
+def _import(entry: Mapping[str, Any]) -> Import:
+    return Import(entry["names"], entry["manage"])
+
+
+def _import_changes(spec: Mapping[str, Any], imports: Import | None) -> Iterator[KitChange]:
+    """Yield the reviewed changes of an import that the kit does not declare itself."""
+    declared = [path for change in spec.get("changes", ()) for path in change["fields"]]
+    if imports is None or not declared:
+        return
+    names = tuple(dict.fromkeys(imports.names.values()))
+    missing = tuple(path for path in names if not is_covered(path, declared))
+    if missing:
+        yield KitChange("import", "Take over what exists", missing, how=How.REVIEW)
+    if not is_covered(imports.manage, declared):
+        yield KitChange(
+            "manage",
+            "Manage what was taken over",
+            (imports.manage,),
+            how=How.REVIEW,
+            warning="From then on the order changes what it took over, and deletes it at its end.",
+        )
+
+
+def is_covered(path: str, fields: Iterable[str]) -> bool:
+    """Return whether one of the fields is this one, or a group that has it."""
+    return any(f"{path}.".startswith(f"{field}.") for field in fields)
 
 
 def _picker(entry: Mapping[str, Any]) -> Picker:

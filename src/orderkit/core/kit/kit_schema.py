@@ -184,6 +184,22 @@ _KIND = closed(
         "binds": list_of(TEXT, "Of a binding: names of the roles that it may bind. Default: any."),
     },
 )
+_IMPORT = closed(
+    "Orders can take over resources that exist in the cloud: a reviewed change manages them.",
+    ["names", "manage"],
+    {
+        "names": {
+            **map_of(
+                _FIELD, "A composed part: the field with the external name of what it takes over."
+            ),
+            "minProperties": 1,
+            "maxProperties": 20,
+        },
+        "manage": described(
+            _FIELD, "The yes-or-no field: without it, what was taken over is only observed."
+        ),
+    },
+)
 _EXAMPLE = closed(
     "An order as somebody could place it.",
     ["name", "values"],
@@ -321,6 +337,7 @@ _SPEC: dict[str, Schema] = {
             ),
         },
     ),
+    "import": _IMPORT,
     "examples": list_of(_EXAMPLE, "Orders as people could place them."),
     "composes": list_of(_KIND, "Kinds that the stations compose."),
     "requires": list_of(_KIND, "Kinds that the stations read."),

@@ -258,6 +258,16 @@ class KitAttention:
 
 
 @dataclass(frozen=True, slots=True)
+class Import:
+    """How orders take over resources that exist in the cloud: first observed, then managed."""
+
+    names: Mapping[str, FieldPath]
+    """Composed part -> the field with the external name of what it takes over, if it does."""
+    manage: FieldPath
+    """The field that is true once the parts may change what they took over."""
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """An example order: values of the form."""
 
@@ -310,6 +320,7 @@ class Kit:
     end: End = field(default_factory=End)
     lease: Lease = field(default_factory=Lease)
     gate: Gate | None = None
+    imports: Import | None = None
     approval: Approval = field(default_factory=Approval)
     windows: tuple[MaintenanceWindow, ...] = ()
     """Empty: changes are delivered at any time."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
 
 WRAPPED = ("spec", "forProvider", "manifest")
+EXTERNAL_NAME = "crossplane.io/external-name"
+"""The annotation with a managed resource's name in the cloud."""
 
 
 def wrapped_object(manifest: Manifest) -> Manifest | None:
@@ -23,3 +25,9 @@ def makes_nothing(manifest: Manifest) -> bool:
     """Return whether a managed resource never creates: then a partial object is enough."""
     policies = dig(manifest, "spec", "managementPolicies", default=None)
     return policies is not None and not {"*", "Create"} & set(policies)
+
+
+def only_observes(manifest: Manifest) -> bool:
+    """Return whether a managed resource only observes."""
+    policies = dig(manifest, "spec", "managementPolicies", default=None)
+    return policies is not None and not {"*", "Create", "Update"} & set(policies)

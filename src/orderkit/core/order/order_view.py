@@ -14,6 +14,7 @@ from typing import Any
 
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.observed_parts import ObservedPart
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import Phase
 
@@ -226,6 +227,8 @@ class OrderView:
     """The newest entry of its history, as ``GET /v1/orders/{order}/history`` shows it."""
     findings: tuple[Mapping[str, Any], ...] = ()
     """What is wrong with the files of the head."""
+    observed: tuple[ObservedPart, ...] = ()
+    """What the order observes in the cloud and does not manage."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape of ``GET /v1/orders/{order}/view``."""
@@ -257,4 +260,5 @@ class OrderView:
             ],
             "lastChange": dict(self.last_change) if self.last_change else None,
             "findings": [dict(entry) for entry in self.findings],
+            "observed": [part.to_json() for part in self.observed],
         }

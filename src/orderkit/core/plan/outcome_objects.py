@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.objects.managed_objects import WRAPPED, wrapped_object
 from orderkit.core.plan.composed_tree import Assembly
 
@@ -75,12 +75,6 @@ def _identity(manifest: Manifest) -> tuple[str, ...]:
     kind, meta = Kind.of(manifest), metadata(manifest)
     home, name = meta.get("namespace") or "", meta.get("name") or ""
     return (kind.group, kind.kind, str(home), str(name))
-
-
-def only_observes(manifest: Manifest) -> bool:
-    """Return whether a managed resource only observes."""
-    policies = dig(manifest, "spec", "managementPolicies", default=None)
-    return policies is not None and not {"*", "Create", "Update"} & set(policies)
 
 
 def parent_of(path: str, assembly: Assembly) -> Manifest:

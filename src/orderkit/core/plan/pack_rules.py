@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from orderkit.core.kit.model import Import
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.schema.known import Behaviour, Behaviours, GroupKind, Layer
 from orderkit.core.schema.known.behaviours import behaviour_of
@@ -29,6 +30,9 @@ class PackRules:
     team_fields: Mapping[GroupKind, str] = field(default_factory=dict)
     """The field of ``spec`` that names an order's team, dotted, by the kind of its XR."""
 
+    imports: Mapping[GroupKind, Import] = field(default_factory=dict)
+    """How orders take over what exists in the cloud, by the kind of their XR."""
+
     def joined(self, other: PackRules) -> PackRules:
         """Return the rules of two packs combined. `other` takes precedence."""
         return PackRules(
@@ -38,6 +42,7 @@ class PackRules:
             {**self.data_kinds, **other.data_kinds},
             {**self.behaviours, **other.behaviours},
             {**self.team_fields, **other.team_fields},
+            {**self.imports, **other.imports},
         )
 
     def behaviour(self, kind: Kind) -> Behaviour:

@@ -20,6 +20,7 @@ from orderkit.core.objects.kube_objects import (
     dig,
 )
 from orderkit.core.objects.secret_values import NO_SECRETS, SECRET, SecretTexts
+from orderkit.core.order.observed_parts import ObservedPart, observed_part
 from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.part_states import MISSING, part_state
 from orderkit.flows.argocd.obstacles import obstacle
@@ -42,6 +43,8 @@ class TraceNode:
     children: tuple[TraceNode, ...] = ()
     is_foreign: bool = False
     """An XR of the order refers to it, but something else owns it."""
+    observed: ObservedPart | None = None
+    """What there is in the cloud, if the order only observes it."""
 
     def to_json(self) -> dict[str, Any]:
         """Return this node and all below it."""
@@ -93,7 +96,7 @@ def trace_of(platform: Platform, report: OrderReport) -> Trace:
     key = application_key(report.entry.order)
     application = report.sources.application
     children = [_node(platform, report.xr, frozenset(), None)] if report.xr else []
-    if any(node.reason not in {"", MISSING} for child in children for _, node in child.walk()):
+    if any(_may_show_secrets(node) for child in children for _, node in child.walk()):
         texts = secrets_of(platform, report)
         children = [_without_secrets(child, texts) for child in children]
     hindrance = obstacle(platform, application) if application else None
@@ -147,9 +150,15 @@ def secrets_of(platform: Platform, report: OrderReport) -> SecretTexts:
     return platform.secrets_of(platform, xr) if xr else NO_SECRETS
 
 
+def _may_show_secrets(node: TraceNode) -> bool:
+    return node.observed is not None or node.reason not in {"", MISSING}
+
+
 def _without_secrets(node: TraceNode, texts: SecretTexts) -> TraceNode:
     children = tuple(_without_secrets(child, texts) for child in node.children)
-    return replace(node, reason=texts.redact(node.reason), children=children)
+    observed = node.observed.masked(texts.redact) if node.observed else None
+    reason = texts.redact(node.reason)
+    return replace(node, reason=reason, children=children, observed=observed)
 
 
 def _application_node(
@@ -190,7 +199,8 @@ def _node(
         if child not in above
     )
     state = part_state(manifest)
-    return TraceNode(key, state.synced, state.ready, state.reason, children)
+    observed = observed_part(manifest)
+    return TraceNode(key, state.synced, state.ready, state.reason, children, observed=observed)
 
 
 def _owner_text(manifest: Manifest) -> str:

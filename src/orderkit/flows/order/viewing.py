@@ -102,6 +102,7 @@ def view(
         _changes(live, viewer, ordered_by) if live else (),
         newest[0].to_json() if newest else None,
         tuple(report.check.to_json()) if report.check else (),
+        tuple(node.observed for _, node in tree.result().root.walk() if node.observed),
     )
 
 

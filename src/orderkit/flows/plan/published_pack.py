@@ -28,7 +28,7 @@ from orderkit.core.crossplane.python_functions import (
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.kit.compositions import composition_of, compositions_of, name_shown
-from orderkit.core.kit.model import Kit
+from orderkit.core.kit.model import Import, Kit
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
@@ -241,13 +241,16 @@ def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
     ]
     data_kinds: dict[tuple[str, str], bool] = {}
     teams: dict[tuple[str, str], str] = {}
+    imports: dict[tuple[str, str], Import] = {}
     for kit in kits:
         data_kinds |= kit.data_kinds
         teams |= {(kit.kind.group, kit.kind.kind): kit.team_from} if kit.team_from else {}
+        imports |= {(kit.kind.group, kit.kind.kind): kit.imports} if kit.imports else {}
     return PackRules(
         delivered={**managed_kinds.layer, **layer_of(delivered)},
         roles=roles,
         data_kinds={**data_kinds, **pack.data_kinds},
         behaviours=managed_kinds.behaviours,
         team_fields=teams,
+        imports=imports,
     )

@@ -25,6 +25,7 @@ from orderkit.core.plan.dangers.order_effects import order_dangers
 from orderkit.core.plan.dangers.permissions import access_dangers
 from orderkit.core.plan.dangers.restarts import restart_dangers
 from orderkit.core.plan.dangers.selectors import selector_dangers
+from orderkit.core.plan.dangers.takeovers import takeover_dangers
 
 __all__ = ["Code", "Danger", "DangerContext", "dangers_of"]
 
@@ -52,6 +53,7 @@ def dangers_of(
             *immutable_dangers(old, new, mind),
             *access_dangers(old, new),
             *guard_dangers(old, new),
+            *takeover_dangers(old, new, mind),
         }
         dangers |= {*selector_dangers(before, after)}
     if changed or not same(before.xr.get("status"), after.xr.get("status")):

@@ -43,6 +43,8 @@ class Code(StrEnum):
     """Less space for data than before."""
     PROVIDER = "provider-config"
     """Another account, project or cluster: the provider looks for the resource there."""
+    TAKES_OVER = "takes-over"
+    """The order begins to manage a resource that exists in the cloud, and changes it."""
     STOPS = "stops"
     """Something that runs or is managed stops."""
     STARTS = "starts"

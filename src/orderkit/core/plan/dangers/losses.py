@@ -19,14 +19,13 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
-from orderkit.core.objects.managed_objects import wrapped_object
+from orderkit.core.objects.managed_objects import EXTERNAL_NAME, wrapped_object
 from orderkit.core.plan.composed_tree import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.dangers.data_kinds import holds_data, what_is_lost
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import is_same, pairs_of
 
-EXTERNAL_NAME = "crossplane.io/external-name"
 _CLUSTERS_FINALIZERS = {"foregroundDeletion", "orphan", "kubernetes"}
 _CROSSPLANES_FINALIZERS = ("finalizer.managedresource.crossplane.io", "composite.apiextensions")
 

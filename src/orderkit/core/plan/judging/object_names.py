@@ -22,10 +22,11 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
+from orderkit.core.objects.managed_objects import only_observes
 from orderkit.core.plan.composed_tree import Assembly, Fault, Note
 from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
 from orderkit.core.plan.object_texts import key_text
-from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, only_observes, parent_of
+from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, parent_of
 from orderkit.core.schema import structural
 from orderkit.core.schema.known.builtin_kinds import METADATA
 from orderkit.core.schema.validate.hints import nearest, shown

@@ -134,6 +134,8 @@ def _parsed_documents(source: str, data: bytes) -> Iterator[CrdDocument]:
         raise InvalidInputError(source, None, f"cannot be read: {error.reason}") from error
     for manifest in filter(_is_crd, manifests):
         group, kind = _group_kind(manifest)
+        if not (_NAME.match(group) and kind.isalnum() and kind.isascii()):
+            raise InvalidInputError(source, f"{kind}.{group}", "is not a kind with its group")
         yield CrdDocument(source, group, kind, yaml11.dump(manifest).encode())
 
 

@@ -1,0 +1,165 @@
+"""
+What an order only observes: parts of an import, and what managing them would change.
+
+A managed resource with the policy Observe has both sides: ``forProvider`` is what the order would
+set, ``status.atProvider`` is what the provider sees in the cloud. Pure. Called by
+``flows.order.tracing`` for one order and by plans.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from orderkit.core.errors import shorten
+from orderkit.core.objects.kube_objects import (
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    condition,
+    dig,
+)
+from orderkit.core.objects.managed_objects import EXTERNAL_NAME, only_observes
+from orderkit.core.objects.values import ABSENT, Steps, same, shown_pair
+from orderkit.core.order.change import FieldDifference
+
+DIFFERENCES_MAX = 50
+_REFERENCES = ("Ref", "Refs", "Selector")
+"""Endings of fields that no cloud has: providers put the value that they lead to beside them."""
+_MAPS = {"tags", "labels"}
+"""Maps of which a provider removes the keys that it is not given."""
+_PROVIDERS_KEY = "crossplane-"
+
+
+@dataclass(frozen=True, slots=True)
+class TakeoverDifference:
+    """A field below ``forProvider`` that managing a resource would change, in words, cut."""
+
+    path: str
+    there: str | None
+    """None: the provider reports none."""
+    order: str | None
+    """What the order would set; None: it removes the value."""
+
+    def __str__(self) -> str:
+        there = "(not set)" if self.there is None else self.there
+        return f"{self.path}: {there} → {'(removed)' if self.order is None else self.order}"
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPart:
+    """One part that an order observes and does not manage."""
+
+    key: ObjectKey
+    external_name: str
+    is_found: bool
+    """The provider reported what there is."""
+    reason: str = ""
+    """Why it reported nothing."""
+    differences: tuple[TakeoverDifference, ...] = ()
+
+    def masked(self, redact: Callable[[str], str]) -> ObservedPart:
+        """Return it with every text that somebody else wrote passed through `redact`."""
+        differences = tuple(
+            TakeoverDifference(
+                difference.path,
+                *(text and redact(text) for text in (difference.there, difference.order)),
+            )
+            for difference in self.differences
+        )
+        return replace(self, reason=redact(self.reason), differences=differences)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the stable shape of the order's view."""
+        return {
+            **self.key.to_json(),
+            "externalName": self.external_name or None,
+            "found": self.is_found,
+            "reason": self.reason or None,
+            "differences": [
+                {"field": difference.path, "there": difference.there, "order": difference.order}
+                for difference in self.differences
+            ],
+        }
+
+
+def observed_part(manifest: Manifest) -> ObservedPart | None:
+    """Return what a managed resource only observes; None if it manages, or is something else."""
+    if not isinstance(dig(manifest, "spec", "forProvider"), dict) or not only_observes(manifest):
+        return None
+    name = str(annotations_of(manifest).get(EXTERNAL_NAME) or "")
+    is_found = bool(dig(manifest, "status", "atProvider"))
+    failed = [
+        str(entry.get("message") or entry.get("reason") or "")
+        for entry in (condition(manifest, "Synced"), condition(manifest, "Ready"))
+        if entry and entry.get("status") == "False"
+    ]
+    reason = "" if is_found else next(iter(failed), "the provider has not looked yet")
+    return ObservedPart(
+        ObjectKey.of(manifest), name, is_found, reason, takeover_differences(manifest)
+    )
+
+
+def takeover_differences(
+    live: Manifest, desired: Manifest | None = None
+) -> tuple[TakeoverDifference, ...]:
+    """
+    Return what managing a resource would change in the cloud; () if nothing was observed.
+
+    Fields that the order does not set are left out, except in ``tags`` and ``labels``. A field that
+    the provider does not report counts as not set.
+
+    Args:
+        live: The managed resource with its status.
+        desired: Its desired state; None: as `live`.
+    """
+    there = dig(live, "status", "atProvider", default=None)
+    wanted = dig(live if desired is None else desired, "spec", "forProvider", default=None)
+    if not isinstance(there, dict) or not there or not isinstance(wanted, dict):
+        return ()
+    found = sorted(_differing(there, wanted, ()), key=lambda difference: difference.path)
+    return tuple(map(_in_words, found[:DIFFERENCES_MAX]))
+
+
+def _in_words(difference: FieldDifference) -> TakeoverDifference:
+    old, new = shown_pair(difference.old, difference.new)
+    return TakeoverDifference(
+        shorten(difference.path),
+        None if difference.old is ABSENT else old,
+        None if difference.new is ABSENT else new,
+    )
+
+
+def _differing(there: Any, wanted: Any, steps: Steps) -> Iterator[FieldDifference]:
+    if isinstance(wanted, dict) and (there is ABSENT or isinstance(there, dict)):
+        present = {} if there is ABSENT else there
+        for key, value in wanted.items():
+            if not str(key).endswith(_REFERENCES):
+                yield from _differing(present.get(key, ABSENT), value, (*steps, str(key)))
+        if steps and steps[-1] in _MAPS:
+            for key in present.keys() - wanted.keys():
+                if not str(key).startswith(_PROVIDERS_KEY):
+                    yield FieldDifference((*steps, str(key)), present[key], ABSENT)
+    elif _are_lists_of_objects(there, wanted):
+        for index, (old, new) in enumerate(zip(there, wanted, strict=True)):
+            yield from _differing(old, new, (*steps, index))
+    elif not same(_sorted(there), _sorted(wanted)):
+        yield FieldDifference(steps, there, wanted)
+
+
+def _are_lists_of_objects(there: Any, wanted: Any) -> bool:
+    return (
+        isinstance(there, list)
+        and isinstance(wanted, list)
+        and len(there) == len(wanted)
+        and all(isinstance(entry, dict) for entry in (*there, *wanted))
+    )
+
+
+def _sorted(value: Any) -> Any:
+    """Return a list in one order: providers report sets in any."""
+    if not isinstance(value, list):
+        return value
+    return sorted(value, key=lambda entry: json.dumps(entry, sort_keys=True, default=str))

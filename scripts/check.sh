@@ -30,6 +30,7 @@ check delivery $bin/python scripts/delivery_svg.py --check
 check picture $bin/python scripts/plan_svg.py --check
 check kits $bin/orderkit kit generate --check
 check agents $bin/orderkit kit generate --check --pack packs/agents
+check clusters $bin/orderkit kit generate --check --pack packs/clusters
 check layering scripts/layers.sh --check
 check schema $bin/python scripts/kit_schema.py --check
 $bin/python scripts/sizes.py || failed=1

@@ -150,7 +150,7 @@ def _without_providers(
         path: data
         for path, data in files.items()
         if not (_is_of_provider(path, PROVIDERS) or _is_of_provider(path, CONFIGS))
-        or path.parts[2] in wanted_providers
+        or path.parts[2] not in has - wanted_providers
     }
 
 

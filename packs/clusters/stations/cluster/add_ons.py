@@ -38,7 +38,7 @@ def provider_configs(order: Order, cloud: Cloud) -> Iterator[Part]:
         (KUBERNETES, "kubernetes.m.crossplane.io/v1alpha1"),
     ):
         config = provider_config(api_version, credentials, identity=access.identity)
-        yield Part(part, config, tuple(dict.fromkeys(["cluster", access.part])))
+        yield Part(part, config, (access.part,))
 
 
 def add_ons(order: Order, cloud: Cloud, response: StationResponse) -> Iterator[Part]:

@@ -28,7 +28,9 @@ class Part:
     name: str
     manifest: Manifest
     uses: tuple[str, ...] = ()
-    """They are ready before this one is created, and go after it."""
+    """They are ready before this one is created, and go after it: a Usage holds each."""
+    after: tuple[str, ...] = ()
+    """They are ready before this one is created. In an end the cloud itself keeps the order."""
 
 
 def compose(order: Order, part: Part, lacking: set[str]) -> None:
@@ -41,7 +43,8 @@ def compose(order: Order, part: Part, lacking: set[str]) -> None:
     manifest = part.manifest
     observed = order.parts.request.observed_resource(part.name)
     unknown = _lacks_a_value(manifest["spec"])
-    if observed is None and (unknown or not lacking.isdisjoint(part.uses)):
+    too_early = not lacking.isdisjoint(part.uses) or not all(map(order.parts.is_ready, part.after))
+    if observed is None and (unknown or too_early):
         lacking.add(part.name)
         return
     if observed is not None and unknown:

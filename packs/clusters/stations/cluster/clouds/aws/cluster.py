@@ -15,8 +15,8 @@ from .resources import attachments, resource, role
 
 _POLICY = "AmazonEKSClusterPolicy"
 _NODE_POLICIES = (
+    "AmazonEKS_CNI_Policy",  # first: without it, the addresses of nodes that end are left over
     "AmazonEKSWorkerNodePolicy",
-    "AmazonEKS_CNI_Policy",
     "AmazonEC2ContainerRegistryPullOnly",
 )
 
@@ -71,7 +71,7 @@ def _new_cluster(order: Order, version: str) -> Part:
                 "bootstrapClusterCreatorAdminPermissions": True,
             },
         },
-        uses=[*rights, *all_subnets],
+        uses=["network", *rights, *all_subnets, *(["nat"] if order.private else [])],
         external_name=order.name,
     )
 
@@ -112,7 +112,8 @@ def pool(order: Order, pool: Pool, version: str) -> Iterator[Part]:
             **({} if policies == OBSERVE else bounds),
             **({} if pool.exists else _machines(order, pool)),
         },
-        uses=["cluster", *rights, *(ways_out(order) if order.is_new else [])],
+        uses=["cluster", *rights[:1]],
+        after=[*rights[1:], *(ways_out(order) if order.is_new else [])],
         external_name=pool.name,
         policies=policies,
     )

@@ -58,7 +58,7 @@ def dns_rights(order: Order) -> Iterator[Part]:
         "cert-manager-dns",
         "RolePolicy.iam",
         {"roleRef": order.parts.reference(_ROLE), "policy": _policy(order)},
-        uses=[_ROLE],
+        after=[_ROLE],
     )
     namespace, account = CERT_MANAGER
     yield resource(
@@ -71,7 +71,8 @@ def dns_rights(order: Order) -> Iterator[Part]:
             "namespace": namespace,
             "serviceAccount": account,
         },
-        uses=["cluster", _ROLE],
+        uses=["cluster"],
+        after=[_ROLE],
     )
 
 

@@ -50,14 +50,14 @@ def network(order: Order) -> Iterator[Part]:
             "tags": {"Name": order.name},
         },
     )
-    yield resource(order, "internet-gateway", "InternetGateway.ec2", in_vpc, uses=["network"])
+    yield resource(order, "internet-gateway", "InternetGateway.ec2", in_vpc, after=["network"])
     yield from _subnets(order, "public")
     yield from _routes(
         order, "public", {"gatewayIdRef": reference("internet-gateway")}, "internet-gateway"
     )
     if order.private:
         yield resource(
-            order, "nat-address", "EIP.ec2", {"domain": "vpc"}, uses=["internet-gateway"]
+            order, "nat-address", "EIP.ec2", {"domain": "vpc"}, after=["internet-gateway"]
         )
         first = subnets(order, "public")[0]
         yield resource(
@@ -65,7 +65,7 @@ def network(order: Order) -> Iterator[Part]:
             "nat",
             "NATGateway.ec2",
             {"allocationIdRef": reference("nat-address"), "subnetIdRef": reference(first)},
-            uses=["nat-address", first, "route-public"],
+            after=["nat-address", first, "route-public"],
         )
         yield from _subnets(order, "private")
         yield from _routes(order, "private", {"natGatewayIdRef": reference("nat")}, "nat")
@@ -89,7 +89,7 @@ def _subnets(order: Order, kind: str) -> Iterator[Part]:
                 "mapPublicIpOnLaunch": kind == "public",
                 "tags": {"Name": f"{order.name}-{kind}-{zone}", tag: "1"},
             },
-            uses=["network"],
+            after=["network"],
         )
 
 
@@ -98,13 +98,13 @@ def _routes(order: Order, kind: str, target: dict[str, object], gateway: str) ->
     reference = order.parts.reference
     table = f"routes-{kind}"
     in_vpc = {"vpcIdRef": reference("network")}
-    yield resource(order, table, "RouteTable.ec2", in_vpc, uses=["network"])
+    yield resource(order, table, "RouteTable.ec2", in_vpc, after=["network"])
     yield resource(
         order,
         f"route-{kind}",
         "Route.ec2",
         {"routeTableIdRef": reference(table), "destinationCidrBlock": _EVERYWHERE, **target},
-        uses=[table, gateway],
+        after=[table, gateway],
     )
     for subnet in subnets(order, kind):
         yield resource(
@@ -112,5 +112,5 @@ def _routes(order: Order, kind: str, target: dict[str, object], gateway: str) ->
             f"association-{subnet}",
             "RouteTableAssociation.ec2",
             {"routeTableIdRef": reference(table), "subnetIdRef": reference(subnet)},
-            uses=[table, subnet],
+            after=[table, subnet],
         )

@@ -22,6 +22,7 @@ def resource(
     for_provider: dict[str, Any],
     *,
     uses: Sequence[str] = (),
+    after: Sequence[str] = (),
     external_name: str = "",
     connection_secret: str = "",
     policies: Sequence[ManagementAction] = MANAGE,
@@ -38,7 +39,7 @@ def resource(
         connection_secret=connection_secret,
         policies=policies,
     )
-    return Part(part, manifest, tuple(uses))
+    return Part(part, manifest, tuple(uses), tuple(after))
 
 
 def role(order: Order, part: str, service: str, *actions: str) -> Part:
@@ -70,7 +71,7 @@ def attachments(order: Order, role_part: str, *policies: str) -> list[Part]:
                 "roleRef": order.parts.reference(role_part),
                 "policyArn": f"arn:aws:iam::aws:policy/{name}",
             },
-            uses=[role_part],
+            after=[role_part],
         )
         for name in policies
     ]

@@ -12,7 +12,7 @@ from orderkit.stations import OBSERVE
 from ...order import Order, Pool
 from ...part import Part, import_policies
 from .. import Access, ClusterFacts, existing_policies
-from .resources import grant, in_group, resource
+from .resources import GROUP, grant, in_group, resource
 
 _SYSTEM = "system"
 _CA = "kubeconfig.clustercacertificate"
@@ -56,7 +56,7 @@ def cluster(order: Order, version: str) -> Iterator[Part]:
             "workloadIdentityEnabled": True,
             "roleBasedAccessControlEnabled": True,
         },
-        uses=["nat-of-subnet"] if order.private else ["subnet"],
+        uses=[GROUP, "network", "subnet", *(["nat-of-subnet", "nat"] if order.private else [])],
         external_name=order.name,
         connection_secret=order.kubeconfig_secret,
     )

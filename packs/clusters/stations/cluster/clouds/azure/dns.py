@@ -20,7 +20,7 @@ def zones(order: Order) -> Iterator[Part]:
         "zone-public",
         "DNSZone.network",
         in_group(order),
-        uses=[GROUP],
+        after=[GROUP],
         external_name=order.domain,
     )
     if order.has_private_zone:
@@ -29,7 +29,7 @@ def zones(order: Order) -> Iterator[Part]:
             "zone-private",
             "PrivateDNSZone.network",
             in_group(order),
-            uses=[GROUP],
+            after=[GROUP],
             external_name=order.internal_domain,
         )
         yield resource(
@@ -42,7 +42,7 @@ def zones(order: Order) -> Iterator[Part]:
                 "virtualNetworkIdRef": order.parts.reference("network"),
                 "registrationEnabled": False,
             },
-            uses=["zone-private", "network"],
+            after=["zone-private", "network"],
         )
 
 
@@ -53,7 +53,7 @@ def dns_rights(order: Order) -> Iterator[Part]:
         _IDENTITY,
         "UserAssignedIdentity.managedidentity",
         {**in_group(order), "location": order.location, "name": f"{order.name}-cert-manager"},
-        uses=[GROUP],
+        after=[GROUP],
     )
     yield resource(
         order,
@@ -65,7 +65,7 @@ def dns_rights(order: Order) -> Iterator[Part]:
             "issuer": order.known("cluster", "oidcIssuerUrl"),
             "subject": f"system:serviceaccount:{':'.join(CERT_MANAGER)}",
         },
-        uses=[_IDENTITY],
+        after=[_IDENTITY],
     )
     yield grant(
         order,

@@ -20,7 +20,7 @@ def network(order: Order) -> Iterator[Part]:
         "network",
         "VirtualNetwork.network",
         {**place, "addressSpace": [order.settings.get("network.cidr", str)]},
-        uses=[GROUP],
+        after=[GROUP],
     )
     yield resource(
         order,
@@ -31,7 +31,7 @@ def network(order: Order) -> Iterator[Part]:
             "virtualNetworkNameRef": order.parts.reference("network"),
             "addressPrefixes": [order.settings.get("network.nodes", str)],
         },
-        uses=["network"],
+        after=["network"],
     )
     if order.private:
         yield from _nat(order)
@@ -45,10 +45,10 @@ def _nat(order: Order) -> Iterator[Part]:
         "nat-address",
         "PublicIP.network",
         {**place, "allocationMethod": "Static", "sku": "Standard"},
-        uses=[GROUP],
+        after=[GROUP],
     )
     yield resource(
-        order, "nat", "NATGateway.network", {**place, "skuName": "Standard"}, uses=[GROUP]
+        order, "nat", "NATGateway.network", {**place, "skuName": "Standard"}, after=[GROUP]
     )
     yield resource(
         order,
@@ -58,12 +58,12 @@ def _nat(order: Order) -> Iterator[Part]:
             "natGatewayIdRef": reference("nat"),
             "publicIpAddressIdRef": reference("nat-address"),
         },
-        uses=["nat", "nat-address"],
+        after=["nat", "nat-address"],
     )
     yield resource(
         order,
         "nat-of-subnet",
         "SubnetNATGatewayAssociation.network",
         {"natGatewayIdRef": reference("nat"), "subnetIdRef": reference("subnet")},
-        uses=["nat-with-address", "subnet"],
+        after=["nat-with-address", "subnet"],
     )

@@ -60,7 +60,7 @@ def cluster(order: Order, version: str) -> Iterator[Part]:
             "initialNodeCount": 1,
             "deletionProtection": False,
         },
-        uses=["subnet", "nat"] if order.private else ["subnet"],
+        uses=["network", "subnet", *(["router", "nat"] if order.private else [])],
         external_name=order.name,
         connection_secret=order.kubeconfig_secret,
     )
@@ -90,7 +90,7 @@ def _nodes_account(order: Order) -> Iterator[Part]:
             "role": "roles/container.defaultNodeServiceAccount",
             "member": f"serviceAccount:{account_email(order, account)}",
         },
-        uses=[_NODES],
+        after=[_NODES],
     )
 
 

@@ -62,7 +62,8 @@ def dns_rights(order: Order) -> Iterator[Part]:
             "role": "roles/iam.workloadIdentityUser",
             "member": f"serviceAccount:{project}.svc.id.goog[{'/'.join(CERT_MANAGER)}]",
         },
-        uses=[_ACCOUNT, "cluster"],
+        uses=["cluster"],
+        after=[_ACCOUNT],
     )
     yield resource(
         order,
@@ -74,7 +75,7 @@ def dns_rights(order: Order) -> Iterator[Part]:
             "role": "roles/dns.admin",
             "member": f"serviceAccount:{account_email(order, _account_id(order))}",
         },
-        uses=[_ACCOUNT, "zone-public"],
+        after=[_ACCOUNT, "zone-public"],
     )
 
 

@@ -41,7 +41,7 @@ def network(order: Order) -> Iterator[Part]:
                 {"rangeName": SERVICES, "ipCidrRange": ranges["services"]},
             ],
         },
-        uses=["network"],
+        after=["network"],
     )
     if order.private:
         yield resource(
@@ -49,7 +49,7 @@ def network(order: Order) -> Iterator[Part]:
             "router",
             "Router.compute",
             {**regional, "networkRef": order.parts.reference("network")},
-            uses=["network"],
+            after=["network"],
         )
         yield resource(
             order,
@@ -61,5 +61,5 @@ def network(order: Order) -> Iterator[Part]:
                 "natIpAllocateOption": "AUTO_ONLY",
                 "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
             },
-            uses=["router"],
+            after=["router"],
         )

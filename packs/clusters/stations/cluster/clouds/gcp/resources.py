@@ -18,6 +18,7 @@ def resource(
     for_provider: dict[str, Any],
     *,
     uses: Sequence[str] = (),
+    after: Sequence[str] = (),
     external_name: str = "",
     connection_secret: str = "",
     policies: Sequence[ManagementAction] = MANAGE,
@@ -33,7 +34,7 @@ def resource(
         connection_secret=connection_secret,
         policies=policies,
     )
-    return Part(part, manifest, tuple(uses))
+    return Part(part, manifest, tuple(uses), tuple(after))
 
 
 def account_email(order: Order, account: str) -> str:

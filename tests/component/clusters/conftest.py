@@ -86,13 +86,17 @@ class OrderedCluster:
                 found[name] = manifest
         return found
 
-    def in_the_cloud(self) -> set[str]:
-        """Return the kinds of what exists in the cloud under names of this cluster."""
+    def cloud_records(self) -> dict[str, str]:
+        """Return what exists in the cloud for this cluster: the kind of each, by its record."""
         return {
-            record["spec"]["kind"]
+            record["metadata"]["name"]: record["spec"]["kind"]
             for record in self.platform.cluster.list(EXTERNAL).items
-            if self.name in str(record["spec"])
+            if self.name in str(record)
         }
+
+    def in_the_cloud(self) -> set[str]:
+        """Return the kinds of what exists in the cloud for this cluster."""
+        return set(self.cloud_records().values())
 
     def until(self, holds: Callable[[dict[str, Any]], object], goal: str) -> dict[str, Any]:
         """Wait for a status; return it."""

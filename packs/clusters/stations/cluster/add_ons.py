@@ -113,6 +113,8 @@ def merged(values: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]
     result = dict(values)
     for key, value in more.items():
         below = result.get(key)
-        both_maps = isinstance(value, Mapping) and isinstance(below, Mapping)
-        result[key] = merged(below, value) if both_maps else value
+        if isinstance(value, Mapping) and isinstance(below, Mapping):
+            result[key] = merged(below, value)
+        else:
+            result[key] = value
     return result

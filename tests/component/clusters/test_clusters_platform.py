@@ -57,6 +57,9 @@ def test_a_cluster_lives_from_its_order_to_its_end_in_every_cloud(
     assert {name for name in cluster.parts if name.startswith("release-")} == {
         "release-cert-manager"
     }
+    only_more = '[{"name": "more"}]'
+    assert "holds the add-ons" in orderkit("change", cluster.order, f"pools={only_more}").err
+    assert orderkit("change", cluster.order, f"pools={two}").code == 0
     assert orderkit("change", cluster.order, "createDnsZones=false").code == 0
     until(SystemClock(), lambda: cluster.parts, lambda parts: "zone-public" not in parts,
           timeout_s=120, goal="no zones")  # fmt: skip

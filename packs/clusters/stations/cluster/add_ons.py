@@ -42,18 +42,23 @@ def provider_configs(order: Order, cloud: Cloud) -> Iterator[Part]:
 
 
 def add_ons(order: Order, cloud: Cloud, response: StationResponse) -> Iterator[Part]:
-    """Return the charts that were ordered; ingress-nginx after cert-manager."""
-    pools = [pool.part for pool in order.pools]
+    """
+    Return the charts that were ordered; ingress-nginx after cert-manager.
+
+    They use the first pool only: Crossplane keeps a Usage as long as its user exists, so a pool
+    that a chart uses cannot be taken out.
+    """
     for name in filter(order.add_ons.__contains__, _VALUES):
-        first = ["cert-manager"] if name == "ingress-nginx" else []
-        uses = [HELM, *pools, *(f"release-{other}" for other in first if other in order.add_ons)]
+        uses = [HELM, *(pool.part for pool in order.pools[:1])]
+        first = name == "ingress-nginx" and "cert-manager" in order.add_ons
+        after = ["release-cert-manager"] if first else []
         secret_values = {}
         if name == "monitoring":
             if not _want_grafana_password(order, response):
                 continue
             key = SecretKey(order.parts.name(_GRAFANA), "password")
             secret_values = {"grafana.adminPassword": key}
-            uses.append(_GRAFANA)
+            after.append(_GRAFANA)
         chart = order.settings.get("charts", dict)[name]
         manifest = release(
             Chart(chart["chart"], chart["repository"], chart["version"]),
@@ -62,7 +67,7 @@ def add_ons(order: Order, cloud: Cloud, response: StationResponse) -> Iterator[P
             provider_config=order.parts.provider_config(HELM),
             secret_values=secret_values,
         )
-        yield Part(f"release-{name}", manifest, tuple(uses))
+        yield Part(f"release-{name}", manifest, tuple(uses), tuple(after))
 
 
 def _want_grafana_password(order: Order, response: StationResponse) -> bool:

@@ -126,7 +126,20 @@ def _refusal(order: Order, cloud: Cloud | None) -> str:
             f"spec.version: {order.version} is not a version of the layer for {order.cloud}: "
             f"choose one of {', '.join(map(str, supported))}"
         )
-    return cloud.refusal(order)
+    return _held_pool(order) or cloud.refusal(order)
+
+
+def _held_pool(order: Order) -> str:
+    """Return why a pool cannot be taken out: charts hold the one they were installed with."""
+    kept = {pool.name for pool in order.pools}
+    for part in order.parts.request.observed.resources:
+        pool, by, _ = part.removeprefix("usage-pool-").partition("-by-release-")
+        if by and part.startswith("usage-pool-") and pool not in kept:
+            return (
+                f"spec.pools: {pool} holds the add-ons and cannot be taken out while there are "
+                "any: take out the add-ons first, or another pool"
+            )
+    return ""
 
 
 def _report(

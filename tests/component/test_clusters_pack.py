@@ -83,7 +83,8 @@ def test_an_observed_cluster_is_neither_created_nor_changed_nor_deleted(cloud: s
     for name in ("cluster", "pool-default"):
         managed = resources(f"{cloud}-import-managed")[name]["spec"]["managementPolicies"]
         assert managed == ["Observe", "Update", "LateInitialize"]
-    assert "managementPolicies" not in resources(f"{cloud}-import-managed")["pool-batch"]["spec"]
+    new_pool = resources(f"{cloud}-import-managed")["pool-batch"]["spec"]
+    assert new_pool["managementPolicies"] == ["*"]
 
 
 @pytest.mark.parametrize("cloud", sorted(NETWORKS))

@@ -32,6 +32,7 @@ check kits $bin/orderkit kit generate --check
 check agents $bin/orderkit kit generate --check --pack packs/agents
 check envs $bin/orderkit kit generate --check --pack packs/environments
 check workspaces $bin/orderkit kit generate --check --pack packs/workspaces
+check clusters $bin/orderkit kit generate --check --pack packs/clusters
 check layering scripts/layers.sh --check
 check schema $bin/python scripts/kit_schema.py --check
 $bin/python scripts/sizes.py || failed=1

@@ -1,5 +1,8 @@
 """
-Draw docs/plan.svg: what another dataset and budget do to an agent as ``make demo-agents`` has one.
+Draw pictures of plans.
+
+- docs/plan.svg: what another dataset and budget do to an agent as ``make demo-agents`` has one;
+- packs/clusters/docs/<cloud>.svg: a cluster on each cloud, to which a pool is added.
 
 The pack's own stations run here, without a cluster, so the picture is the same everywhere;
 ``--check`` compares.
@@ -14,6 +17,9 @@ from typing import Any
 
 from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.core.check.kit_under_check import PackFacts
+from orderkit.core.crossplane.generated_passwords import STAND_IN_SEED
+from orderkit.core.crossplane.layered_settings import ENVIRONMENT
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan, assemble, compare
@@ -22,7 +28,7 @@ from orderkit.core.plan.graph_svg import to_svg
 from orderkit.flows.plan.published_pack import workshop_of
 
 ROOT = Path(__file__).parents[1]
-PICTURE, PACK = ROOT / "docs" / "plan.svg", ROOT / "packs" / "agents"
+PACK, CLUSTERS = ROOT / "packs" / "agents", ROOT / "packs" / "clusters"
 GROUP = "whisperops.io/v1alpha1"
 
 
@@ -57,8 +63,8 @@ def dataset(name: str, title: str) -> Manifest:
     }
 
 
-def plan() -> Plan:
-    """Return the plan that is drawn."""
+def agent_plan() -> Plan:
+    """Return the plan of an agent."""
     catalog = (
         dataset("california-housing", "California Housing"),
         dataset("spotify-tracks", "Tracks"),
@@ -70,14 +76,58 @@ def plan() -> Plan:
     return compare(before, assemble(wanted, workshop, observed=before.observed))
 
 
+def cluster(cloud: str, **changed: Any) -> Manifest:
+    """Return the order of a private cluster with a domain."""
+    pool = {"name": "default", "size": "medium", "minNodes": 3, "maxNodes": 10}
+    spec = {
+        "clusterName": "prod", "owner": "ae86", "cloud": cloud, "location": "eu-central",
+        "planeType": "production", "private": True, "version": "1.34", "pools": [pool],
+        "domain": "prod.example.com", "createDnsZones": True, "existing": {"mode": "none"},
+        "addOns": ["cert-manager", "ingress-nginx", "monitoring"],
+    }
+    meta = {"name": "cluster-prod", "namespace": "team-ae86"}
+    return {
+        "apiVersion": "myplatform.io/v1alpha1",
+        "kind": "XCluster",
+        "metadata": {**meta, "uid": "00000000-0000-4000-8000-000000000001"},
+        "spec": spec | changed,
+    }
+
+
+def cluster_plan(cloud: str) -> Plan:
+    """Return the plan of a cluster that gets another pool; Usages would hide the rest."""
+    pack = read_pack(read_folder(CLUSTERS))
+    delivered = PackFacts(pack.files).of_kind(ENVIRONMENT)
+    layers = tuple(doc.manifest for doc in delivered)
+    workshop = replace(
+        workshop_of(pack, load_stations(CLUSTERS)), existing=(STAND_IN_SEED, *layers)
+    )
+    before = assemble(cluster(cloud), workshop)
+    batch = {"name": "batch", "size": "memory", "minNodes": 1, "maxNodes": 20}
+    wanted = cluster(cloud, pools=[*cluster(cloud)["spec"]["pools"], batch])
+    return compare(before, assemble(wanted, workshop, observed=before.observed))
+
+
+def pictures() -> dict[Path, str]:
+    """Return every picture by its file."""
+    plans = {ROOT / "docs" / "plan.svg": agent_plan()}
+    for cloud in ("gcp", "aws", "azure"):
+        plans[CLUSTERS / "docs" / f"{cloud}.svg"] = cluster_plan(cloud)
+    return {path: to_svg(graph_of(plan)) for path, plan in plans.items()}
+
+
 def main(arguments: list[str]) -> int:
-    wanted = to_svg(graph_of(plan()))
+    outdated = {
+        path: text
+        for path, text in pictures().items()
+        if not path.is_file() or path.read_text() != text
+    }
     if "--check" in arguments:
-        if PICTURE.is_file() and PICTURE.read_text() == wanted:
-            return 0
-        print(f"{PICTURE.name} is out of date: run scripts/plan_svg.py", file=sys.stderr)
-        return 1
-    PICTURE.write_text(wanted)
+        for path in outdated:
+            print(f"{path.name} is out of date: run scripts/plan_svg.py", file=sys.stderr)
+        return int(bool(outdated))
+    for path, text in outdated.items():
+        path.write_text(text)
     return 0
 
 

@@ -110,6 +110,18 @@ def test_a_parameter_may_be_missing_only_where_nothing_is_made() -> None:
     assert problems(observed) == []
 
 
+def test_a_parameter_with_a_name_that_cel_reserves_is_escaped_in_its_rule() -> None:
+    compact = yaml.safe_load(SUBNETS)
+    spec = compact["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["x-orderkit-parameters"] = ["namespace"]
+
+    version = completed_crd(compact)["spec"]["versions"][0]
+
+    (rule,) = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"]
+    assert "has(self.forProvider.__namespace__)" in rule["rule"]
+    assert rule["message"] == "spec.forProvider.namespace is a required parameter"
+
+
 def test_a_completed_crd_is_one_of_a_cluster_and_stays_as_it_is() -> None:
     compact = yaml.safe_load(SUBNETS)
     before = copy.deepcopy(compact)

@@ -37,7 +37,7 @@ from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.compositions import composition_of, name_shown
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.core.order.order_check import check_order_files
 from orderkit.core.platform.baking import bake
 from orderkit.core.portal.template import Template, parse_template
@@ -160,10 +160,14 @@ class ScenarioTrial:
         return ScenarioOutcome(None, files, simulation)
 
     def _existing(self, scenario: Scenario) -> list[Manifest]:
-        """Return what stations may look up: layers of the pack, unless the scenario has its own."""
-        own_layers = any(Kind.of(manifest) == ENVIRONMENT for manifest in scenario.required)
-        layers = () if own_layers else self.layers
-        return [STAND_IN_SEED, *layers, *scenario.required]
+        """
+        Return what stations may look up: what the scenario has, and layers of the pack.
+
+        An object of the scenario takes the place of the pack's of that name.
+        """
+        keys = {ObjectKey.of(required) for required in scenario.required}
+        others = (STAND_IN_SEED, *self.layers)
+        return [*scenario.required, *(o for o in others if ObjectKey.of(o) not in keys)]
 
     def _check_status(self, xr: Manifest, simulation: Simulation) -> None:
         """Refuse a status that the XRD does not declare, as the API server does on every round."""
@@ -235,13 +239,16 @@ def prepare(
         World(functions, foreign=called_functions - functions.keys(), remote=remote.keys()),
         PackFacts(pack.files).schemas,
         name_shown(kit.xrd, composition) if composition else "",
-        _layers(pack) if any("layers" in step.input for step in steps or ()) else (),
+        _layers(pack, values) if any("layers" in step.input for step in steps or ()) else (),
         ManagedKinds.of_pack(pack.files),
     )
 
 
-def _layers(pack: Pack) -> tuple[Manifest, ...]:
-    return tuple(doc.manifest for doc in PackFacts(pack.files).of_kind(ENVIRONMENT))
+def _layers(pack: Pack, values: Mapping[str, str]) -> tuple[Manifest, ...]:
+    docs = PackFacts(pack.files).of_kind(ENVIRONMENT)
+    files = {doc.path: pack.files[doc.path] for doc in docs}
+    baked = bake(files, {**VALUES.baked(pack.versions), **values})
+    return tuple(doc.manifest for doc in PackFacts(baked).of_kind(ENVIRONMENT))
 
 
 def _baked(pack: Pack, name: str, values: Mapping[str, str]) -> dict[PurePosixPath, bytes]:

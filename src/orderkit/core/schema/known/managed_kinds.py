@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig
+from orderkit.core.schema.cel.type_shapes import escape
 from orderkit.core.schema.structural.pruning import PRESERVE
 
 Schema = dict[str, Any]
@@ -214,7 +215,8 @@ def _standard_reference(name: str, field: Schema, kind: Kind) -> Schema:
 def _rule(parameter: str) -> Schema:
     """Return upjet's rule for a parameter that is required to create and to update."""
     policies = (f"'{policy}' in self.managementPolicies" for policy in ("*", "Create", "Update"))
-    fields = (f"has(self.{part}.{parameter})" for part in ("forProvider", "initProvider"))
+    name = escape(parameter)  # CEL reserves words such as namespace
+    fields = (f"has(self.{part}.{name})" for part in ("forProvider", "initProvider"))
     for_provider, init_provider = fields
     return {
         "rule": f"!({' || '.join(policies)}) || {for_provider} "

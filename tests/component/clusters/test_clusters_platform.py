@@ -1,0 +1,168 @@
+"""Clusters on the embedded platform, with twins of all clouds: from the order to the end."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Self
+
+import pytest
+from commands import Command
+from tests.component.clusters.conftest import TEAM, OrderedCluster
+from tests.component.leases.conftest import TurnedClock
+
+from orderkit.flows.lease.sweeping import SweepRequest, sweep
+from orderkit.flows.platform import Platform
+from orderkit.flows.waiting import until
+from orderkit.ports.clock import SystemClock
+
+CONTROL_PLANE = {"gcp": "Cluster", "aws": "Cluster", "azure": "KubernetesCluster"}
+POOL = {"gcp": "NodePool", "aws": "NodeGroup", "azure": "KubernetesClusterNodePool"}
+NETWORK = {"gcp": "Network", "aws": "VPC", "azure": "VirtualNetwork"}
+_numbers = itertools.count(1)
+
+
+def ordered(orderkit: Command, platform: Platform, cloud: str, *fields: str) -> OrderedCluster:
+    """Order a cluster and wait until it is Ready."""
+    cluster = OrderedCluster(platform, f"{cloud}-{next(_numbers)}x")
+    done = orderkit(
+        *("order", "cluster", f"cluster_name={cluster.name}", f"owner={TEAM}", f"cloud={cloud}"),
+        *("location=eu-central", *fields, "--timeout", "300"),
+    )
+    assert done.code == 0, done.err
+    return cluster
+
+
+@pytest.mark.parametrize("cloud", sorted(CONTROL_PLANE))
+def test_a_cluster_lives_from_its_order_to_its_end_in_every_cloud(
+    cloud: str, orderkit: Command, platform: Platform
+) -> None:
+    cluster = ordered(orderkit, platform, cloud, f"domain={cloud}.example.com", "version=1.33")
+    status = cluster.status
+    assert status["phase"] == "Ready"
+    assert status["clusterEndpoint"].startswith("https://")
+    assert status["clusterCA"]
+    assert status["version"] == "1.33"
+    assert status["nameServers"]
+    row = orderkit("status", cluster.order, "--json").json
+    assert row["phase"] == "Ready"
+
+    two = '[{"name": "default", "size": "small", "minNodes": 2, "maxNodes": 4}, {"name": "more"}]'
+    assert orderkit("change", cluster.order, f"pools={two}").code == 0
+    cluster.until(lambda now: len(now["pools"]) == 2 and now["phase"] == "Ready", "two pools")
+    assert orderkit("change", cluster.order, 'addOns=["cert-manager"]').code == 0
+    cluster.until(lambda now: now["phase"] == "Ready", "fewer add-ons")
+    assert {name for name in cluster.parts if name.startswith("release-")} == {
+        "release-cert-manager"
+    }
+    only_more = '[{"name": "more"}]'
+    assert "holds the add-ons" in orderkit("change", cluster.order, f"pools={only_more}").err
+    assert orderkit("change", cluster.order, f"pools={two}").code == 0
+    assert orderkit("change", cluster.order, "createDnsZones=false").code == 0
+    until(SystemClock(), lambda: cluster.parts, lambda parts: "zone-public" not in parts,
+          timeout_s=120, goal="no zones")  # fmt: skip
+    assert orderkit("change", cluster.order, "version=1.35").code == 0
+    cluster.until(
+        lambda now: {now["version"], *(pool.get("version") for pool in now["pools"])} == {"1.35"},
+        "everything runs 1.35",
+    )
+
+    with Watch(cluster) as watch:
+        assert orderkit("destroy", cluster.order).code == 0
+    gone = watch.gone
+    assert cluster.xr == {}
+    assert cluster.in_the_cloud() == set()
+    pools = [moment for kind, moment in gone if kind == POOL[cloud]]
+    (release,) = (moment for kind, moment in gone if kind == "Release")
+    (control_plane,) = (moment for kind, moment in gone if kind == CONTROL_PLANE[cloud])
+    (network,) = (moment for kind, moment in gone if kind == NETWORK[cloud])
+    assert release < min(pools)
+    assert max(pools) < control_plane < network
+
+
+class Watch:
+    """Notes in which order the things of a cluster vanish from the cloud."""
+
+    def __init__(self, cluster: OrderedCluster) -> None:
+        self._cluster = cluster
+        self.gone: list[tuple[str, int]] = []
+        """Kind, and the position at which it was gone."""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        events = iter(self._events())
+        for position, name in enumerate(events):
+            self.gone.append((name, position))
+
+    def _events(self) -> Iterator[str]:
+        left = self._cluster.cloud_records()
+        while left or not self._stop.is_set():
+            now = self._cluster.cloud_records()
+            for name in left.keys() - now.keys():
+                yield left[name]
+            left = now
+            if self._stop.wait(0.01) and not now:
+                return
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    ["cloud=aws", "location=us-west", "planeType=production", "private=false", "version=1.33"],
+)
+def test_what_no_change_allows_is_refused(
+    assignment: str, orderkit: Command, gke: OrderedCluster
+) -> None:
+    before = gke.xr["spec"]
+
+    assert orderkit("change", gke.order, assignment).code != 0
+    assert gke.xr["spec"] == before
+
+
+def test_the_size_of_a_pool_is_not_changed_but_another_pool_is_added(
+    orderkit: Command, gke: OrderedCluster
+) -> None:
+    larger = '[{"name": "a", "size": "large", "minNodes": 1, "maxNodes": 3}]'
+
+    assert orderkit("change", gke.order, f"pools={larger}").code != 0
+
+
+@pytest.fixture(scope="module")
+def _gke() -> dict[str, str]:
+    return {}
+
+
+@pytest.fixture
+def gke(orderkit: Command, platform: Platform, _gke: dict[str, str]) -> OrderedCluster:
+    """A small GKE cluster that the tests of this module share."""
+    if not _gke:
+        pool = 'pools=[{"name": "a"}]'
+        _gke["name"] = ordered(orderkit, platform, "gcp", pool, "add_ons=[]").name
+    return OrderedCluster(platform, _gke["name"])
+
+
+def test_a_lease_ends_a_cluster_and_nothing_is_left(
+    gke: OrderedCluster, platform: Platform, clock: TurnedClock
+) -> None:
+    def swept() -> list[str]:
+        orders = sweep(platform, SweepRequest()).orders
+        return [done.action for done in orders if done.order == gke.order]
+
+    clock.moved += timedelta(days=83, minutes=1)
+    assert swept() == ["warn"]
+    clock.moved += timedelta(days=6)
+    assert swept() == ["warn"]
+    clock.moved += timedelta(days=1, hours=1)
+    assert swept() == ["end"]
+    assert gke.xr == {}
+    until(SystemClock(), gke.in_the_cloud, lambda left: not left, timeout_s=120, goal="nothing")

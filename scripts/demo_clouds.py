@@ -1,9 +1,9 @@
 """
-Tell the stories of three packs on embedded platforms, with twins of the clouds: ``make demo-clouds``.
+Tell the stories of three packs on embedded platforms, with twins of the clouds.
 
 A workspace with a GPU, an application with its own cluster and database, a service with its
-micro-frontends, and clusters on three clouds. Every line was checked at the cluster or the forge; the
-first expectation that does not hold ends it. Nothing leaves this machine.
+micro-frontends, and clusters on three clouds. Every line was checked at the cluster or the forge;
+the first expectation that does not hold ends it. Nothing leaves this machine.
 """
 
 from __future__ import annotations
@@ -56,7 +56,13 @@ def workspaces(site: Site) -> None:
     """Tell document 002: a machine with a GPU."""
     order = site.platform.order(
         "gpuworkspace",
-        {"name": "eve", "team": TEAM, "owner": "user:default/eve", "publicKey": PUBLIC_KEY, "sshFrom": '["203.0.113.0/24"]'},
+        {
+            "name": "eve",
+            "team": TEAM,
+            "owner": "user:default/eve",
+            "publicKey": PUBLIC_KEY,
+            "sshFrom": '["203.0.113.0/24"]',
+        },
     )
     xr = ObjectKey(WORKSPACE, order.id, NAMESPACE)
     status = site.until(xr, "an address", lambda now: bool(now.get("sshCommand")))
@@ -118,7 +124,7 @@ STORIES: tuple[tuple[str, str, Callable[[Site], None], dict[str, str]], ...] = (
         environments,
         {"PROJECT_ID": "acme-lab", "BUCKET_PREFIX": "acme"},
     ),
-    ("clusters", "Clusters on three clouds", clusters, {}),
+    ("clusters", "Clusters on three clouds", clusters, {"PROJECT_ID": "acme-lab"}),
 )
 
 
@@ -129,7 +135,11 @@ def main() -> int:
             story = Story(Path(folder) / name, print)
             story.headline(headline)
             with trial_platform(
-                story.folder, PACKS / name, teams=(TEAM,), requester="user:default/eve", values=values
+                story.folder,
+                PACKS / name,
+                teams=(TEAM,),
+                requester="user:default/eve",
+                values=values,
             ) as platform:
                 tell(Site(story, platform))
             story.end()

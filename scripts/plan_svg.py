@@ -80,9 +80,17 @@ def cluster(cloud: str, **changed: Any) -> Manifest:
     """Return the order of a private cluster with a domain."""
     pool = {"name": "default", "size": "medium", "minNodes": 3, "maxNodes": 10}
     spec = {
-        "clusterName": "prod", "owner": "ae86", "cloud": cloud, "location": "eu-central",
-        "planeType": "production", "private": True, "version": "1.34", "pools": [pool],
-        "domain": "prod.example.com", "createDnsZones": True, "existing": {"mode": "none"},
+        "clusterName": "prod",
+        "owner": "ae86",
+        "cloud": cloud,
+        "location": "eu-central",
+        "planeType": "production",
+        "private": True,
+        "version": "1.34",
+        "pools": [pool],
+        "domain": "prod.example.com",
+        "createDnsZones": True,
+        "existing": {"mode": "none"},
         "addOns": ["cert-manager", "ingress-nginx", "monitoring"],
     }
     meta = {"name": "cluster-prod", "namespace": "team-ae86"}

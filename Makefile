@@ -10,7 +10,7 @@ DEV := $(VENV)/.dev-installed
 # Commands that are started often must find compiled modules: `orderkit --help` takes eight times as long without.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-agents fmt check test test-all security e2e soak bench lab lab-down backstage portal portal-agents plugins clean
+.PHONY: help setup demo demo-agents demo-clouds fmt check test test-all security e2e soak bench lab lab-down backstage portal portal-agents plugins clean
 
 help: ## say what each verb does
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
@@ -31,6 +31,9 @@ demo: $(RUN) ## show the whole loop: order, change, repair, end
 demo-agents: $(RUN) ## order an AI agent, let it spend, pause it, raise it, lose its data, end it
 	$(BIN)/python -m whisperops demo
 
+demo-clouds: $(RUN) ## workspaces, environments, and clusters on three clouds, with twins of the clouds: a minute
+	$(BIN)/python scripts/demo_clouds.py
+
 fmt: $(DEV) ## format the code
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix-only
@@ -40,7 +43,8 @@ check: $(DEV) ## style, types, layers, YAML, generated files
 
 # What make test runs: a part of make test-all that answers in minutes. One list, here.
 QUICK := tests/unit \
-  $(addprefix tests/component/,test_kit_test_command.py test_agents_pack.py test_readme.py \
+  $(addprefix tests/component/,test_kit_test_command.py test_agents_pack.py test_workspaces_pack.py \
+    test_environments_pack.py test_clusters_pack.py test_readme.py \
     platform/test_orders.py platform/test_ending.py changes/test_change_command.py) \
   $(addprefix tests/conformance/,forge/test_forge_port.py cluster/test_cluster_apply.py \
     validate delivery/test_delivery_scenarios.py)

@@ -63,6 +63,13 @@ CASES = [
     Case("flow: a key is removed", "a: {x: 1, z: 2}\n", "a.z", None, "a: {x: 1}\n", UNSET),
     Case("JSON stays JSON", '{"a": [1]}\n', "b", "x", '{"a": [1], "b": "x"}\n'),
     Case("a block keeps its mark", "a: |\n  x\nb: 1\n", "a", "y\nz\n", "a: |\n  y\n  z\nb: 1\n"),
+    Case(
+        "a text that ends in a blank line takes the place of those below the block",
+        "a: |\n  x\n\n\nb: 1\n",
+        "a",
+        "y\n\n",
+        "a: |+\n  y\n\nb: 1\n",
+    ),
     Case("nothing goes through an alias", "a: &x 1\nb: *x\n", "b", 2, EditRefusal.ALIAS),
     Case("nothing else changes with it", "a: &x 1\nb: *x\n", "a", 2, EditRefusal.ANCHOR_IN_USE),
     Case("an unused anchor stays", "a: &x 1\n", "a", 2, "a: &x 2\n"),

@@ -102,12 +102,17 @@ class TextLayout:
         return "+" in self._text[start : self.line_end(start)].split("#")[0]
 
     def _block_scalar_end(self, at: int) -> int:
-        start, end = self._stream.start(at), self._stream.stop(at)
-        raw = self._text[start:end]
+        start = self._stream.start(at)
         ends_blank = self._events[at].value.rstrip("\n").endswith((" ", "\t"))
         if ends_blank or self.keeps_blank_lines(at):
-            return start + len(raw.removesuffix("\n").removesuffix("\r"))
-        return start + len(raw.rstrip())
+            return self.end_of_blank_lines(at)
+        return start + len(self._text[start : self._stream.stop(at)].rstrip())
+
+    def end_of_blank_lines(self, at: int) -> int:
+        """Return the end of a block scalar with the blank lines after it, but the last break."""
+        start = self._stream.start(at)
+        raw = self._text[start : self._stream.stop(at)]
+        return start + len(raw.removesuffix("\n").removesuffix("\r"))
 
     def after_anchor(self, node: int) -> int:
         """Return the end of a node's anchor; the node's start if it has none."""

@@ -74,6 +74,8 @@ def _block_scalar(site: EditSite, value: Value) -> list[Splice]:
     behind_mark = head[len(mark) :]
     if isinstance(value, str):
         mark, lines = _lines_of_block_scalar(site, mark, value)
+        if "+" in mark:  # blank lines that followed the old text would become a part of the new one
+            end = site.layout.end_of_blank_lines(site.node)
         return [Splice(start, end, site.joined([mark + behind_mark, *lines]))]
     if writing.is_block(value):
         lines = list(writing.block(value, _indent(site, value), site.block_style))

@@ -61,9 +61,12 @@ def test_a_cluster_lives_from_its_order_to_its_end_in_every_cloud(
     assert "holds the add-ons" in orderkit("change", cluster.order, f"pools={only_more}").err
     assert orderkit("change", cluster.order, f"pools={two}").code == 0
     assert orderkit("change", cluster.order, "createDnsZones=false").code == 0
+    assert orderkit("merge", cluster.order, "1").code == 0
     until(SystemClock(), lambda: cluster.parts, lambda parts: "zone-public" not in parts,
           timeout_s=120, goal="no zones")  # fmt: skip
     assert orderkit("change", cluster.order, "version=1.35").code == 0
+    merged = orderkit("merge", cluster.order, "2", "--timeout", "300")
+    assert merged.code == 0, merged.err
     cluster.until(
         lambda now: {now["version"], *(pool.get("version") for pool in now["pools"])} == {"1.35"},
         "everything runs 1.35",

@@ -100,6 +100,18 @@ def test_a_layer_with_nothing_to_deliver_is_left_out(case: Case) -> None:
         assert layer.folder is None or any(map(layer.delivers, found))
 
 
+def test_a_folder_of_config_that_is_no_providers_is_always_delivered() -> None:
+    layers = PurePosixPath("gitops/config/layers/baseline.yaml")
+    files = {layers: b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: baseline}\n"}
+    login = PurePosixPath("gitops/config/kubernetes/config.yaml")
+    assert login in PACK
+
+    names_delivered = rendered(Installation(crossplane=CHART), files).keys()
+
+    assert layers in names_delivered
+    assert login not in names_delivered
+
+
 def test_waves_and_labels_say_who_waits_for_whom() -> None:
     found = rendered(EVERYTHING)
 

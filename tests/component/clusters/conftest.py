@@ -55,6 +55,7 @@ class OrderedCluster:
     """One ordered cluster, as the platform's API server has it."""
 
     platform: Platform
+    embedded: Running
     name: str
 
     @property

@@ -53,6 +53,9 @@ def test_a_cluster_lives_from_its_order_to_its_end_in_every_cloud(
     assert status["nameServers"]
     row = orderkit("status", cluster.order, "--json").json
     assert row["phase"] == "Ready"
+    assert row["costs"]["monthly"], "settings and a generated password do not hide a cost"
+    statement = orderkit("cost")
+    assert "not known " not in statement.out, statement.out
 
     two = '[{"name": "default", "size": "small", "minNodes": 2, "maxNodes": 4}, {"name": "more"}]'
     assert orderkit("change", cluster.order, f"pools={two}").code == 0

@@ -32,6 +32,8 @@ class PackRules:
 
     imports: Mapping[GroupKind, Import] = field(default_factory=dict)
     """How orders take over what exists in the cloud, by the kind of their XR."""
+    settings: Sequence[Manifest] = ()
+    """The pack's EnvironmentConfigs. A plan reads the cluster's instead."""
 
     def joined(self, other: PackRules) -> PackRules:
         """Return the rules of two packs combined. `other` takes precedence."""
@@ -43,6 +45,7 @@ class PackRules:
             {**self.behaviours, **other.behaviours},
             {**self.team_fields, **other.team_fields},
             {**self.imports, **other.imports},
+            (*self.settings, *other.settings),
         )
 
     def behaviour(self, kind: Kind) -> Behaviour:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from orderkit.core.crossplane.generated_passwords import SEED_SELECTOR
 from orderkit.core.crossplane.station import Selector
 from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.objects.kube_objects import Manifest, annotations_of, labels_of, metadata
@@ -57,7 +58,7 @@ def composed_cost(
         xr: From Git or from the cluster.
         workshop: The pack.
         table: What things cost.
-        cluster: Where stations' requirements are looked up; None: in the pack only.
+        cluster: Where stations' requirements are looked up; None: only in the pack's settings.
 
     Raises:
         RemoteError: The cluster.
@@ -66,7 +67,9 @@ def composed_cost(
     if workshop.blueprint(xr) is None:
         return OrderCost(table.currency, None, unknown=("the pack has no Composition for it",))
     questions = _WithoutSecrets(AnsweredQuestions(cluster))
-    assembly = assemble(xr, replace(workshop, lookup=questions.look))
+    settings = workshop.laws.settings if cluster is None else ()
+    existing = (*workshop.existing, *settings)
+    assembly = assemble(xr, replace(workshop, existing=existing, lookup=questions.look))
     questions.questions.check()
     return order_cost(assembly, table)
 
@@ -84,10 +87,12 @@ def as_written(xr: Manifest) -> Manifest:
 
 @dataclass(frozen=True, slots=True)
 class _WithoutSecrets:
-    """Looks up what stations require, except Secrets."""
+    """Looks up what stations require, except Secrets; the seed of passwords has a stand-in."""
 
     questions: AnsweredQuestions
 
     def look(self, selector: Selector) -> list[Manifest]:
         is_secret = (selector.api_version, selector.kind) == (SECRET.api_version, SECRET.kind)
-        return [] if is_secret else self.questions.look(selector)
+        if is_secret and selector != SEED_SELECTOR:
+            return []
+        return self.questions.look(selector)

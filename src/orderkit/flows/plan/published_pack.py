@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from orderkit.core.crossplane.composed import steps_of
 from orderkit.core.crossplane.function_processes import FunctionProcess, development_processes
 from orderkit.core.crossplane.granted_rights import is_aggregated
+from orderkit.core.crossplane.layered_settings import ENVIRONMENT
 from orderkit.core.crossplane.managed_state import ManagedKinds
 from orderkit.core.crossplane.python_functions import (
     NAMES,
@@ -253,4 +254,5 @@ def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
         behaviours=managed_kinds.behaviours,
         team_fields=teams,
         imports=imports,
+        settings=[manifest for manifest in delivered if Kind.of(manifest) == ENVIRONMENT],
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from documentedpages import ROOT, Page, Reader, running_platform
+from documentedpages import ANY_PORT, ROOT, Page, Reader, running_platform
 
 ORDERED = "orderkit order garage team_name=ae86 stage=stage2"
 PAGES = (
@@ -35,7 +35,6 @@ PAGES = (
 )
 ELSEWHERE = {"first-order.md", "tutorial.md", "garage.md"}
 """Pages with ``sh`` blocks that other tests execute; a kit's page is generated."""
-ANY_PORT = ("--forge-port=0", "--cluster-port=0", "--portal-port=0", "--service-port=0")
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from packcopies import copied_pack
 
 ROOT = Path(__file__).parents[2]
 UP = ".venv/bin/orderkit up"
+ANY_PORT = ("--forge-port=0", "--cluster-port=0", "--portal-port=0", "--service-port=0")
 _COMMAND_S = 280
 _STARTED = "Stop with ctrl-C"
 _DIFFERENCE_IS_NO_FAILURE = """
@@ -56,7 +57,7 @@ class Reader:
         self._run(page, block)
 
     def _new_folder(self, page: Page) -> Path:
-        folder = self._home / Path(page.name).stem
+        folder = self._home / page.name.removesuffix(".md").replace("/", "-")
         folder.mkdir()
         if page.in_pack:
             copied_pack(folder)

@@ -22,7 +22,7 @@ from orderkit.core.crossplane.generated_passwords import STAND_IN_SEED
 from orderkit.core.crossplane.layered_settings import ENVIRONMENT
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.plan import Plan, assemble, compare
+from orderkit.core.plan import Assembly, Plan, assemble, compare
 from orderkit.core.plan.graph import graph_of
 from orderkit.core.plan.graph_svg import to_svg
 from orderkit.flows.plan.published_pack import workshop_of
@@ -110,10 +110,16 @@ def cluster_plan(cloud: str) -> Plan:
     workshop = replace(
         workshop_of(pack, load_stations(CLUSTERS)), existing=(STAND_IN_SEED, *layers)
     )
-    before = assemble(cluster(cloud), workshop)
+    before = without_usages(assemble(cluster(cloud), workshop))
     batch = {"name": "batch", "size": "memory", "minNodes": 1, "maxNodes": 20}
     wanted = cluster(cloud, pools=[*cluster(cloud)["spec"]["pools"], batch])
-    return compare(before, assemble(wanted, workshop, observed=before.observed))
+    return compare(before, without_usages(assemble(wanted, workshop, observed=before.observed)))
+
+
+def without_usages(assembly: Assembly) -> Assembly:
+    """Return what an order composes, without what only holds the order of its end."""
+    kept = {path: part for path, part in assembly.resources.items() if part["kind"] != "Usage"}
+    return replace(assembly, resources=kept)
 
 
 def pictures() -> dict[Path, str]:

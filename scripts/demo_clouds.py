@@ -27,6 +27,8 @@ WORKSPACE = Kind("platform.acme.io", "v1alpha1", "GpuDevWorkspace")
 APPLICATION_ENVIRONMENT = Kind("platform.acme.io", "v1alpha1", "ApplicationEnvironment")
 UNIFIED_ENVIRONMENT = Kind("platform.acme.com", "v1alpha1", "UnifiedEnvironment")
 CLUSTER = Kind("myplatform.io", "v1alpha1", "XCluster")
+CLOUD = Kind("cloud.embedded.orderkit.dev", "v1alpha1", "ExternalResource")
+"""What a twin's cloud has."""
 
 
 class Site:
@@ -45,11 +47,13 @@ class Site:
         return wait(what, lambda: self.status(xr), holds)
 
     def end(self, order: str, xr: ObjectKey) -> None:
-        """End an order, and see that nothing of it is left."""
+        """End an order, and check that nothing of it is left, in the cloud either."""
         count = self.platform.end(order)
         expect(self.platform.cluster.get(xr) is None, f"{order} is gone")
         expect(order not in self.platform.orders(), "the ledger does not have it any more")
-        self.story.stage("end", f"{order}: {count} objects seen to be gone")
+        left = [thing["spec"]["externalName"] for thing in self.platform.cluster.list(CLOUD).items]
+        expect(not left, f"nothing is left in the cloud: {left}")
+        self.story.stage("end", f"{order}: {count} objects are gone, and nothing is in the cloud")
 
 
 def workspaces(site: Site) -> None:
@@ -68,12 +72,18 @@ def workspaces(site: Site) -> None:
     status = site.until(xr, "an address", lambda now: bool(now.get("sshCommand")))
     site.story.stage("workspace", f"{status['instanceId']}: {status['sshCommand']}")
     site.platform.change(order.id, "instanceType", "g5.xlarge")
-    after = site.until(xr, "another machine type", lambda now: now["phase"] == "Ready")
+    after = site.until(
+        xr,
+        "another machine type",
+        lambda now: (now["phase"], now.get("instanceType")) == ("Ready", "g5.xlarge"),
+    )
     expect(after["instanceId"] == status["instanceId"], "it is the same machine")
-    site.story.stage("larger", f"stopped, changed to {after['instanceType']}, started again")
+    site.story.stage("larger", f"{after['instanceId']} is a {after['instanceType']} now")
     site.platform.change(order.id, "running", value=False)
-    site.until(xr, "it stopped", lambda now: now["phase"] == "Stopped")
-    site.story.stage("night", "stopped: its disk stays, nobody can connect")
+    stopped = site.until(xr, "it stopped", lambda now: now["phase"] == "Stopped")
+    expect(stopped["instanceId"] == status["instanceId"], "the machine still exists")
+    expect(not stopped.get("sshCommand"), "there is no address to connect to")
+    site.story.stage("stop", f"{stopped['instanceId']} is stopped and kept; nobody can connect")
     site.end(order.id, xr)
 
 

@@ -86,7 +86,7 @@ def test_other_values_are_shown_and_written_only_on_request(
 
     assert (differs.code, as_json.code, planned.code) == (3, 3, 10)
     assert "stage1" in differs.out.partition("-  stage: ")[2][:9], differs.out
-    assert f"garage-{team} lives with other values than {file} has" in differs.err
+    assert f"garage-{team} has other values than {file}: " in differs.err
     assert f"orderkit order --file {file} --change" in differs.err
     assert "stage stage1 → stage2" in as_json.json["error"]["message"]
     assert planned.json["state"] == "planned"

@@ -139,7 +139,7 @@ class RegistryClient:
         place = f"{self._host}/{self._path}"
         if answer.status in (_UNAUTHORIZED, _FORBIDDEN):
             hint = _LOG_IN.format(self._host)
-            raise AccessError(f"{place}: the registry refuses to let us pull", hint=hint)
+            raise AccessError(f"{place}: the registry denies the pull", hint=hint)
         if answer.status == _NOT_FOUND:
             raise NotFoundError(
                 f"{place} has no {part.replace('/', ' ')}",
@@ -253,7 +253,9 @@ class RegistryClient:
                 f"{self._host}: its token service answered {answer.status} without a token"
             ) from error
         if not token.isprintable() or " " in token:
-            raise RemoteError(f"{self._host}: its token service gave out a text that is no token")
+            raise RemoteError(
+                f"{self._host}: its token service answered a text that is not a token"
+            )
         register(token)
         return token
 

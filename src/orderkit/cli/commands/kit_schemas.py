@@ -52,7 +52,7 @@ def kit_schemas() -> None:
     "--ca-file",
     type=PathOption(),
     metavar="FILE",
-    help="Certificates to trust instead of usual ones.",
+    help="A CA certificate to trust instead of those of this machine.",
 )
 @click.option("--descriptions", is_flag=True, help="Keep the descriptions of fields.")
 @json_option
@@ -95,6 +95,8 @@ def _crd_folder(folder: Path) -> CrdFolder:
     from orderkit.core.errors import InvalidInputError
     from orderkit.flows.kit.provider_schemas import CrdFolder
 
+    if not folder.is_dir():
+        raise InvalidInputError("--from", str(folder), "is not a folder")
     files = [path for path in sorted(folder.rglob("*")) if path.suffix in _SUFFIXES]
     if not files or len(files) > _FILES_MAX:
         raise InvalidInputError(

@@ -192,7 +192,7 @@ class _Ordering:
             change_views.show_changed(change_views.Finished(changed, None), as_json=False)
         edits = ", ".join(map(str, changed.edits))
         return AlreadyOrderedError(
-            f"{changed.order} lives with other values than {file} has: {edits}",
+            f"{changed.order} has other values than {file}: {edits}",
             hint=f"'orderkit order --file {file} --change' makes this change; or correct the file",
         )
 

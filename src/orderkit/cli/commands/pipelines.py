@@ -85,7 +85,7 @@ def outputs_command(
     "--fail-after",
     "failing_s",
     "60s",
-    "Give up once it was Failing for so long without a break: some failures pass.",
+    "Give up when it was Failing for this long without a break; some failures pass.",
 )
 @platform_option
 @json_option

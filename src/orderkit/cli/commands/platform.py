@@ -369,7 +369,7 @@ Next, in another terminal:
   orderkit order {kit.name} {_assignments(values) or "FIELD=VALUE..."}
   orderkit list
   orderkit trace {order}
-  KUBECONFIG={kubeconfig} kubectl get {kit.xrd["spec"]["names"]["plural"]}
+  KUBECONFIG={kubeconfig} kubectl get {kit.xrd["spec"]["names"]["plural"]} --all-namespaces
   orderkit destroy {order}
 
 Change an order through Git (clone, edit manifests/, commit, push):

@@ -55,7 +55,7 @@ def show_outputs(outputs: OrderOutputs, format_: str, *, prefix: str) -> None:
         _print(line)
     for value in outputs.values:
         if value.value is None:
-            say(f"note: output '{value.name}' has no value yet, and is left out", err=True)
+            say(f"note: output '{value.name}' has no value and is left out", err=True)
     if outputs.withheld:
         names = ", ".join(outputs.withheld)
         say(f"note: secret outputs are left out without --secrets: {names}", err=True)

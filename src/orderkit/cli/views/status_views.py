@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from orderkit.cli.output import emit_fields, emit_json, in_color, phase_color, say_colored
 from orderkit.cli.views.list_views import age
 from orderkit.core.order.order_state import SENTENCES, short
-from orderkit.core.order.order_view import Attention, OrderView, Output
+from orderkit.core.order.order_view import Attention, OrderView
 from orderkit.core.schema.validate.located_findings import remedy, sentence
 from orderkit.core.visible_text import visible
 from orderkit.flows.order.order_report import OrderReport
@@ -80,16 +80,12 @@ def _command(view: OrderView, attention: Attention) -> str:
 
 def _values(view: OrderView) -> Pairs:
     """Yield what the order was made for, and what its kit declares to be worth seeing."""
+    absent = "none" if view.row.phase == "Ready" else "not known yet"
     for output in view.row.outputs:
-        yield output.title, _shown(output)
+        hidden = "hidden: members see it in the console" if output.is_secret else absent
+        yield output.title, hidden if output.value is None else output.value
     for fact in view.row.facts:
-        yield fact.title, "not known yet" if fact.value is None else fact.value
-
-
-def _shown(output: Output) -> str:
-    if output.value is not None:
-        return output.value
-    return "hidden: members see it in the console" if output.is_secret else "not known yet"
+        yield fact.title, absent if fact.value is None else fact.value
 
 
 def _around(view: OrderView) -> Pairs:
@@ -103,7 +99,7 @@ def _around(view: OrderView) -> Pairs:
         yield "", f"plan: {pull.plan or 'not there yet'}"
         yield "", pull.url
     if row.cost:
-        yield "cost", f"{row.cost} a month"
+        yield "cost", row.cost if row.cost == "not known" else f"{row.cost} a month"
     if row.expires:
         yield "expires", row.expires
     if row.owner or row.created:

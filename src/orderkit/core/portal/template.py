@@ -155,7 +155,10 @@ class Template:
             rule = "is not a parameter of this form"
             problems.append(InvalidInputError(name, parameters[name], rule, hint=hint))
         for page in self.pages:
-            problems += (p for p in _page_problems(page, values) if p.field not in meant)
+            refusals = (
+                (p, {p.field, p.field.partition(".")[0]}) for p in _page_problems(page, values)
+            )
+            problems += (problem for problem, names in refusals if meant.isdisjoint(names))
         return problems
 
     def _filled(self, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.main import run
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.errors import RefusedError
+from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.order.registering import Registration, register
@@ -133,15 +134,16 @@ def test_a_name_that_nothing_has_is_said_and_nothing_is_made(
 
 def test_an_order_that_was_pushed_to_manage_at_once_is_not_registered(site: Running) -> None:
     """A member with push rights makes the repository by hand: no form, no look, no review."""
-    bay = new_repository(site.platform, "pushers", "pushers")
-    registration = Registration(bay.order, "garage", bay.repo.owner, "user:default/mallory")
+    team = TeamName("pushers")
+    bay = new_repository(site.platform, team, team)
+    registration = Registration(bay.order, "garage", team, "user:default/mallory")
     edited = bay.text().replace('"stage1"', '"stage1"\n  bucket: theirs\n  manage: true')
     bay.put({XR: edited})
 
     with pytest.raises(RefusedError, match=r"spec\.manage is set, but a new order observes first"):
         register(site.platform, registration)
 
-    application = OrderEntry(bay.repo.owner, bay.order).application_path
+    application = OrderEntry(team, bay.order).application_path
     assert application not in ledger_snapshot(site.platform).blobs
     bay.edit("manage: true", "manage: false")
     assert register(site.platform, registration).changed

@@ -123,6 +123,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
     forbid_squash(platform.forge, entry.repository)
     bypassed = ""
     if is_new:
+        live_order.check_observes(platform, live)
         if proposed := _propose(platform, registration, live, snapshot):
             return proposed
     elif head := platform.forge.head(entry.repository):

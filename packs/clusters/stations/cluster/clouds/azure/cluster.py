@@ -45,7 +45,7 @@ def cluster(order: Order, version: str) -> Iterator[Part]:
             **in_group(order),
             "location": order.location,
             "dnsPrefix": order.name,
-            "nodeResourceGroup": f"{order.name}-nodes",
+            "nodeResourceGroup": f"{order.name}_nodes",  # no cluster's name has a _
             "kubernetesVersion": version,
             "skuTier": order.settings.get("tier", str),
             "identity": {"type": "SystemAssigned"},

@@ -110,14 +110,14 @@ def serving(
         assembly = EmbeddedCrossplane(
             crossplane, python_functions(load_stations(pack or reference_pack()))
         )
-        parts: list[EmbeddedCrossplane | Providers | Workloads] = [assembly]
+        controllers: list[EmbeddedCrossplane | Providers | Workloads] = [assembly]
         if twins:
             cluster.apply(seed_secret(secrets.token_hex(32)), owner="lab")
             library = ManagedLibrary(read_room(pack or reference_pack(), SCHEMAS))
-            parts += [Providers(cluster, library), Workloads(cluster)]
-        undo.callback(side_by_side, [part.stop for part in parts])
-        for part in parts:
-            part.start()
+            controllers += [Providers(cluster, library), Workloads(cluster)]
+        undo.callback(side_by_side, [controller.stop for controller in controllers])
+        for controller in controllers:
+            controller.start()
         bot = realgitea.add_user(gitea, "orderkit")
         realgitea.make_admin(gitea, "orderkit")
         bot_token = _kept(

@@ -115,10 +115,10 @@ class OrderedCluster:
                 found[name] = manifest
         return found
 
-    def in_the_cloud(self) -> dict[str, str]:
-        """Return what exists in the cloud for this cluster: kinds, by what manages each."""
+    def in_the_cloud(self) -> set[str]:
+        """Return the names of what manages something that exists in the cloud."""
         return {
-            str(record["spec"]["managedBy"]["name"]): str(record["spec"]["kind"])
+            str(record["spec"]["managedBy"]["name"])
             for record in self.platform.cluster.list(EXTERNAL).items
             if self.name in str(record)
         }

@@ -115,7 +115,10 @@ def test_an_end_goes_from_releases_over_configs_and_pools_and_the_cluster_to_the
     assert {"cluster", *pools} <= goes_after("network")
 
 
-IMPORT = {"planeType": "development", "existing": {"mode": "observe", "name": "theirs"}}
+IMPORT: dict[str, Any] = {
+    "planeType": "development",
+    "existing": {"mode": "observe", "name": "theirs"},
+}
 MANAGED = {**IMPORT, "existing": {**IMPORT["existing"], "mode": "manage"}}
 
 

@@ -53,13 +53,14 @@ def quick_pack(target: Path) -> Path:
 
 
 @pytest.fixture(scope="package")
-def reviewer(running_platform: Running) -> ForgeUser:
-    """Another member of the team, who may agree to what one of them asks for."""
+def members(running_platform: Running) -> tuple[ForgeUser, ForgeUser]:
+    """Two members of the team: one asks for a change, the other may agree to it."""
     state = running_platform.embedded.state.folder
-    person = new_user(embedded_admin(running_platform.settings.forge.url, state), "carol")
-    change = TeamChange(members=(person.login,))
+    admin = embedded_admin(running_platform.settings.forge.url, state)
+    asker, reviewer = new_user(admin, "eve"), new_user(admin, "carol")
+    change = TeamChange(members=(asker.login, reviewer.login))
     change_team(running_platform.platform, TEAM, requester="user:default/boss", change=change)
-    return person
+    return asker, reviewer
 
 
 @pytest.fixture

@@ -34,9 +34,13 @@ def ordered(orderkit: Command, platform: Platform, cloud: str, *fields: str) -> 
     return cluster
 
 
-def reviewed(orderkit: Command, cluster: OrderedCluster, reviewer: ForgeUser, change: str) -> None:
+def reviewed(
+    orderkit: Command, cluster: OrderedCluster, members: tuple[ForgeUser, ForgeUser], change: str
+) -> None:
     """Ask for a change that is reviewed; let another member agree, and merge it."""
-    proposed = orderkit("change", cluster.order, change, "--json")
+    asker, reviewer = members
+    requester = ("--requester", f"user:default/{asker.login}")
+    proposed = orderkit("change", cluster.order, change, *requester, "--json")
     assert (proposed.code, proposed.json["state"]) == (0, "proposed"), proposed.err
     (pull,) = cluster.platform.forge.pulls(RepoId(TEAM, cluster.order))
     path = f"/repos/{TEAM}/{cluster.order}/pulls/{pull.number}/reviews"
@@ -47,7 +51,7 @@ def reviewed(orderkit: Command, cluster: OrderedCluster, reviewer: ForgeUser, ch
 
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_a_cluster_lives_from_its_order_to_its_end_in_every_cloud(
-    cloud: str, orderkit: Command, platform: Platform, reviewer: ForgeUser
+    cloud: str, orderkit: Command, platform: Platform, members: tuple[ForgeUser, ForgeUser]
 ) -> None:
     domain = f"domain={cloud}.example.com"
     cluster = ordered(orderkit, platform, cloud, domain, "version=1.33")
@@ -73,10 +77,10 @@ def test_a_cluster_lives_from_its_order_to_its_end_in_every_cloud(
     without = orderkit("change", cluster.order, 'pools=[{"name": "more"}]', "--timeout", "60")
     assert "holds the add-ons" in without.err
     assert orderkit("change", cluster.order, f"pools={two}").code == 0
-    reviewed(orderkit, cluster, reviewer, "createDnsZones=false")
+    reviewed(orderkit, cluster, members, "createDnsZones=false")
     until(SystemClock(), lambda: cluster.parts, lambda parts: "zone-public" not in parts,
           timeout_s=120, goal="no zones")  # fmt: skip
-    reviewed(orderkit, cluster, reviewer, "version=1.35")
+    reviewed(orderkit, cluster, members, "version=1.35")
     cluster.until(
         lambda now: {now["version"], *(pool.get("version") for pool in now["pools"])} == {"1.35"},
         "everything runs 1.35",

@@ -156,7 +156,7 @@ class RegistryClient:
             raise RemoteError(f"{repository}: {resource_path} answered {answer.status}: {text}")
 
     def _send(self, url: str, limit_bytes: int, accept: str) -> _Answer:
-        for _ in range(_REDIRECTS_MAX):
+        for _ in range(_REDIRECTS_MAX + 1):
             # identity: what we prove is what is stored
             headers = {"Accept": accept, "Accept-Encoding": "identity"}
             if self._authorization and urlsplit(url).netloc == self._host:

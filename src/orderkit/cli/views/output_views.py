@@ -155,7 +155,6 @@ _FORMATS: Mapping[str, Callable[[OrderOutputs, Sequence[OutputValue], str], list
     "github": _github,
     "gitlab": _gitlab,
 }
-FORMATS = tuple(_FORMATS)
 
 
 def _checked_for_gitlab(value: OutputValue) -> str:

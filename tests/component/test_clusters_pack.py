@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ import pytest
 import yaml
 
 from orderkit.adapters.folders.local_pack import LocalPack
+from orderkit.core.kit.approval_rules import Subjects, needs_of
+from orderkit.core.kit.kit_reader import read_kit
 from orderkit.core.schema.validate.findings import FindingSeverity
 from orderkit.flows.kit.check_kits import check_pack
 from orderkit.flows.kit.test_kits import TestSelection as Selection
@@ -109,6 +113,56 @@ def test_an_end_goes_from_releases_over_configs_and_pools_and_the_cluster_to_the
     assert releases <= goes_after("helm") & goes_after("pool-default")
     assert {"helm", "kubernetes", *pools, *releases} <= goes_after("cluster")
     assert {"cluster", *pools} <= goes_after("network")
+
+
+IMPORT: dict[str, Any] = {
+    "planeType": "development",
+    "existing": {"mode": "observe", "name": "theirs"},
+}
+MANAGED = {**IMPORT, "existing": {**IMPORT["existing"], "mode": "manage"}}
+
+
+@pytest.mark.parametrize(
+    ("reason", "old", "new", "needed"),
+    [
+        ("whoever observes a cluster gets its kubeconfig", None, IMPORT, True),
+        ("nobody manages at once without them", None, MANAGED, True),
+        ("who looks on may not manage", IMPORT, MANAGED, True),
+        ("what was agreed on", MANAGED, {**MANAGED, "addOns": []}, False),
+        ("a cluster of its own", None, {"planeType": "development"}, False),
+    ],
+)
+def test_a_cluster_that_exists_is_taken_with_the_platforms_agreement(
+    reason: str, old: dict[str, Any] | None, new: dict[str, Any], *, needed: bool
+) -> None:
+    kit = read_kit("cluster", LocalPack(PACK).files())
+    requester = {"ref": "user:default/mallory", "name": "mallory", "proved": True}
+    order = {"name": "cluster-x", "team": "rx7", "kit": "cluster", "isNew": old is None}
+
+    needs = needs_of(kit, Subjects(old, new, requester, order, {}))
+
+    assert [(need.by, need.unknown) for need in needs] == [(("platform",), False)] * needed, reason
+
+
+@pytest.mark.parametrize("case", ["aws-private-dns", "aws-public-dns"])
+def test_cert_manager_may_write_into_the_zone_of_its_own_order_only(case: str) -> None:
+    policy = resources(case)["cert-manager-dns"]["spec"]["forProvider"]["policy"]
+
+    zones = {rule["Resource"] for rule in json.loads(policy)["Statement"]}
+    assert zones == {"arn:aws:route53:::hostedzone/Z0123", "arn:aws:route53:::change/*"}
+
+
+def test_no_cluster_can_be_called_as_the_resource_group_of_anothers_nodes() -> None:
+    """Azure's provider takes over a group that exists, and deletes it with its order."""
+    definition = yaml.safe_load((PACK / "gitops/apis/cluster/definition.yaml").read_text())
+    (version,) = definition["spec"]["versions"]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    parts = resources("azure-private-dns")
+
+    group = parts["cluster"]["spec"]["forProvider"]["nodeResourceGroup"]
+    own = parts["resource-group"]["metadata"]["annotations"]["crossplane.io/external-name"]
+    assert re.search(spec["properties"]["clusterName"]["pattern"], own)
+    assert not re.search(spec["properties"]["clusterName"]["pattern"], group)
 
 
 MOON = '''"""A made-up cloud."""

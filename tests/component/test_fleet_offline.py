@@ -233,7 +233,7 @@ def test_what_the_new_xrd_refuses_is_told_and_what_both_refuse_apart_from_it(ben
 
 
 def test_a_field_that_both_packs_misspell_is_reported(bench: Bench) -> None:
-    bench.edit(STATION, '"data": ', '"dta": {}, "data": ')
+    bench.edit(STATION, 'data={"stage"', 'dta={}, data={"stage"')
     bench.commit()
 
     done = bench.plan()

@@ -145,9 +145,18 @@ spec:
 
 def new_bay(platform: Platform, team: str = "") -> Bay:
     """Return a registered order at stage1, without the detour through a template."""
+    bay = new_repository(platform, f"bay-{next(_numbers):03d}", team)
+    register(
+        platform, Registration(bay.order, "garage", TeamName(bay.repo.owner), "user:default/eve")
+    )
+    return bay
+
+
+def new_repository(platform: Platform, name: str, team: str = "") -> Bay:
+    """Return an order's repository that somebody made by hand; nothing is registered."""
     told = platform if team else replace(platform, webhook=None)
     add_team(told, team or TEAM, requester="user:default/test")
-    bay = Bay(platform, f"bay-{next(_numbers):03d}", team)
+    bay = Bay(platform, name, team)
     platform.forge.ensure_repo(bay.repo, description="")
     files = {order_file.PATH: _RECORD, XR: _XR}
     changes = [
@@ -158,7 +167,4 @@ def new_bay(platform: Platform, team: str = "") -> Bay:
     ]
     why = Operation(f"order-{bay.order}", "user:default/eve", f"Order {bay.order}")
     platform.forge.write(bay.repo, changes, why)
-    register(
-        platform, Registration(bay.order, "garage", TeamName(bay.repo.owner), "user:default/eve")
-    )
     return bay

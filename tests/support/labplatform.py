@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,15 +22,19 @@ from lab.realgitea import Gitea
 
 from orderkit.adapters.embedded.catalog import EmbeddedCatalog
 from orderkit.adapters.embedded.catalog.http import catalog_app
+from orderkit.adapters.embedded.controller import side_by_side
 from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
 from orderkit.adapters.embedded.platform import BOT_SCOPES
+from orderkit.adapters.embedded.providers import ManagedLibrary, Providers
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.adapters.embedded.workloads import Workloads
+from orderkit.adapters.folders.pack_folder import SCHEMAS, read_room, reference_pack
 from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.cli.connecting import connect, service_options, token
 from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
+from orderkit.core.crossplane.generated_passwords import seed_secret
 from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
@@ -75,6 +79,8 @@ def serving(
     *,
     teams: tuple[str, ...] = ("ae86",),
     pack: Path | None = None,
+    twins: bool = False,
+    values: Mapping[str, str] | None = None,
     wishes: Wishes | None = None,
 ) -> Iterator[LabPlatform]:
     """
@@ -82,6 +88,8 @@ def serving(
 
     Args:
         pack: Whose stations run; None: the reference pack's.
+        twins: Whether the twins of the pack's providers, and of the controllers of workloads, run.
+        values: What the platform bakes into the pack.
         wishes: What Argo CD does otherwise than by default.
 
     Raises:
@@ -102,8 +110,14 @@ def serving(
         assembly = EmbeddedCrossplane(
             crossplane, python_functions(load_stations(pack or reference_pack()))
         )
-        assembly.start()
-        undo.callback(assembly.stop)
+        controllers: list[EmbeddedCrossplane | Providers | Workloads] = [assembly]
+        if twins:
+            cluster.apply(seed_secret(secrets.token_hex(32)), owner="lab")
+            library = ManagedLibrary(read_room(pack or reference_pack(), SCHEMAS))
+            controllers += [Providers(cluster, library), Workloads(cluster)]
+        undo.callback(side_by_side, [controller.stop for controller in controllers])
+        for controller in controllers:
+            controller.start()
         bot = realgitea.add_user(gitea, "orderkit")
         realgitea.make_admin(gitea, "orderkit")
         bot_token = _kept(
@@ -116,6 +130,7 @@ def serving(
             service=Endpoint(NOBODY, _kept(folder / "platform" / "service", secrets.token_hex(16))),
             kubeconfig=kube.kubeconfig,
             teams=teams,
+            values=values or {},
             installation=Installation(PlatformTarget.CLUSTER, argocd_version=ARGOCD_VERSION),
         )
         forge = undo.enter_context(GiteaForge(gitea.url, token=bot_token.read_text()))

@@ -126,10 +126,14 @@ def _composed_by_nobody(xr: Manifest, pair: Pair) -> Mapping[PurePosixPath | Non
     return {SECOND: {**xr, "metadata": made}}  # of the own team: one policy alone refuses it
 
 
-def _object(api: str, kind: str, name: str, namespace: str = "", **rest: object) -> Edit:
-    meta = {"name": name, **({"namespace": namespace} if namespace else {})}
-    made = {"apiVersion": api, "kind": kind, "metadata": meta, **rest}
-    return lambda _xr, _pair: {SECOND: made}
+def object_of(api: str, kind: str, name: str, namespace: str = "", **rest: object) -> Edit:
+    """Return an edit that adds an object of another kind to the order's own."""
+
+    def edit(_xr: Manifest, pair: Pair) -> Mapping[PurePosixPath | None, Manifest]:
+        meta = {"name": name, **({"namespace": namespace.format(us=pair.us)} if namespace else {})}
+        return {SECOND: {"apiVersion": api, "kind": kind, "metadata": meta, **rest}}
+
+    return edit
 
 
 _PROJECT = {"destinations": [{"server": "*", "namespace": "*"}], "sourceRepos": ["*"]}
@@ -151,30 +155,37 @@ ROGUES: tuple[Rogue, ...] = (
     Rogue(
         "a ClusterRole",
         "locker",
-        _object("rbac.authorization.k8s.io/v1", "ClusterRole", "rogue", rules=_RULES),
+        object_of("rbac.authorization.k8s.io/v1", "ClusterRole", "rogue", rules=_RULES),
         "resource rbac.authorization.k8s.io:ClusterRole is not permitted in project {us}",
         ("ClusterRole", "nothing else"),
     ),
     Rogue(
         "an Application of the platform's project",
         "locker",
-        _object("argoproj.io/v1alpha1", "Application", "rogue", "argocd", spec=_APPLICATION),
+        object_of("argoproj.io/v1alpha1", "Application", "rogue", "argocd", spec=_APPLICATION),
         "resource argoproj.io:Application is not permitted in project {us}",
         ("Application rogue", "nothing else"),
     ),
     Rogue(
         "a project of its own",
         "drawer",
-        _object("argoproj.io/v1alpha1", "AppProject", "rogue", "argocd", spec=_PROJECT),
+        object_of("argoproj.io/v1alpha1", "AppProject", "rogue", "argocd", spec=_PROJECT),
         "resource argoproj.io:AppProject is not permitted in project {us}",
         ("AppProject rogue", "nothing else"),
     ),
     Rogue(
         "a ConfigMap in Argo CD's namespace",
         "drawer",
-        _object("v1", "ConfigMap", "argocd-cm", "argocd", data={"rogue": "yes"}),
+        object_of("v1", "ConfigMap", "argocd-cm", "argocd", data={"rogue": "yes"}),
         "resource :ConfigMap is not permitted in project {us}",
         ("ConfigMap argocd-cm", "nothing else"),
+    ),
+    Rogue(
+        "a Secret in place of the one with the password",
+        "drawer",
+        object_of("v1", "Secret", "drawer-own-password", "team-{us}", data={"password": "eA=="}),
+        "resource :Secret is not permitted in project {us}",
+        ("Secret drawer-own-password", "nothing else"),
     ),
     Rogue(
         "an XR with another team's field",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,28 +10,57 @@ from typing import Any
 
 import pytest
 from commands import Command, in_process
+from forgeusers import ForgeUser, embedded_admin, new_user
 from tests.component.leases.conftest import TurnedClock
 
 from orderkit.adapters.embedded.platform import Ports
+from orderkit.adapters.embedded.providers.packages import DELAY, TWIN
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.flows.platform import Platform
+from orderkit.flows.team.teams import TeamChange, change_team
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 
 PACK = Path(__file__).parents[3] / "packs" / "clusters"
 CLUSTER = Kind("myplatform.io", "v1alpha1", "XCluster")
 EXTERNAL = Kind("cloud.embedded.orderkit.dev", "v1alpha1", "ExternalResource")
-TEAM, NAMESPACE = "ae86", "team-ae86"
+TEAM, NAMESPACE = TeamName("ae86"), "team-ae86"
 
 
 @pytest.fixture(scope="package")
 def running_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    state = tmp_path_factory.mktemp("platform") / "state"
+    folder = tmp_path_factory.mktemp("platform")
     values = {"PROJECT_ID": "clusters-lab"}
-    request = EmbeddedRunRequest(state, PACK, Ports(0, 0, 0, 0), (TEAM,), values=values)
+    pack = quick_pack(folder / "pack")
+    request = EmbeddedRunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (TEAM,), values=values)
     with running(request, on_step=lambda *_: None) as site:
         yield site
+
+
+def quick_pack(target: Path) -> Path:
+    """Copy the pack; its twins need a moment for each thing instead of two seconds."""
+    shutil.copytree(PACK, target)
+    for file in target.glob("gitops/providers/*/*.yaml"):
+        lines = file.read_text().splitlines(keepends=True)
+        twins = [line for line in lines if f"{TWIN}:" in line]
+        for line in twins:
+            indent = line[: len(line) - len(line.lstrip())]
+            lines.insert(lines.index(line) + 1, f"{indent}{DELAY}: 0.1s\n")
+        file.write_text("".join(lines))
+    return target
+
+
+@pytest.fixture(scope="package")
+def members(running_platform: Running) -> tuple[ForgeUser, ForgeUser]:
+    """Two members of the team: one asks for a change, the other may agree to it."""
+    state = running_platform.embedded.state.folder
+    admin = embedded_admin(running_platform.settings.forge.url, state)
+    asker, reviewer = new_user(admin, "eve"), new_user(admin, "carol")
+    change = TeamChange(members=(asker.login, reviewer.login))
+    change_team(running_platform.platform, TEAM, requester="user:default/boss", change=change)
+    return asker, reviewer
 
 
 @pytest.fixture
@@ -55,7 +85,6 @@ class OrderedCluster:
     """One ordered cluster, as the platform's API server has it."""
 
     platform: Platform
-    embedded: Running
     name: str
 
     @property
@@ -87,17 +116,13 @@ class OrderedCluster:
                 found[name] = manifest
         return found
 
-    def cloud_records(self) -> dict[str, str]:
-        """Return what exists in the cloud for this cluster: the kind of each, by its record."""
+    def in_the_cloud(self) -> set[str]:
+        """Return the names of what manages something that exists in the cloud."""
         return {
-            record["metadata"]["name"]: record["spec"]["kind"]
+            str(record["spec"]["managedBy"]["name"])
             for record in self.platform.cluster.list(EXTERNAL).items
             if self.name in str(record)
         }
-
-    def in_the_cloud(self) -> set[str]:
-        """Return the kinds of what exists in the cloud for this cluster."""
-        return set(self.cloud_records().values())
 
     def until(self, holds: Callable[[dict[str, Any]], object], goal: str) -> dict[str, Any]:
         """Wait for a status; return it."""

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Self
 
 import pytest
 from commands import Command
+from forgeusers import ForgeUser
 from tests.component.clusters.conftest import TEAM, OrderedCluster
 from tests.component.leases.conftest import TurnedClock
 
-from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.names import RepoId
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 
-CONTROL_PLANE = {"gcp": "Cluster", "aws": "Cluster", "azure": "KubernetesCluster"}
-POOL = {"gcp": "NodePool", "aws": "NodeGroup", "azure": "KubernetesClusterNodePool"}
-NETWORK = {"gcp": "Network", "aws": "VPC", "azure": "VirtualNetwork"}
+CLOUDS = ("aws", "azure", "gcp")
 _numbers = itertools.count(1)
 
 
-def ordered(
-    orderkit: Command, platform: Platform, running: Running, cloud: str, *fields: str
-) -> OrderedCluster:
+def ordered(orderkit: Command, platform: Platform, cloud: str, *fields: str) -> OrderedCluster:
     """Order a cluster and wait until it is Ready."""
-    cluster = OrderedCluster(platform, running, f"{cloud}-{next(_numbers)}x")
+    cluster = OrderedCluster(platform, f"{cloud}-{next(_numbers)}x")
     done = orderkit(
         *("order", "cluster", f"cluster_name={cluster.name}", f"owner={TEAM}", f"cloud={cloud}"),
         *("location=eu-central", *fields, "--timeout", "300"),
@@ -38,13 +34,27 @@ def ordered(
     return cluster
 
 
-@pytest.mark.parametrize("cloud", sorted(CONTROL_PLANE))
-def test_a_cluster_lives_from_its_order_to_its_end_in_every_cloud(
-    cloud: str, orderkit: Command, platform: Platform, running_platform: Running
+def reviewed(
+    orderkit: Command, cluster: OrderedCluster, members: tuple[ForgeUser, ForgeUser], change: str
 ) -> None:
-    cluster = ordered(
-        orderkit, platform, running_platform, cloud, f"domain={cloud}.example.com", "version=1.33"
-    )
+    """Ask for a change that is reviewed; let another member agree, and merge it."""
+    asker, reviewer = members
+    requester = ("--requester", f"user:default/{asker.login}")
+    proposed = orderkit("change", cluster.order, change, *requester, "--json")
+    assert (proposed.code, proposed.json["state"]) == (0, "proposed"), proposed.err
+    (pull,) = cluster.platform.forge.pulls(RepoId(TEAM, cluster.order))
+    path = f"/repos/{TEAM}/{cluster.order}/pulls/{pull.number}/reviews"
+    reviewer.api("POST", path, {"event": "APPROVED"})
+    merged = orderkit("merge", cluster.order, str(pull.number), "--timeout", "300")
+    assert merged.code == 0, merged.err
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_a_cluster_lives_from_its_order_to_its_end_in_every_cloud(
+    cloud: str, orderkit: Command, platform: Platform, members: tuple[ForgeUser, ForgeUser]
+) -> None:
+    domain = f"domain={cloud}.example.com"
+    cluster = ordered(orderkit, platform, cloud, domain, "version=1.33")
     status = cluster.status
     assert status["phase"] == "Ready"
     assert status["clusterEndpoint"].startswith("https://")
@@ -61,29 +71,36 @@ def test_a_cluster_lives_from_its_order_to_its_end_in_every_cloud(
     assert orderkit("change", cluster.order, f"pools={two}").code == 0
     cluster.until(lambda now: len(now["pools"]) == 2 and now["phase"] == "Ready", "two pools")
     assert orderkit("change", cluster.order, 'addOns=["cert-manager"]').code == 0
-    cluster.until(lambda now: now["phase"] == "Ready", "fewer add-ons")
-    assert {name for name in cluster.parts if name.startswith("release-")} == {
-        "release-cert-manager"
-    }
-    only_more = '[{"name": "more"}]'
-    assert "holds the add-ons" in orderkit("change", cluster.order, f"pools={only_more}").err
+    until(
+        SystemClock(),
+        lambda: {name for name in cluster.parts if name.startswith("release-")},
+        lambda releases: releases == {"release-cert-manager"},
+        timeout_s=120,
+        goal="fewer add-ons",
+    )
+    without = orderkit("change", cluster.order, 'pools=[{"name": "more"}]', "--timeout", "60")
+    assert "holds the add-ons" in without.err
     assert orderkit("change", cluster.order, f"pools={two}").code == 0
-    for reviewed in ("createDnsZones=false", "version=1.35"):
-        proposed = orderkit("change", cluster.order, reviewed)
-        assert proposed.code == 0, proposed.err
-        assert "pulls/" in proposed.out
+    reviewed(orderkit, cluster, members, "createDnsZones=false")
+    until(SystemClock(), lambda: cluster.parts, lambda parts: "zone-public" not in parts,
+          timeout_s=120, goal="no zones")  # fmt: skip
+    reviewed(orderkit, cluster, members, "version=1.35")
+    cluster.until(
+        lambda now: {now["version"], *(pool.get("version") for pool in now["pools"])} == {"1.35"},
+        "everything runs 1.35",
+    )
 
+    parts = {name: part["metadata"]["name"] for name, part in cluster.parts.items()}
     with Watch(cluster) as watch:
         assert orderkit("destroy", cluster.order).code == 0
-    gone = watch.gone
     assert cluster.xr == {}
     assert cluster.in_the_cloud() == set()
-    pools = [moment for kind, moment in gone if kind == POOL[cloud]]
-    (release,) = (moment for kind, moment in gone if kind == "Release")
-    (control_plane,) = (moment for kind, moment in gone if kind == CONTROL_PLANE[cloud])
-    (network,) = (moment for kind, moment in gone if kind == NETWORK[cloud])
-    assert release < min(pools)
-    assert max(pools) < control_plane < network
+    release, default, more, control_plane, network = (
+        watch.gone.index(parts[name])
+        for name in ("release-cert-manager", "pool-default", "pool-more", "cluster", "network")
+    )
+    assert release < default, "the charts run in the first pool"
+    assert max(default, more) < control_plane < network
 
 
 class Watch:
@@ -91,8 +108,8 @@ class Watch:
 
     def __init__(self, cluster: OrderedCluster) -> None:
         self._cluster = cluster
-        self.gone: list[tuple[str, int]] = []
-        """Kind, and the position at which it was gone."""
+        self.gone: list[str] = []
+        """The names of what managed each."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look)
 
@@ -105,19 +122,12 @@ class Watch:
         self._thread.join()
 
     def _look(self) -> None:
-        events = iter(self._events())
-        for position, name in enumerate(events):
-            self.gone.append((name, position))
-
-    def _events(self) -> Iterator[str]:
-        left = self._cluster.cloud_records()
-        while left or not self._stop.is_set():
-            now = self._cluster.cloud_records()
-            for name in left.keys() - now.keys():
-                yield left[name]
+        left, over = self._cluster.in_the_cloud(), False
+        while left and not over:
+            over = self._stop.wait(0.01)
+            now = self._cluster.in_the_cloud()
+            self.gone += left - now
             left = now
-            if self._stop.wait(0.01) and not now:
-                return
 
 
 @pytest.mark.parametrize(
@@ -147,14 +157,12 @@ def _gke() -> dict[str, str]:
 
 
 @pytest.fixture
-def gke(
-    orderkit: Command, platform: Platform, running_platform: Running, _gke: dict[str, str]
-) -> OrderedCluster:
+def gke(orderkit: Command, platform: Platform, _gke: dict[str, str]) -> OrderedCluster:
     """A small GKE cluster that the tests of this module share."""
     if not _gke:
         pool = 'pools=[{"name": "a"}]'
-        _gke["name"] = ordered(orderkit, platform, running_platform, "gcp", pool, "add_ons=[]").name
-    return OrderedCluster(platform, running_platform, _gke["name"])
+        _gke["name"] = ordered(orderkit, platform, "gcp", pool, "add_ons=[]").name
+    return OrderedCluster(platform, _gke["name"])
 
 
 def test_a_lease_ends_a_cluster_and_nothing_is_left(

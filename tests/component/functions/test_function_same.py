@@ -12,7 +12,7 @@ from tests.conftest import Chances
 
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.adapters.folders.station_folder import load_stations
-from orderkit.core.crossplane.station import Severity, station_runner
+from orderkit.core.crossplane.station import station_runner
 
 ROOT = Path(__file__).parents[3]
 PACKS = [reference_pack(), *sorted(p.parent for p in (ROOT / "packs").glob("*/stations"))]
@@ -45,12 +45,12 @@ def test_the_wire_changes_no_answer(pack: Path, client: Client, chances: Chances
     run = station_runner(load_stations(pack))
     asked = {str(request.input["name"]) for request in seen}
     count = chances.count(SHORT, FULL)
-    told = 0
+    answers = set()
 
     for request in varied(seen, chances.random(f"wire {pack.name}"), max(count, len(seen))):
         here = normal(run(piped(request)))
         assert client.ask(request) == here
-        told += any(result.severity is Severity.FATAL for result in here.results)
+        answers.add(repr(here))
 
     assert asked == set(load_stations(pack))
-    assert told, "some variations are refused"
+    assert len(answers) > len(asked), "variations change answers"

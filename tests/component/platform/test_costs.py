@@ -219,14 +219,15 @@ def test_of_orders_that_race_for_the_last_money_one_is_registered(
 
 
 @pytest.fixture
-def lead(platform: Running) -> ForgeUser:
-    """Somebody of the platform team."""
+def lead(platform: Running) -> Iterator[ForgeUser]:
+    """Somebody of the platform team; bootstrap refuses a ledger that others may write to."""
     forge = platform.settings.forge
     admin = embedded_admin(forge.url, platform.embedded.state.folder)
     lead = new_user(admin, "lead")
     path = f"/repos/{platform.platform.ledger}/collaborators/{lead.login}"
     admin.api("PUT", path, {"permission": "write"})
-    return lead
+    yield lead
+    admin.api("DELETE", path)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 import roguery
 import rogues
 from commands import as_process
-from rogues import ROGUES, XGARAGE, Pair
+from rogues import ROGUES, XGARAGE, Pair, Rogue, object_of
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
@@ -20,6 +20,25 @@ from orderkit.flows.platform import write_ledger
 from orderkit.ports.forge import Operation
 
 PAIR = Pair("ae86", "rx7")
+_THEIRS = {
+    "of": {
+        "apiVersion": XGARAGE.api_version,
+        "kind": XGARAGE.kind,
+        "resourceRef": {"name": f"garage-{PAIR.them}"},
+    },
+    "reason": "it never ends",
+}
+_USAGES = tuple(
+    Rogue(
+        f"a {kind} that holds up another order's end",
+        "drawer",
+        object_of("protection.crossplane.io/v1beta1", kind, "rogue", namespace, spec=_THEIRS),
+        f"resource protection.crossplane.io:{kind} is not permitted in project {{us}}",
+        (f"{kind} rogue", "nothing else"),
+    )
+    for kind, namespace in (("Usage", "team-{us}"), ("ClusterUsage", ""))
+)
+"""Kinds that a cluster has with Crossplane only."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +53,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield found
 
 
-@pytest.mark.parametrize("rogue", ROGUES, ids=lambda rogue: rogue.reason)
+@pytest.mark.parametrize("rogue", [*ROGUES, *_USAGES], ids=lambda rogue: rogue.reason)
 def test_it_is_refused_and_told_and_forgiven(site: Running, rogue: rogues.Rogue) -> None:
     platform = site.platform
     entry = roguery.entry_of(rogue.kit, PAIR.us, "" if rogue.kit == "garage" else "own")

@@ -6,14 +6,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from bays import Bay, merge
+from bays import XR, Bay, merge, new_repository
 from commands import Command, in_process
 from takeoverpack import takeover_pack
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.main import run
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.core.errors import RefusedError
+from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.order.registering import Registration, register
+from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.waiting import until
 
 EXTERNAL = Kind("cloud.embedded.orderkit.dev", "v1alpha1", "ExternalResource")
@@ -125,3 +130,20 @@ def test_a_name_that_nothing_has_is_said_and_nothing_is_made(
     assert "external resource does not exist" in text
     records: list[Manifest] = list(site.platform.cluster.list(EXTERNAL).items)
     assert "nothing" not in {record["spec"]["externalName"] for record in records}
+
+
+def test_an_order_that_was_pushed_to_manage_at_once_is_not_registered(site: Running) -> None:
+    """A member with push rights makes the repository by hand: no form, no look, no review."""
+    team = TeamName("pushers")
+    bay = new_repository(site.platform, team, team)
+    registration = Registration(bay.order, "garage", team, "user:default/mallory")
+    edited = bay.text().replace('"stage1"', '"stage1"\n  bucket: theirs\n  manage: true')
+    bay.put({XR: edited})
+
+    with pytest.raises(RefusedError, match=r"spec\.manage is set, but a new order observes first"):
+        register(site.platform, registration)
+
+    application = OrderEntry(team, bay.order).application_path
+    assert application not in ledger_snapshot(site.platform).blobs
+    bay.edit("manage: true", "manage: false")
+    assert register(site.platform, registration).changed

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from orderkit.core.crossplane.composed import PipelineStep, World
 from orderkit.core.crossplane.managed_state import (
-    EXTERNAL_NAME,
     ManagedKinds,
     ManagedValues,
     assigned_name,
@@ -22,6 +21,7 @@ from orderkit.core.crossplane.managed_state import (
 from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, simulate
 from orderkit.core.crossplane.station import StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest, condition, dig
+from orderkit.core.objects.managed_objects import EXTERNAL_NAME
 from orderkit.core.objects.values import ABSENT
 from orderkit.core.schema.known import Behaviour
 

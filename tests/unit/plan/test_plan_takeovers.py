@@ -6,7 +6,7 @@ from typing import Any
 
 from orderkit.core.kit.model import Import
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.plan.composed_tree import Assembly
+from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers import Code, DangerContext
 from orderkit.core.plan.dangers.takeovers import takeover_dangers
 from orderkit.core.plan.pack_rules import PackRules

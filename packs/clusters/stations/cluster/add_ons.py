@@ -113,10 +113,10 @@ _VALUES: dict[str, Callable[[Order], dict[str, Any]]] = {  # in the order in whi
 }
 
 
-def merged(values: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return both maps as one; maps inside are merged, and `more` decides about the rest."""
+def merged(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return both maps as one; maps inside are merged, and `overrides` decides about the rest."""
     result = dict(values)
-    for key, value in more.items():
+    for key, value in overrides.items():
         below = result.get(key)
         if isinstance(value, Mapping) and isinstance(below, Mapping):
             result[key] = merged(below, value)

@@ -99,6 +99,10 @@ class Order:
         """Networks that may reach the cluster's API; empty: all."""
         return self.settings.get("authorizedNetworks", list)
 
+    def asked(self, part: str, field: str) -> str:
+        """Return what an existing part asked its provider for last; empty: nothing."""
+        return str(self.parts.observed(part, "spec", "forProvider", field) or "")
+
     def known(self, part: str, *path: str | int) -> Any:
         """Return a value that the cloud gave a part, or None as long as it is not known."""
         value = self.parts.observed(part, "status", "atProvider")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
-from orderkit.stations import MANAGE, OBSERVE, ManagementAction, Manifest
+from orderkit.stations import MANAGE, OBSERVE, ManagementAction, Manifest, managed
 
 from .order import Order
 
@@ -14,11 +14,11 @@ IMPORTED: tuple[ManagementAction, ...] = ("Observe", "Update", "LateInitialize")
 """What was there before its order: never created and never deleted."""
 
 
-def import_policies(*known: str, exists: bool) -> tuple[ManagementAction, ...]:
+def import_policies(*running_versions: str, exists: bool) -> tuple[ManagementAction, ...]:
     """Return what may be done to a part; what exists is observed until its version is known."""
     if not exists:
         return MANAGE
-    return IMPORTED if any(known) else OBSERVE
+    return IMPORTED if any(running_versions) else OBSERVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,37 @@ class Part:
     """They are ready before this one is created, and go after it: a Usage holds each."""
     after: tuple[str, ...] = ()
     """They are ready before this one is created. In an end the cloud itself keeps the order."""
+
+
+class PartOptions(TypedDict, total=False):
+    """What a managed part may say besides its fields: `Part` and `managed` explain it."""
+
+    uses: Sequence[str]
+    after: Sequence[str]
+    external_name: str
+    connection_secret: str
+    policies: Sequence[ManagementAction]
+
+
+def managed_part(
+    order: Order,
+    part: str,
+    api_version: str,
+    kind: str,
+    for_provider: dict[str, Any],
+    **options: Unpack[PartOptions],
+) -> Part:
+    """Return a part that is a managed resource of the order's account."""
+    manifest = managed(
+        api_version,
+        kind,
+        for_provider,
+        provider_config=order.settings.get("providerConfig", str),
+        external_name=options.get("external_name", ""),
+        connection_secret=options.get("connection_secret", ""),
+        policies=options.get("policies", MANAGE),
+    )
+    return Part(part, manifest, tuple(options.get("uses", ())), tuple(options.get("after", ())))
 
 
 def compose(order: Order, part: Part, lacking: set[str]) -> None:

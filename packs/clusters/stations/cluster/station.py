@@ -155,7 +155,7 @@ def _report(
     else:
         phase_text = phase
     facts = cloud.facts(order)
-    found = {
+    cloud_values = {
         "clusterEndpoint": facts.endpoint,
         "clusterCA": facts.ca,
         "version": minor(facts.version),
@@ -163,7 +163,7 @@ def _report(
     }
     response.merge_status(
         {
-            **{key: value for key, value in found.items() if value},
+            **{key: value for key, value in cloud_values.items() if value},
             "phase": phase_text,
             "kubeconfigSecret": order.kubeconfig_secret,
             "providerConfig": order.parts.name("helm"),

@@ -45,21 +45,21 @@ def versions(
             texts for a pool that does not exist, or of which nothing is known.
     """
     running = minor(control_plane.version)
-    asked = _next_control_plane(ordered, control_plane, pools)
+    target = _next_control_plane(ordered, control_plane, pools)
     by_pool = {
-        name: _next_pool(running_pool, asked_pool, control_plane, asked)
+        name: _next_pool(running_pool, asked_pool, control_plane, target)
         for name, (running_pool, asked_pool) in pools.items()
     }
-    return Versions(asked, by_pool, running, _upgrade(asked, running, pools))
+    return Versions(target, by_pool, running, _upgrade(target, running, pools))
 
 
 def _next_control_plane(
     ordered: str, control_plane: ClusterFacts, pools: Mapping[str, tuple[str, str]]
 ) -> str:
-    running, asked = minor(control_plane.version), minor(control_plane.asked_version)
+    running, asked_version = minor(control_plane.version), minor(control_plane.asked_version)
     if not running:
-        return asked or ordered  # what exists stays as it is while nothing is known of it
-    current = max(running, asked, key=_number)
+        return asked_version or ordered  # what exists stays as it is while nothing is known of it
+    current = max(running, asked_version, key=_number)
     behind = any(
         name_version[0] and _is_older(name_version[0], current) for name_version in pools.values()
     )
@@ -69,26 +69,28 @@ def _next_control_plane(
     return _after(current)
 
 
-def _next_pool(running: str, asked: str, control_plane: ClusterFacts, asked_of_it: str) -> str:
+def _next_pool(
+    running: str, asked_version: str, control_plane: ClusterFacts, control_plane_target: str
+) -> str:
     """Return the next step of a pool: at most the version that the control plane runs."""
     newest = control_plane.version
-    if not newest or (asked and not running):
-        return asked or asked_of_it
+    if not newest or (asked_version and not running):
+        return asked_version or control_plane_target
     if not running:
         return newest
     if not _is_older(running, newest):
-        return asked or running
+        return asked_version or running
     step = _after(minor(running))
     if _number(step) < _number(newest):
-        return asked if minor(asked) == step else step
-    return asked if minor(asked) == minor(newest) else newest
+        return asked_version if minor(asked_version) == step else step
+    return asked_version if minor(asked_version) == minor(newest) else newest
 
 
-def _upgrade(asked: str, running: str, pools: Mapping[str, tuple[str, str]]) -> str:
+def _upgrade(target: str, running: str, pools: Mapping[str, tuple[str, str]]) -> str:
     if not running:
         return ""
-    if asked != running:
-        return f"the control plane goes from {running} to {asked}"
+    if target != running:
+        return f"the control plane goes from {running} to {target}"
     behind = sorted(name for name, (pool, _) in pools.items() if pool and _is_older(pool, running))
     if behind:
         return f"pools go to {running}: {', '.join(behind)}"

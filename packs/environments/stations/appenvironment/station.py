@@ -92,7 +92,7 @@ def _want_cluster(parts: Parts, settings: Settings) -> None:
             "shieldedInstanceConfig": {"enableSecureBoot": True},
         },
     }
-    _want_inside(parts, CLUSTER, POOL, _google(parts, POOL, "container/NodePool", pool))
+    parts.want(POOL, _google(parts, POOL, "container/NodePool", pool), needs=[CLUSTER])
 
 
 def _want_database(parts: Parts, settings: Settings) -> None:
@@ -118,10 +118,10 @@ def _want_database(parts: Parts, settings: Settings) -> None:
     # PostgreSQL refuses to drop what owns or is in use; the instance's end takes both with it
     inside = {"instanceRef": parts.reference(SQL), "deletionPolicy": "ABANDON"}
     database = _google(parts, DATABASE, "sql/Database", inside, _DATABASE_NAME)
-    _want_inside(parts, SQL, DATABASE, database)
+    parts.want(DATABASE, database, needs=[SQL])
     password = {"passwordSecretRef": {**parts.reference(PASSWORD), "key": "password"}}
     user = _google(parts, USER, "sql/User", {**inside, **password}, _USER_NAME)
-    _want_inside(parts, SQL, USER, user)
+    parts.want(USER, user, needs=[SQL])
 
 
 def _want_bucket(parts: Parts, settings: Settings) -> None:
@@ -156,12 +156,6 @@ def _google(
     )
 
 
-def _want_inside(parts: Parts, home: str, part: str, manifest: dict[str, Any]) -> None:
-    """Want what lives in another resource, once that was ready; the cloud refuses it before."""
-    if parts.exists(part) or parts.is_ready(home):
-        parts.want(part, manifest)
-
-
 def _name_in_cloud(parts: Parts, part: str) -> str:
     meta, name = parts.request.xr["metadata"], parts.request.xr["spec"]["name"]
     identity = "/".join(str(meta.get(key) or "") for key in ("uid", "namespace", "name"))
@@ -180,11 +174,11 @@ def _outputs(parts: Parts) -> dict[str, str]:
         "dbEndpoint": [(SQL, "privateIpAddress"), (SQL, "publicIpAddress")],
         "bucketUrl": [(BUCKET, "url")],
     }
-    known = parts.request.xr.get("status") or {}
+    status = parts.request.xr.get("status") or {}
     outputs = {}
     for name, places in paths.items():
         values = [parts.observed(part, *_AT_PROVIDER, field) for part, field in places]
-        value = next((value for value in values if value), known.get(name))
+        value = next((value for value in values if value), status.get(name))
         if value:
             outputs[name] = str(value)
     return outputs

@@ -31,13 +31,13 @@ def backend(request: StationRequest) -> StationResponse:
 
 
 def _deployment(environment: Environment, database_host: str) -> dict[str, Any]:
-    wanted, app = environment.spec["backend"], {"app": BACKEND}
+    backend, app = environment.spec["backend"], {"app": BACKEND}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {},
         "spec": {
-            "replicas": wanted["replicas"],
+            "replicas": backend["replicas"],
             "selector": {"matchLabels": app},
             "template": {
                 "metadata": {"labels": {**app, **environment.labels}},
@@ -48,24 +48,24 @@ def _deployment(environment: Environment, database_host: str) -> dict[str, Any]:
 
 
 def _pod(environment: Environment, database_host: str) -> dict[str, Any]:
-    wanted = environment.spec["backend"]
+    backend = environment.spec["backend"]
     memory = environment.settings.get("backend.memory", str)
     variables = {  # libpq's own names
-        "PORT": str(wanted["port"]),
+        "PORT": str(backend["port"]),
         "PGHOST": database_host,
         "PGPORT": str(PORT),
         "PGUSER": USER,
         "PGDATABASE": DATABASE,
     }
-    probe = {"httpGet": {"path": wanted["healthPath"], "port": "http"}}
+    probe = {"httpGet": {"path": backend["healthPath"], "port": "http"}}
     return {
         "automountServiceAccountToken": False,
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [
             {
                 "name": BACKEND,
-                "image": wanted["image"],
-                "ports": [{"name": "http", "containerPort": wanted["port"]}],
+                "image": backend["image"],
+                "ports": [{"name": "http", "containerPort": backend["port"]}],
                 "env": [{"name": name, "value": value} for name, value in variables.items()],
                 "envFrom": [{"secretRef": {"name": CREDENTIALS}}],
                 "resources": {

@@ -50,8 +50,8 @@ def _host(environment: Environment) -> str:
     if not environment.uses_rds:
         return f"database.{environment.namespace}.svc"
     address = environment.parts.observed("database", "status", "atProvider", "address")
-    known = environment.request.xr.get("status") or {}
-    return str(address or known.get("databaseHost") or "")
+    status = environment.request.xr.get("status") or {}
+    return str(address or status.get("databaseHost") or "")
 
 
 def _want_instance(environment: Environment) -> None:

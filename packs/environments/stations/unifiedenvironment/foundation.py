@@ -33,14 +33,14 @@ def foundation(request: StationRequest) -> StationResponse:
 
 def _want_quota(environment: Environment) -> None:
     quotas = environment.settings.values["quotas"]
-    own = (quotas.get("squads") or {}).get(environment.spec["squad"]) or {}
+    squad_quota = (quotas.get("squads") or {}).get(environment.spec["squad"]) or {}
     environment.parts.want(
         "quota",
         {
             "apiVersion": "v1",
             "kind": "ResourceQuota",
             "metadata": {},
-            "spec": {"hard": {**quotas["default"], **own}},
+            "spec": {"hard": {**quotas["default"], **squad_quota}},
         },
     )
 

@@ -100,7 +100,7 @@ def _write_status(environment: Environment, names: list[str]) -> None:
     parts = environment.parts
     buckets, websites = {}, {}
     for frontend in names:
-        if all(parts.is_ready(f"{part}-{frontend}") for part in ("bucket", "policy", "website")):
+        if all(parts.is_ready(f"{kind}-{frontend}") for kind in ("bucket", "policy", "website")):
             buckets[frontend] = bucket_name(environment, frontend)
             path = ("status", "atProvider", "websiteEndpoint")
             endpoint = parts.observed(f"website-{frontend}", *path)

@@ -198,7 +198,7 @@ def _is_hash(token: str) -> bool:
 def _turns(token: str) -> int:
     """Count where small letters, capitals and digits follow each other: words have few."""
     classes = ["d" if c.isdigit() else "U" if c.isupper() else "l" for c in token]
-    return sum(left != right for left, right in pairwise(classes))
+    return sum(former != latter for former, latter in pairwise(classes))
 
 
 def content_type(key: str) -> str:

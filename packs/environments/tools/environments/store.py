@@ -125,10 +125,10 @@ class Store:
                     self._s3.delete_object(Bucket=self._bucket, Key=key)
         nameable = [key for key in keys if key.isprintable()]
         for start in range(0, len(nameable), _DELETED_AT_ONCE):
-            some = [{"Key": key} for key in nameable[start : start + _DELETED_AT_ONCE]]
+            identifiers = [{"Key": key} for key in nameable[start : start + _DELETED_AT_ONCE]]
             with self._explained("delete"):
                 answer = self._s3.delete_objects(
-                    Bucket=self._bucket, Delete={"Objects": some, "Quiet": True}
+                    Bucket=self._bucket, Delete={"Objects": identifiers, "Quiet": True}
                 )
             for error in answer.get("Errors", ()):
                 raise StoreError(
@@ -136,19 +136,19 @@ class Store:
                 )
 
     @contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
+    def _explained(self, subject: str) -> Iterator[None]:
         try:
             yield
         except ClientError as error:
             code = _code(error)
             way_out = _WAYS_OUT.get(code, "run it again: it goes on where it stopped")
-            said = printable(error.response.get("Error", {}).get("Message", ""))[:300]
+            message = printable(error.response.get("Error", {}).get("Message", ""))[:300]
             raise StoreError(
-                f"s3://{self._bucket}: {printable(what)}: {code} {said}\n  {way_out}"
+                f"s3://{self._bucket}: {printable(subject)}: {code} {message}\n  {way_out}"
             ) from error
         except (BotoCoreError, OSError) as error:
             raise StoreError(
-                f"s3://{self._bucket}: {printable(what)}: {printable(error)[:300]}"
+                f"s3://{self._bucket}: {printable(subject)}: {printable(error)[:300]}"
             ) from error
 
 

@@ -56,19 +56,21 @@ def plan_sync(store: Store, files: Sequence[BuiltFile], pool: ThreadPoolExecutor
     keys = [file.key for file in files if sizes.get(file.key) == file.size_bytes]
     stored = dict(zip(keys, pool.map(store.stored, keys), strict=True))
     uploads = tuple(
-        file for file in files if (there := stored.get(file.key)) is None or not there.has(file)
+        file
+        for file in files
+        if (stored_object := stored.get(file.key)) is None or not stored_object.has(file)
     )
-    rest = sorted(sizes.keys() - {file.key for file in files})
+    surplus = sorted(sizes.keys() - {file.key for file in files})
     ours = {
         key
-        for key, there in zip(rest, pool.map(store.stored, rest), strict=True)
-        if there is not None and there.sha256
+        for key, stored_object in zip(surplus, pool.map(store.stored, surplus), strict=True)
+        if stored_object is not None and stored_object.sha256
     }
     return Plan(
         uploads,
         len(files) - len(uploads),
-        tuple(key for key in rest if key in ours),
-        tuple(key for key in rest if key not in ours),
+        tuple(key for key in surplus if key in ours),
+        tuple(key for key in surplus if key not in ours),
     )
 
 
@@ -130,11 +132,11 @@ def carry_out(
 def _do_all(pool: ThreadPoolExecutor, work: Callable[[T], None], items: Iterable[T]) -> None:
     """Do work for all items; the first failure stops what has not begun, and is raised."""
     futures = [pool.submit(work, item) for item in items]
-    done, waiting = wait(futures, return_when=FIRST_EXCEPTION)
+    finished, waiting = wait(futures, return_when=FIRST_EXCEPTION)
     for future in waiting:
         future.cancel()
     wait(waiting)
-    for future in done:
+    for future in finished:
         future.result()
 
 
@@ -197,9 +199,11 @@ def _failed(why: str, progress: Progress) -> int:
     click.echo(f"error: {why}", err=True)
     if not progress.uploaded and not progress.deletes:
         return 1
-    rest = "not everything obsolete was" if progress.deletes else "nothing was"
-    said = f"{progress.uploaded} of {progress.of} files were uploaded, and {rest} deleted"
-    click.echo(f"  {said}: run it again", err=True)
+    deletion_note = "not everything obsolete was" if progress.deletes else "nothing was"
+    summary = (
+        f"{progress.uploaded} of {progress.of} files were uploaded, and {deletion_note} deleted"
+    )
+    click.echo(f"  {summary}: run it again", err=True)
     return 5
 
 

@@ -25,8 +25,8 @@ def report(workspace: Workspace) -> None:
         "publicIp": address,
         "sshCommand": f"ssh {USER}@{address}" if phase == "Ready" else "",
     }
-    known = {key: value for key, value in status.items() if value}
-    workspace.parts.response.merge_status(known)
+    known_values = {key: value for key, value in status.items() if value}
+    workspace.parts.response.merge_status(known_values)
 
 
 def _address(workspace: Workspace) -> str:

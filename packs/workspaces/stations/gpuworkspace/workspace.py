@@ -106,8 +106,6 @@ class Workspace:
             awaited: A field that AWS takes time to change: until it has, the part is not ready,
                 whose condition Ready is still that of the former value.
         """
-        if not (self.parts.exists(part) or all(map(self.parts.is_ready, needs))):
-            return
         existing = self.parts.observed(part, "spec", "forProvider", default={})
         kept = {field: existing[field] for field in fixed if field in existing}
         manifest = managed(
@@ -118,4 +116,4 @@ class Workspace:
         )
         value = self.at_provider(part, awaited) if awaited else None
         is_late = value not in (None, for_provider.get(awaited))
-        self.parts.want(part, manifest, ready=False if is_late else None)
+        self.parts.want(part, manifest, needs=needs, ready=False if is_late else None)

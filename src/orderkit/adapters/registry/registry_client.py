@@ -84,26 +84,28 @@ class RegistryClient:
         self._verify: str | bool = str(ca_file) if ca_file else True
         self._authorization = ""
 
-    def manifest(self, wanted: str) -> tuple[str, dict[str, Any]]:
+    def manifest(self, reference: str) -> tuple[str, dict[str, Any]]:
         """
         Return digest and content of a manifest.
 
         Args:
-            wanted: A tag or a digest.
+            reference: A tag or a digest.
 
         Raises:
             NotFoundError, AccessError, RefusedError, RemoteError: As `Packages.fetch`.
         """
-        answer = self._get(f"manifests/{wanted}", MANIFEST_MAX_BYTES, accept=_TYPES)
+        answer = self._get(f"manifests/{reference}", MANIFEST_MAX_BYTES, accept=_TYPES)
         digest = _digest(answer.body)
-        promised = wanted if ":" in wanted else answer.headers.get("docker-content-digest", digest)
-        self._prove(f"manifest {wanted}", digest, promised)
+        promised = (
+            reference if ":" in reference else answer.headers.get("docker-content-digest", digest)
+        )
+        self._prove(f"manifest {reference}", digest, promised)
         try:
             manifest = json.loads(answer.body)
         except (ValueError, RecursionError) as error:
-            raise RemoteError(f"{self._host}: manifest {wanted} is not JSON") from error
+            raise RemoteError(f"{self._host}: manifest {reference} is not JSON") from error
         if not isinstance(manifest, dict):
-            raise RemoteError(f"{self._host}: manifest {wanted} is not an object")
+            raise RemoteError(f"{self._host}: manifest {reference} is not an object")
         return digest, manifest
 
     def blob(self, digest: str, limit_bytes: int) -> bytes:
@@ -117,42 +119,44 @@ class RegistryClient:
         self._prove(f"blob {digest}", _digest(answer.body), digest)
         return answer.body
 
-    def _prove(self, what: str, digest: str, promised: str) -> None:
+    def _prove(self, subject: str, digest: str, promised: str) -> None:
         if digest != promised:
             raise RefusedError(
-                f"{self._host}/{self._path}: {what} has the digest {digest}, not {promised}",
+                f"{self._host}/{self._path}: {subject} has the digest {digest}, not {promised}",
                 hint="the registry, or something on the way to it, changes what it stores",
             )
 
-    def _get(self, part: str, limit_bytes: int, *, accept: str) -> _Answer:
-        url = f"{self._base}/v2/{self._path}/{part}"
+    def _get(self, resource_path: str, limit_bytes: int, *, accept: str) -> _Answer:
+        url = f"{self._base}/v2/{self._path}/{resource_path}"
         answer = self._send(url, limit_bytes, accept)
         if answer.status == _UNAUTHORIZED:
             self._authorization = self._new_authorization(
                 answer.headers.get("www-authenticate", "")
             )
             answer = self._send(url, limit_bytes, accept)
-        self._judge(answer, part)
+        self._judge(answer, resource_path)
         return answer
 
-    def _judge(self, answer: _Answer, part: str) -> None:
-        place = f"{self._host}/{self._path}"
+    def _judge(self, answer: _Answer, resource_path: str) -> None:
+        repository = f"{self._host}/{self._path}"
         if answer.status in (_UNAUTHORIZED, _FORBIDDEN):
             hint = _LOG_IN.format(self._host)
-            raise AccessError(f"{place}: the registry denies the pull", hint=hint)
+            raise AccessError(f"{repository}: the registry denies the pull", hint=hint)
         if answer.status == _NOT_FOUND:
             raise NotFoundError(
-                f"{place} has no {part.replace('/', ' ')}",
+                f"{repository} has no {resource_path.replace('/', ' ')}",
                 hint="compare path and version with the registry's page of the package",
             )
         if answer.status == _TOO_MANY:
-            raise RemoteError(f"{place}: the registry limits our requests", hint="try again later")
+            raise RemoteError(
+                f"{repository}: the registry limits our requests", hint="try again later"
+            )
         if answer.status != _OK:
             text = shorten(redact(answer.body[:1000].decode(errors="replace")))
-            raise RemoteError(f"{place}: {part} answered {answer.status}: {text}")
+            raise RemoteError(f"{repository}: {resource_path} answered {answer.status}: {text}")
 
     def _send(self, url: str, limit_bytes: int, accept: str) -> _Answer:
-        for _ in range(_REDIRECTS_MAX):
+        for _ in range(_REDIRECTS_MAX + 1):
             # identity: what we prove is what is stored
             headers = {"Accept": accept, "Accept-Encoding": "identity"}
             if self._authorization and urlsplit(url).netloc == self._host:
@@ -199,13 +203,13 @@ class RegistryClient:
                     f"no registry answers at {host}", hint="repeat the command"
                 ) from error
 
-    def _checked(self, url: str, what: str) -> str:
+    def _checked(self, url: str, label: str) -> str:
         """Return an address that the registry named, if it is as safe as its own."""
         parts = urlsplit(url)
         is_plain_here = parts.scheme == "http" and is_loopback(self._hostname)
         safe = parts.scheme == "https" or (is_plain_here and is_loopback(parts.hostname or ""))
         if not safe or not parts.hostname or parts.username or parts.password:
-            raise RefusedError(f"{self._host} names a {what} that is not https: {parts.hostname}")
+            raise RefusedError(f"{self._host} names a {label} that is not https: {parts.hostname}")
         return url
 
     @property
@@ -214,14 +218,14 @@ class RegistryClient:
 
     def _new_authorization(self, challenge: str) -> str:
         """Return what the registry's challenge asks for."""
-        scheme, _, rest = challenge.partition(" ")
+        scheme, _, parameters = challenge.partition(" ")
         credentials = credentials_for(self._host, self._config_file)
         if scheme.lower() == "basic":
             if credentials is None or not credentials.password:
                 hint = _LOG_IN.format(self._host)
                 raise AccessError(f"{self._host} wants a user and a password", hint=hint)
             return _basic(credentials)
-        fields = dict(_CHALLENGE_FIELD.findall(rest))
+        fields = dict(_CHALLENGE_FIELD.findall(parameters))
         if scheme.lower() != "bearer" or "realm" not in fields:
             raise RemoteError(f"{self._host}: unknown way to log in: {shorten(challenge)}")
         return f"Bearer {self._token(fields, credentials)}"

@@ -114,7 +114,7 @@ def _show(added: SchemasAdded, as_json: bool) -> None:
         report = {
             "source": added.source.name,
             "digest": added.source.digest,
-            "written": list(added.written),
+            "written": list(added.updated),
             "unchanged": list(added.unchanged),
             "kept": list(added.kept),
             "notServed": list(added.not_served),
@@ -122,7 +122,7 @@ def _show(added: SchemasAdded, as_json: bool) -> None:
         }
         emit_json("orderkit.kit-schemas-added/v1", report)
         return
-    for word, paths in (("written", added.written), ("same", added.unchanged)):
+    for word, paths in (("written", added.updated), ("same", added.unchanged)):
         for path in paths:
             say(f"{word:<8} {path}")
     for path in added.kept:

@@ -23,6 +23,7 @@ from orderkit.cli.output import say
 from orderkit.core.errors import EXIT_DIFFERS
 
 if TYPE_CHECKING:
+    import threading
     from pathlib import Path, PurePosixPath
 
     from orderkit.cli.serving.embedded_platform import Running
@@ -303,18 +304,11 @@ def up_command(
     from orderkit.cli.connecting import load_notifications
     from orderkit.cli.output import Progress
     from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
-    from orderkit.cli.signals import asked_to_end, set_by_signal, wait_for_signal
+    from orderkit.cli.signals import asked_to_end, wait_for_signal
     from orderkit.core.platform.settings import read_values
     from orderkit.core.portal.profile import read_profile
 
     serves, stop = threading.Event(), threading.Event()
-
-    def asked_to_stop(*_: object) -> None:
-        """Stop at once while starting: a layer that stays unhealthy must not block Ctrl-C."""
-        set_by_signal(stop)
-        if not serves.is_set():
-            raise KeyboardInterrupt
-
     run_request = EmbeddedRunRequest(
         state_path(state_folder),
         Path(pack_folder) if pack_folder else reference_pack(),
@@ -326,12 +320,24 @@ def up_command(
         read_twins(twins),
     )
     with (
-        asked_to_end(asked_to_stop),
+        asked_to_end(_stop_handler(serves, stop)),
         running(run_request, on_step=Progress(enabled=True)) as platform,
     ):
         serves.set()
         say(_welcome(platform, run_request.pack))
         wait_for_signal(stop)
+
+
+def _stop_handler(serves: threading.Event, stop: threading.Event) -> Callable[..., None]:
+    """Return a handler that stops at once while starting: no layer blocks Ctrl-C by its health."""
+    from orderkit.cli.signals import set_by_signal
+
+    def handle(*_: object) -> None:
+        set_by_signal(stop)
+        if not serves.is_set():
+            raise KeyboardInterrupt
+
+    return handle
 
 
 def _welcome(running: Running, pack: Path) -> str:

@@ -48,9 +48,9 @@ def show_outputs(outputs: OrderOutputs, format_: str, *, prefix: str) -> None:
         InvalidInputError, SeveralProblemsError: A name or a value that the format cannot hold.
         RefusedError: Secrets in a format that does not keep them.
     """
-    named = [value for value in outputs.values if value.value is not None]
-    lines = _FORMATS[format_](outputs, named, prefix)
-    _mask([value for value in named if value.is_secret], format_)
+    values = [value for value in outputs.values if value.value is not None]
+    lines = _FORMATS[format_](outputs, values, prefix)
+    _mask([value for value in values if value.is_secret], format_)
     for line in lines:
         _print(line)
     for value in outputs.values:
@@ -85,38 +85,38 @@ def _mask(values: Sequence[OutputValue], format_: str) -> None:
     sys.stderr.flush()
 
 
-def _json(outputs: OrderOutputs, named: Sequence[OutputValue], _prefix: str) -> list[str]:
-    return [json.dumps({"schema": SCHEMA, **_object(outputs, named)}, indent=2)]
+def _json(outputs: OrderOutputs, values: Sequence[OutputValue], _prefix: str) -> list[str]:
+    return [json.dumps({"schema": SCHEMA, **_object(outputs, values)}, indent=2)]
 
 
-def _yaml(outputs: OrderOutputs, named: Sequence[OutputValue], _prefix: str) -> list[str]:
-    text = yaml.safe_dump({"schema": SCHEMA, **_object(outputs, named)}, sort_keys=False)
+def _yaml(outputs: OrderOutputs, values: Sequence[OutputValue], _prefix: str) -> list[str]:
+    text = yaml.safe_dump({"schema": SCHEMA, **_object(outputs, values)}, sort_keys=False)
     return [text.rstrip("\n")]
 
 
-def _object(outputs: OrderOutputs, named: Sequence[OutputValue]) -> dict[str, Any]:
+def _object(outputs: OrderOutputs, values: Sequence[OutputValue]) -> dict[str, Any]:
     report = outputs.report
     return {
         "order": str(report.entry.order),
         "kit": report.kit,
         "phase": report.state.phase,
         "commit": report.state.head,
-        "outputs": {value.name: value.value for value in named},
-        "secret": [value.name for value in named if value.is_secret],
+        "outputs": {value.name: value.value for value in values},
+        "secret": [value.name for value in values if value.is_secret],
     }
 
 
-def _env(_outputs: OrderOutputs, named: Sequence[OutputValue], prefix: str) -> list[str]:
-    by_name = _variables(named, prefix)
+def _env(_outputs: OrderOutputs, values: Sequence[OutputValue], prefix: str) -> list[str]:
+    by_name = _variables(values, prefix)
     texts = every(partial(_checked, value, "\n\t") for value in by_name.values())
     return [f"{name}={shlex.quote(text)}" for name, text in zip(by_name, texts, strict=True)]
 
 
-def _github(_outputs: OrderOutputs, named: Sequence[OutputValue], _prefix: str) -> list[str]:
-    texts = every(partial(_checked, value, "\n\t") for value in named)
+def _github(_outputs: OrderOutputs, values: Sequence[OutputValue], _prefix: str) -> list[str]:
+    texts = every(partial(_checked, value, "\n\t") for value in values)
     return [
         line
-        for value, text in zip(named, texts, strict=True)
+        for value, text in zip(values, texts, strict=True)
         for line in _heredoc(value.name, text)
     ]
 
@@ -127,8 +127,8 @@ def _heredoc(name: str, text: str) -> Iterator[str]:
     yield from (f"{name}<<{end}", text, end)
 
 
-def _gitlab(_outputs: OrderOutputs, named: Sequence[OutputValue], prefix: str) -> list[str]:
-    secret = [value.name for value in named if value.is_secret]
+def _gitlab(_outputs: OrderOutputs, values: Sequence[OutputValue], prefix: str) -> list[str]:
+    secret = [value.name for value in values if value.is_secret]
     if secret:
         raise RefusedError(
             f"secret outputs ({', '.join(secret)}) do not go into a dotenv report: GitLab masks"
@@ -136,7 +136,7 @@ def _gitlab(_outputs: OrderOutputs, named: Sequence[OutputValue], prefix: str) -
             hint='read them in the job that needs them: eval "$(orderkit outputs ORDER --secrets'
             ' --format env)"',
         )
-    by_name = _variables(named, prefix)
+    by_name = _variables(values, prefix)
     texts = every(partial(_checked_for_gitlab, value) for value in by_name.values())
     lines = [f"{name}={text}" for name, text in zip(by_name, texts, strict=True)]
     size = len("\n".join(lines).encode())
@@ -155,7 +155,6 @@ _FORMATS: Mapping[str, Callable[[OrderOutputs, Sequence[OutputValue], str], list
     "github": _github,
     "gitlab": _gitlab,
 }
-FORMATS = tuple(_FORMATS)
 
 
 def _checked_for_gitlab(value: OutputValue) -> str:
@@ -169,10 +168,10 @@ def _checked_for_gitlab(value: OutputValue) -> str:
     return text
 
 
-def _checked(value: OutputValue, allowed: str) -> str:
+def _checked(value: OutputValue, allowed_characters: str) -> str:
     """Return a value's text; raise if it has characters that shells, logs or readers obey."""
     text = text_of(value)
-    plain = text.translate(dict.fromkeys(map(ord, allowed)))
+    plain = text.translate(dict.fromkeys(map(ord, allowed_characters)))
     if plain != visible(plain) or "\n" in plain or "\t" in plain:
         raise InvalidInputError(
             "output", value.name, "has line breaks or control characters that this format lacks",
@@ -188,7 +187,7 @@ def text_of(value: OutputValue) -> str:
     return json.dumps(value.value, separators=(",", ":"), default=str)
 
 
-def _variables(named: Sequence[OutputValue], prefix: str) -> dict[str, OutputValue]:
+def _variables(values: Sequence[OutputValue], prefix: str) -> dict[str, OutputValue]:
     """
     Return outputs by the names of their variables: ``bucketName`` is ``BUCKET_NAME``.
 
@@ -196,7 +195,7 @@ def _variables(named: Sequence[OutputValue], prefix: str) -> dict[str, OutputVal
         UsageError: Two have the same name. InvalidInputError: A name that something else obeys.
     """
     variables: dict[str, OutputValue] = {}
-    for value in named:
+    for value in values:
         name = prefix + _WORD_STARTS.sub("_", value.name).replace("-", "_").upper()
         if _RESERVED.fullmatch(name):
             raise InvalidInputError(

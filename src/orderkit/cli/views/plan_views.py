@@ -180,8 +180,8 @@ def _settings(plan: Plan, screen: Screen) -> Iterator[Line]:
     for change in changes:
         yield f"  setting     {_field(change.field, screen, prefix=14)} ({change.decision})", ""
     if len(plan.settings) > len(changes):
-        more = len(plan.settings) - len(changes)
-        yield f"              and {more} more settings (--full shows them)", ""
+        hidden_count = len(plan.settings) - len(changes)
+        yield f"              and {hidden_count} more settings (--full shows them)", ""
     if screen.full:
         changing = {change.field.path for change in changes}
         for path in sorted(plan.after.settings.keys() - changing):

@@ -60,12 +60,14 @@ def _troubles(report: OrderReport, view: OrderView) -> Pairs:
 
 def _observed(report: OrderReport, view: OrderView) -> Pairs:
     """Yield what the order takes over, how it differs, and the change that manages it."""
-    for part in view.observed:
-        name = f" '{part.external_name}'" if part.external_name else ""
-        count = len(part.differences)
-        number = f"{count} difference{'s' * (count != 1)}" if count else "as the order wants it"
-        yield "observed", f"{part.key}{name}: {number if part.is_found else part.reason}"
-        yield from (("", str(difference)) for difference in part.differences)
+    for observed_part in view.observed:
+        name = f" '{observed_part.external_name}'" if observed_part.external_name else ""
+        count = len(observed_part.differences)
+        text = f"{count} difference{'s' * (count != 1)}" if count else "as the order wants it"
+        if not observed_part.is_found:
+            text = observed_part.reason
+        yield "observed", f"{observed_part.key}{name}: {text}"
+        yield from (("", str(difference)) for difference in observed_part.differences)
     imports = report.declared.imports if report.declared else None
     if imports and view.observed:
         yield "to manage", f"orderkit change {view.row.order} {imports.manage}=true"

@@ -2,9 +2,10 @@
 Check a kit: its files, its XRD and Composition, and what its pipeline does when it runs.
 
 `check_kit` returns findings with file, line, rule and advice; the rules are in one table
-(``rules.KitRule``). Stations run in this process. Done elsewhere: reading the pack's folder, and
-the second process that proves stations deterministic (``flows.kit.check_kits``). Not done: the API
-server's verdict on composed resources.
+(``rule_codes.KitRule``). Stations run in this process.
+
+Done elsewhere: reading the pack's folder, and the second process that proves stations deterministic
+(``flows.kit.check_kits``). Not done: the API server's verdict on composed resources.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ def check_kit(subject: KitUnderCheck, *, style: str = DEFAULT_STYLE) -> Checked:
         findings += [*check_changes(subject, kit), *check_visible(subject, kit)]
         findings += check_schema_files(subject, kit)
         orders = orders_of(subject, kit)
-        tried = [*orders.orders, *layer_orders(subject, kit, orders.orders)]
-        runs = runs_of(subject, tried)
+        all_orders = [*orders.orders, *layer_orders(subject, kit, orders.orders)]
+        runs = runs_of(subject, all_orders)
         findings += orders.findings
         findings += [*check_behaviour(subject, kit, runs), *check_rights(subject, kit, runs)]
         findings += check_layers(subject, kit)

@@ -208,22 +208,22 @@ def _imports(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
     imports = subject.kit.imports if subject.kit else None
     spec = run.simulation.xr.get("spec")
     resources = run.simulation.final.resources
-    for part, path in imports.names.items() if imports else ():
+    for part_name, path in imports.names.items() if imports else ():
         name = dig(spec, *path.split("."))
-        if part not in resources:
+        if part_name not in resources:
             if name:
-                message = f"{path} is set, and no part '{part}' is composed"
+                message = f"{path} is set, and no part '{part_name}' is composed"
                 yield PipelineRule.IMPORT_POLICY, message, message
             continue
-        manifest = resources[part].manifest
+        manifest = resources[part_name].manifest
         observes = only_observes(manifest)
         if name and annotations_of(manifest).get(EXTERNAL_NAME) != name:
-            message = f"'{part}' does not have the external name that {path} says"
+            message = f"'{part_name}' does not have the external name that {path} says"
             yield PipelineRule.IMPORT_POLICY, message, message
         is_managed = imports is not None and dig(spec, *imports.manage.split(".")) is True
         if observes is not (bool(name) and not is_managed):
             message = (
-                f"'{part}' is {'only observed' if observes else 'managed'} although {path} is "
+                f"'{part_name}' is {'only observed' if observes else 'managed'} although {path} is "
                 f"{'set' if name else 'not set'} and {imports.manage if imports else ''} is "
                 f"{'true' if is_managed else 'not true'}"
             )

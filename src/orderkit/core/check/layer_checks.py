@@ -53,10 +53,10 @@ def layer_orders(subject: KitUnderCheck, kit: Kit, orders: Sequence[Order]) -> l
     choices = [_choices(kit, path) for path in paths]
     if not paths or not all(choices):
         return []
-    tried = {_values(order.xr, paths) for order in orders}
+    covered = {_values(order.xr, paths) for order in orders}
     extra = []
     for values in itertools.islice(itertools.product(*choices), COMBINATIONS_MAX):
-        if values not in tried:
+        if values not in covered:
             report = validator.check(overlaid(base.xr, _chosen(paths, values)))
             label = f"{base.label}, {_label(paths, values)}"
             if report.valid:

@@ -77,7 +77,8 @@ def without_schema(facts: PackFacts) -> Iterator[str]:
     """Describe each composed kind whose fields nothing checks."""
     for composed in composed_kinds(facts):
         if composed.needs_schema and all(
-            known.is_open(composed.kind.version) for known in facts.schemas.every(composed.kind)
+            known_kind.is_open(composed.kind.version)
+            for known_kind in facts.schemas.every(composed.kind)
         ):
             yield f"{composed.kind} ({composed.kind.version}), composed by {composed.where}"
 

@@ -165,14 +165,14 @@ def _imported(kit: Kit, spec: Mapping[str, Any]) -> Iterator[tuple[str, dict[str
     """Yield the order as it takes over what exists: observed, and then managed."""
     if kit.imports is None:
         return
-    taken = dict(spec)
+    observing = dict(spec)
     with contextlib.suppress(sample_values.NoSampleError):
         for path in kit.imports.names.values():
             steps = tuple(path.split("."))
             schema = field_at(kit.spec_schema, path) or {}
-            taken = with_value(taken, steps, sample_values.sample(schema))
-        yield "taking over what exists", taken
-        managing = with_value(taken, tuple(kit.imports.manage.split(".")), True)  # noqa: FBT003 - the value
+            observing = with_value(observing, steps, sample_values.sample(schema))
+        yield "taking over what exists", observing
+        managing = with_value(observing, tuple(kit.imports.manage.split(".")), True)  # noqa: FBT003 - the value
         yield "managing what it took over", managing
 
 

@@ -76,8 +76,8 @@ class Settings:
             names = ", ".join(sorted(set(self.layers.values()))) or "none"
             raise SettingError(f'no layer gives the setting "{path}"; layers: {names}')
         if type(value) not in _ACCEPTED.get(type_, (type_,)):
-            got = type(value).__name__
-            raise SettingError(f'the setting "{path}" is a {got}, not a {type_.__name__}')
+            type_name = type(value).__name__
+            raise SettingError(f'the setting "{path}" is a {type_name}, not a {type_.__name__}')
         return cast("T", value)
 
     def has(self, path: str) -> bool:
@@ -226,8 +226,8 @@ def merge_layers(data_by_layer: Mapping[str, Any], schema: Manifest) -> Settings
         texts = [
             f"{shorten(text)} (layer: {layers.get(path, 'none gives it')})" for path, text in lines
         ]
-        more = f"; and {len(texts) - 5} more" if len(texts) > 5 else ""  # noqa: PLR2004 - first five
-        raise LayerError(f"the settings do not fit their schema: {'; '.join(texts[:5])}{more}")
+        remainder = f"; and {len(texts) - 5} more" if len(texts) > 5 else ""  # noqa: PLR2004 - first five
+        raise LayerError(f"the settings do not fit their schema: {'; '.join(texts[:5])}{remainder}")
     return Settings(values, layers)
 
 

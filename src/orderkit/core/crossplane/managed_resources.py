@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from orderkit.core.objects.kube_objects import Manifest
-
-EXTERNAL_NAME = "crossplane.io/external-name"
+from orderkit.core.objects.managed_objects import EXTERNAL_NAME
 
 ManagementAction = Literal["*", "Observe", "Create", "Update", "Delete", "LateInitialize"]
 

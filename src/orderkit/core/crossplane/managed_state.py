@@ -24,13 +24,13 @@ from orderkit.core.objects.kube_objects import (
     metadata,
     plural_of,
 )
+from orderkit.core.objects.managed_objects import EXTERNAL_NAME
 from orderkit.core.objects.values import ABSENT, shown
 from orderkit.core.schema.known import Layer, files_of, read_behaviours, read_layer
 from orderkit.core.schema.known.behaviours import Behaviour, Behaviours, behaviour_of
 from orderkit.core.schema.structural.pruning import PRESERVE
 from orderkit.core.yaml.documents import Files
 
-EXTERNAL_NAME = "crossplane.io/external-name"
 FAIL = "embedded.orderkit.dev/fail"
 """Annotation of a managed resource: how its twin is to fail (`FAILURES`)."""
 FAILURES: Mapping[str, str] = {
@@ -76,9 +76,9 @@ class ManagedValues:
             return [self.rendered(entry, seed) for entry in template]
         if not isinstance(template, str):
             return template
-        whole = _PLACEHOLDER.fullmatch(template)
-        if whole:
-            return self._value(whole[1], seed)
+        sole_placeholder = _PLACEHOLDER.fullmatch(template)
+        if sole_placeholder:
+            return self._value(sole_placeholder[1], seed)
         return _PLACEHOLDER.sub(lambda match: str(self._value(match[1], seed) or ""), template)
 
     def _value(self, placeholder: str, seed: str) -> Any:
@@ -244,8 +244,10 @@ def failed_status(failure: str, managed: Manifest) -> Manifest:
 
 def reference_forms(path: str) -> tuple[str, ...]:
     """Return the references and selectors that would set a field."""
-    one = path.removesuffix("s")
-    return tuple(dict.fromkeys((f"{path}Ref", f"{one}Refs", f"{path}Selector", f"{one}Selector")))
+    singular = path.removesuffix("s")
+    return tuple(
+        dict.fromkeys((f"{path}Ref", f"{singular}Refs", f"{path}Selector", f"{singular}Selector"))
+    )
 
 
 def _at(value: Any, steps: list[str]) -> Any:

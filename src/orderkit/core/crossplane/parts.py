@@ -116,12 +116,12 @@ class Parts:
                 context = {**self.response.context, WAITING: {**self.waiting, part: missing}}
                 self.response.context = context
                 return
-        named = self._named(part, manifest)
-        if ready is None and _needs_no_judge(named):
+        full_manifest = self._named(part, manifest)
+        if ready is None and _needs_no_judge(full_manifest):
             ready = self.exists(part)
-        self.response.want(part, named, ready=_READINESS[ready])
-        for used in uses:
-            self._protect(used, part, named)
+        self.response.want(part, full_manifest, ready=_READINESS[ready])
+        for used_part in uses:
+            self._protect(used_part, part, full_manifest)
 
     def _check_wanted(self, part: str, names: Sequence[str]) -> None:
         for name in names:
@@ -141,21 +141,24 @@ class Parts:
     def _protect(self, used_part: str, part: str, user: Manifest) -> None:
         """Want the Usage of a part by another, once both have names."""
         desired = self.response.desired.resources.get(used_part)
-        used = self.request.observed_resource(used_part) or (desired.resource if desired else {})
+        used_object = self.request.observed_resource(used_part) or (
+            desired.resource if desired else {}
+        )
         name = self.observed(part, "metadata", "name") or metadata(user).get("name")
-        if not metadata(used).get("name") or not name:
+        if not metadata(used_object).get("name") or not name:
             return
         usage_part = f"usage-{used_part}-by-{part}"
         xr_namespace = metadata(self.request.xr).get("namespace") or ""
         used_namespace, user_namespace = (
-            xr_namespace or metadata(object_).get("namespace") or "" for object_ in (used, user)
+            xr_namespace or metadata(object_).get("namespace") or ""
+            for object_ in (used_object, user)
         )
         if bool(used_namespace) != bool(user_namespace):
             raise ValueError(
                 f'part "{part}" uses "{used_part}", but only one of them has a namespace, and no '
                 "Usage can protect that; write after=, and let the Namespace's end delete both"
             )
-        of = {"name": metadata(used)["name"]}
+        of = {"name": metadata(used_object)["name"]}
         if used_namespace != user_namespace:
             of["namespace"] = used_namespace
         usage = {
@@ -163,13 +166,13 @@ class Parts:
             "kind": "Usage" if user_namespace else "ClusterUsage",
             "metadata": {"namespace": user_namespace} if user_namespace else {},
             "spec": {
-                "of": {**_type_of(used), "resourceRef": of},
+                "of": {**_type_of(used_object), "resourceRef": of},
                 "by": {**_type_of(user), "resourceRef": {"name": name}},
                 "replayDeletion": True,
             },
         }
-        named = self._named(usage_part, usage)
-        self.response.want(usage_part, named, ready=_READINESS[self.exists(usage_part)])
+        full_manifest = self._named(usage_part, usage)
+        self.response.want(usage_part, full_manifest, ready=_READINESS[self.exists(usage_part)])
 
     def observed(self, part: str, *path: str, default: Any = None) -> Any:
         """Return a value of an existing part, or `default` as soon as something is missing."""

@@ -254,8 +254,8 @@ def _created(desired: Manifest, before: Manifest, around: SimulatedWorld, name: 
         created = around.managed.made(created)
     status = around.nested_status(name, created)
     if status is None:
-        made = failed_status(failure, created) if failure else made_ready(created)["status"]
-        status = overlaid(made, dict(around.statuses.get(name) or {}))
+        base_status = failed_status(failure, created) if failure else made_ready(created)["status"]
+        status = overlaid(base_status, dict(around.statuses.get(name) or {}))
     created["status"] = status
     return created if status else _without_status(created)
 

@@ -35,8 +35,10 @@ def import_problems(kit: Kit, fields: KitFields, spec: Mapping[str, Any]) -> Ite
 
 
 def _field_problems(imports: Import, fields: KitFields) -> Iterator[KitProblem]:
-    named = [(("names", part), path, FieldShape.TEXT) for part, path in imports.names.items()]
-    for key, path, shape in (*named, (("manage",), imports.manage, FieldShape.BOOLEAN)):
+    name_fields = [
+        (("names", part_name), path, FieldShape.TEXT) for part_name, path in imports.names.items()
+    ]
+    for key, path, shape in (*name_fields, (("manage",), imports.manage, FieldShape.BOOLEAN)):
         field, steps = fields.find(path), ("spec", "import", *key)
         if field is None:
             hint = nearest(path, fields.paths) or f"fields: {', '.join(fields.paths) or 'none'}"

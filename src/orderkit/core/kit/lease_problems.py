@@ -125,10 +125,12 @@ def _nightly(kit: Kit, fields: KitFields) -> Iterator[KitProblem]:
             )
 
 
-def _values(kit: Kit, fields: KitFields, place: Steps, values: Values) -> Iterator[KitProblem]:
+def _values(
+    kit: Kit, fields: KitFields, parent_steps: Steps, values: Values
+) -> Iterator[KitProblem]:
     """Yield what is wrong with values that a sweep sets by itself."""
     for path, value in values.items():
-        steps: Steps = (*place, path)
+        steps: Steps = (*parent_steps, path)
         field = fields.find(path)
         if field is None:
             hint = nearest(path, fields.paths)

@@ -38,14 +38,14 @@ class TakeoverDifference:
     """A field below ``forProvider`` that managing a resource would change, in words, cut."""
 
     path: str
-    there: str | None
+    actual: str | None
     """None: the provider reports none."""
     order: str | None
     """What the order would set; None: it removes the value."""
 
     def __str__(self) -> str:
-        there = "(not set)" if self.there is None else self.there
-        return f"{self.path}: {there} → {'(removed)' if self.order is None else self.order}"
+        actual = "(not set)" if self.actual is None else self.actual
+        return f"{self.path}: {actual} → {'(removed)' if self.order is None else self.order}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class ObservedPart:
         differences = tuple(
             TakeoverDifference(
                 difference.path,
-                *(text and redact(text) for text in (difference.there, difference.order)),
+                *(text and redact(text) for text in (difference.actual, difference.order)),
             )
             for difference in self.differences
         )
@@ -79,7 +79,7 @@ class ObservedPart:
             "found": self.is_found,
             "reason": self.reason or None,
             "differences": [
-                {"field": difference.path, "there": difference.there, "order": difference.order}
+                {"field": difference.path, "there": difference.actual, "order": difference.order}
                 for difference in self.differences
             ],
         }
@@ -115,12 +115,14 @@ def takeover_differences(
         live: The managed resource with its status.
         desired: Its desired state; None: as `live`.
     """
-    there = dig(live, "status", "atProvider", default=None)
-    wanted = dig(live if desired is None else desired, "spec", "forProvider", default=None)
-    if not isinstance(there, dict) or not there or not isinstance(wanted, dict):
+    at_provider = dig(live, "status", "atProvider", default=None)
+    for_provider = dig(live if desired is None else desired, "spec", "forProvider", default=None)
+    if not isinstance(at_provider, dict) or not at_provider or not isinstance(for_provider, dict):
         return ()
-    found = sorted(_differing(there, wanted, ()), key=lambda difference: difference.path)
-    return tuple(map(_in_words, found[:DIFFERENCES_MAX]))
+    differences = sorted(
+        _differing(at_provider, for_provider, ()), key=lambda difference: difference.path
+    )
+    return tuple(map(_in_words, differences[:DIFFERENCES_MAX]))
 
 
 def _in_words(difference: FieldDifference) -> TakeoverDifference:
@@ -132,29 +134,29 @@ def _in_words(difference: FieldDifference) -> TakeoverDifference:
     )
 
 
-def _differing(there: Any, wanted: Any, steps: Steps) -> Iterator[FieldDifference]:
-    if isinstance(wanted, dict) and (there is ABSENT or isinstance(there, dict)):
-        present = {} if there is ABSENT else there
-        for key, value in wanted.items():
+def _differing(actual: Any, desired: Any, steps: Steps) -> Iterator[FieldDifference]:
+    if isinstance(desired, dict) and (actual is ABSENT or isinstance(actual, dict)):
+        present = {} if actual is ABSENT else actual
+        for key, value in desired.items():
             if not str(key).endswith(_REFERENCES):
                 yield from _differing(present.get(key, ABSENT), value, (*steps, str(key)))
         if steps and steps[-1] in _MAPS:
-            for key in present.keys() - wanted.keys():
+            for key in present.keys() - desired.keys():
                 if not str(key).startswith(_PROVIDERS_KEY):
                     yield FieldDifference((*steps, str(key)), present[key], ABSENT)
-    elif _are_lists_of_objects(there, wanted):
-        for index, (old, new) in enumerate(zip(there, wanted, strict=True)):
+    elif _are_lists_of_objects(actual, desired):
+        for index, (old, new) in enumerate(zip(actual, desired, strict=True)):
             yield from _differing(old, new, (*steps, index))
-    elif not same(_sorted(there), _sorted(wanted)):
-        yield FieldDifference(steps, there, wanted)
+    elif not same(_sorted(actual), _sorted(desired)):
+        yield FieldDifference(steps, actual, desired)
 
 
-def _are_lists_of_objects(there: Any, wanted: Any) -> bool:
+def _are_lists_of_objects(actual: Any, desired: Any) -> bool:
     return (
-        isinstance(there, list)
-        and isinstance(wanted, list)
-        and len(there) == len(wanted)
-        and all(isinstance(entry, dict) for entry in (*there, *wanted))
+        isinstance(actual, list)
+        and isinstance(desired, list)
+        and len(actual) == len(desired)
+        and all(isinstance(entry, dict) for entry in (*actual, *desired))
     )
 
 

@@ -265,5 +265,5 @@ class OrderView:
             ],
             "lastChange": dict(self.last_change) if self.last_change else None,
             "findings": [dict(entry) for entry in self.findings],
-            "observed": [part.to_json() for part in self.observed],
+            "observed": [observed_part.to_json() for observed_part in self.observed],
         }

@@ -131,7 +131,7 @@ def value_excesses(
 
 
 def cost_excess(
-    team: TeamFile, order: str, cost: OrderCost | None, others: Mapping[str, OrderCost | None]
+    team: TeamFile, order: str, cost: OrderCost | None, other_costs: Mapping[str, OrderCost | None]
 ) -> RefusedError | None:
     """
     Return why an order, with all others of its team, costs more than the team may spend.
@@ -142,18 +142,18 @@ def cost_excess(
     Args:
         order: Its id.
         cost: What it costs; None: the platform has no prices.
-        others: What the team's other live orders cost.
+        other_costs: What the team's other live orders cost.
     """
     limit = team.limits.cost
     if limit is None:
         return None
-    known: dict[str, Decimal] = {}
-    for other, amount in {**others, order: cost}.items():
+    known_costs: dict[str, Decimal] = {}
+    for other, amount in {**other_costs, order: cost}.items():
         known_cost = _known_cost(limit, team.team, other, amount)
         if isinstance(known_cost, RefusedError):
             return known_cost
-        known[other] = known_cost
-    adds, now = known.pop(order), add_up(known.values())
+        known_costs[other] = known_cost
+    adds, now = known_costs.pop(order), add_up(known_costs.values())
     if add_up((now, adds)) <= limit.amount:
         return None
     return RefusedError(

@@ -7,15 +7,9 @@ Secrets out. ``plan_markdown`` and ``plan_json`` write
 plans. Pure: callers provide the state of the cluster and the pack's stations.
 """
 
+from orderkit.core.plan.assembly import Assembly, Fault, Guess
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange
-from orderkit.core.plan.composed_tree import (
-    Assembly,
-    AssemblyContext,
-    Blueprint,
-    Fault,
-    Guess,
-    assemble,
-)
+from orderkit.core.plan.composed_tree import AssemblyContext, Blueprint, assemble
 from orderkit.core.plan.dangers import Code, Danger
 from orderkit.core.plan.masking import compare
 from orderkit.core.plan.secret_traces import with_secret_traces

@@ -22,7 +22,7 @@ from orderkit.core.crossplane.composed_metadata import (
 from orderkit.core.crossplane.layered_settings import LayeredValue
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.core.order.change import ABSENT, FieldDifference, differences, same
-from orderkit.core.plan.composed_tree import Assembly, Fault
+from orderkit.core.plan.assembly import Assembly, Fault
 from orderkit.core.plan.cost import Costs
 from orderkit.core.plan.dangers import Danger, DangerContext, dangers_of
 from orderkit.core.plan.object_texts import key_text

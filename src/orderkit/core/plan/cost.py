@@ -21,7 +21,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.objects.values import same
 from orderkit.core.order.order_cost import DIGITS, OrderCost, add_up, exact, money
 from orderkit.core.plan.amounts import UnreadableAmountError, number_of, values_at
-from orderkit.core.plan.composed_tree import Assembly
+from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.graph_references import identities
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.price_table import UNITS, Price, PriceTable

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from orderkit.core.objects.kube_objects import ObjectKey
+from orderkit.core.plan.assembly import Assembly, Fault
 from orderkit.core.plan.comparison import Action, Plan
-from orderkit.core.plan.composed_tree import Assembly, Fault
 from orderkit.core.plan.fleet_plan import OrderPlan
 from orderkit.core.plan.judging import OutcomeRule, collisions
 from orderkit.core.plan.object_texts import key_text

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.plan.assembly import Assembly, Fault, SecretField
 from orderkit.core.plan.comparison import Plan
-from orderkit.core.plan.composed_tree import Assembly, Fault, SecretField
 from orderkit.core.plan.cost import Costs, Sums, summed
 from orderkit.core.plan.stored_defaults import DefaultChange
 

@@ -23,8 +23,8 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.objects.secret_values import SECRET, is_secret, secrets_in, values_of
 from orderkit.core.objects.values import ABSENT, Steps, same, value_at, with_value
 from orderkit.core.order.change import FieldDifference
+from orderkit.core.plan.assembly import Assembly, SecretField
 from orderkit.core.plan.comparison import Drift, authored, is_other
-from orderkit.core.plan.composed_tree import Assembly, SecretField
 from orderkit.core.plan.object_texts import key_text
 
 _LIST_KEYS = ("name", "key", "mountPath", "containerPort", "port", "id", "type", "topologyKey")

@@ -34,8 +34,8 @@ from orderkit.core.objects.secret_values import (
 )
 from orderkit.core.objects.values import ABSENT, Step, Steps, path_text, same
 from orderkit.core.order.change import FieldDifference
+from orderkit.core.plan.assembly import Assembly, Fault, SecretField, SecretTraces
 from orderkit.core.plan.comparison import Drift, Plan, ResourceChange, plan_with_secrets
-from orderkit.core.plan.composed_tree import Assembly, Fault, SecretField, SecretTraces
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.secrets import MASK
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.objects.managed_objects import WRAPPED, wrapped_object
-from orderkit.core.plan.composed_tree import Assembly
+from orderkit.core.plan.assembly import Assembly
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from typing import Any
 
 from orderkit.core import errors
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from orderkit.core.plan.assembly import Fault
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
-from orderkit.core.plan.composed_tree import Fault
 from orderkit.core.plan.cost import costs_json
 
 

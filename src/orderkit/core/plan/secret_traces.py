@@ -33,13 +33,8 @@ from orderkit.core.objects.secret_values import (
 )
 from orderkit.core.objects.values import Steps
 from orderkit.core.order.change import ABSENT, differences
-from orderkit.core.plan.composed_tree import (
-    Assembly,
-    AssemblyContext,
-    SecretField,
-    SecretTraces,
-    assemble,
-)
+from orderkit.core.plan.assembly import Assembly, SecretField, SecretTraces
+from orderkit.core.plan.composed_tree import AssemblyContext, assemble
 from orderkit.core.plan.object_texts import selector_text
 
 _LONGER = "x7"

@@ -16,7 +16,8 @@ from typing import Any
 
 from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.order.change import differences
-from orderkit.core.plan.composed_tree import Assembly, AssemblyContext, Guess, assemble
+from orderkit.core.plan.assembly import Assembly, Guess
+from orderkit.core.plan.composed_tree import AssemblyContext, assemble
 
 _SALT = "another"
 

@@ -160,8 +160,8 @@ def _waits_for(subject: Callable[[], Subject], person: Requester | None) -> bool
     if person is None:
         return True
     try:
-        asked = subject()
-        return asked.asked_person(person).id not in asked.behind
+        pending = subject()
+        return pending.asked_person(person).id not in pending.behind
     except RefusedError:
         return False
 

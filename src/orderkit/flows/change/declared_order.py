@@ -121,8 +121,8 @@ def read_declared(platform: Platform, file: DeclaredFile) -> DeclaredOrder:
     problems: list[OrderkitError] = [*_strange_keys(xr), *secrets, *refused]
     stand_ins = [InvalidInputError(_parameter(kit, finding), None, "") for finding in findings]
     form_problems = source.template.problems(values, stand_ins)[len(stand_ins) :]
-    named = {stand_in.field.partition(".")[0] for stand_in in stand_ins}
-    problems += (p for p in form_problems if _first_name(p) not in named)
+    stand_in_names = {stand_in.field.partition(".")[0] for stand_in in stand_ins}
+    problems += (p for p in form_problems if _first_name(p) not in stand_in_names)
     every([lambda: check_fixed(source.template, values)], problems)
     entry = OrderEntry(kit.team(values), kit.order_id(values))
     every([lambda: _check_place(kit, entry, xr, spec)])
@@ -150,10 +150,10 @@ def _kit_of(platform: Platform, file: DeclaredFile, located: LocatedManifest) ->
     kit = kits.get((kind.group, kind.kind))
     if kit is None:
         names = {f"{name} ({group})": name for group, name in kits}
-        shown = f"{kind.kind} ({kind.group})"
+        kind_text = f"{kind.kind} ({kind.group})"
         raise InvalidInputError(
-            "kind", shown, f"is not of a kit of this platform ({file.name}:{located.line})",
-            hint=did_you_mean(shown, names, f"kinds: {', '.join(names)}"),
+            "kind", kind_text, f"is not of a kit of this platform ({file.name}:{located.line})",
+            hint=did_you_mean(kind_text, names, f"kinds: {', '.join(names)}"),
         )  # fmt: skip
     return kit
 
@@ -162,20 +162,20 @@ def _answers(
     source: TemplateSource, kit: Kit, xr: Manifest, file: DeclaredFile
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the answers of the form, and the spec with what was given beside the file."""
-    given = xr.get("spec")
-    spec = dict(given) if isinstance(given, dict) else {}
+    declared_spec = xr.get("spec")
+    spec = dict(declared_spec) if isinstance(declared_spec, dict) else {}
     name, namespace = (str(metadata(xr).get(key) or "") for key in ("name", "namespace"))
     team = namespace.removeprefix(_TEAM_NAMESPACE)
     team = team if team != namespace and kit.namespaced and not kit.xr_namespace else ""
     data = order_data(kit, spec, order=name, team=team)
-    own = {kit.name_parameters[0]: name} if not kit.name_from else {}
-    own |= {} if kit.team_from else {kit.team_parameter: team}
-    data = {key: value for key, value in data.items() if own.get(key) != ""}
+    identity = {kit.name_parameters[0]: name} if not kit.name_from else {}
+    identity |= {} if kit.team_from else {kit.team_parameter: team}
+    data = {key: value for key, value in data.items() if identity.get(key) != ""}
     values = read_assignments(source.template, file.assignments, data)
     assigned = {
         parameter: values[parameter]
         for parameter in file.assignments
-        if parameter not in own and parameter != YAML_PARAMETER
+        if parameter not in identity and parameter != YAML_PARAMETER
     }
     return values, merged(spec, names_alone(kit, kit.by_field(assigned)))
 
@@ -204,8 +204,8 @@ def _secrets(kit: Kit, spec: Mapping[str, Any]) -> Iterator[InvalidInputError]:
 
 def _findings(kit: Kit, xr: Manifest, spec: Mapping[str, Any], *, but: list[str]) -> list[Finding]:
     """Return what the XRD refuses; the platform fills in hidden fields, the kit the name."""
-    named = {"name": "order", **metadata(xr)}
-    findings = Validator(kit.xrd).check({**xr, "metadata": named, "spec": spec}).findings
+    meta = {"name": "order", **metadata(xr)}
+    findings = Validator(kit.xrd).check({**xr, "metadata": meta, "spec": spec}).findings
     skipped = [*but, *(f"spec.{path}" for path in kit.hidden)]
     return [f for f in findings if not any(_is_at(f.path, path) for path in skipped)]
 

@@ -118,10 +118,14 @@ def limits(platform: Platform) -> DoctorFinding:
     """Report teams whose orders cost more than they may, which a push past Orderkit can do."""
     files = ledger_snapshot(platform)
     teams = [team_of(platform, team, files) for team in ledger.teams(files.blobs)]
-    held = [file for file in teams if file.limits.cost and file.limits.over == "refuse"]
-    excesses = list(filter(None, (team_excess(platform, file, files.blobs) for file in held)))
+    limited_teams = [file for file in teams if file.limits.cost and file.limits.over == "refuse"]
+    excesses = list(
+        filter(None, (team_excess(platform, file, files.blobs) for file in limited_teams))
+    )
     if not excesses:
-        return DoctorFinding("limits", "ok", f"{len(held)} teams have a cost limit and keep it")
+        return DoctorFinding(
+            "limits", "ok", f"{len(limited_teams)} teams have a cost limit and keep it"
+        )
     return DoctorFinding(
         "limits",
         "warn",

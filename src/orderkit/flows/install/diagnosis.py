@@ -234,8 +234,8 @@ def _policies(platform: Platform) -> DoctorFinding:
 
 def _layers(platform: Platform) -> DoctorFinding:
     """Judge the Applications that are not orders: the platform's layers and the teams."""
-    listed = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
-    applications = {str(metadata(application)["name"]): application for application in listed}
+    manifests = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    applications = {str(metadata(application)["name"]): application for application in manifests}
     bad = {
         name: why
         for name, layer in sorted(applications.items())

@@ -71,7 +71,7 @@ class SchemasAdded:
     """What became of each kind. Files are relative to the pack."""
 
     source: SchemaSource
-    written: tuple[str, ...]
+    updated: tuple[str, ...]
     unchanged: tuple[str, ...]
     kept: tuple[str, ...]
     """Files that somebody wrote or edited by hand; they stay."""
@@ -100,10 +100,10 @@ def add_schemas(request: SchemasRequest, packages: Packages) -> SchemasAdded:
     source, documents = _read(request, facts, sources, packages)
     before = next((old for old in sources if old.identity == source.identity), None)
     kinds = [kind for kind in composed_kinds(facts) if kind.needs_schema]
-    chosen = _chosen(request, documents, kinds, _recorded_kinds(before, facts.files))
-    if not chosen:
+    selected = _chosen(request, documents, kinds, _recorded_kinds(before, facts.files))
+    if not selected:
         raise _nothing(source, documents, kinds)
-    crds = [document.parsed() for document in chosen]
+    crds = [document.parsed() for document in selected]
     files = dict(crd_file(crd, source.name, descriptions=request.descriptions) for crd in crds)
     kept = _hand_written(files, facts.files, sources)
     if kept and request.kinds:
@@ -112,16 +112,16 @@ def add_schemas(request: SchemasRequest, packages: Packages) -> SchemasAdded:
             hint="delete it to get the provider's CRD",
         )
     new_files = {str(path): data for path, data in files.items() if str(path) not in kept}
-    written = [path for path, data in new_files.items() if _at(facts.files, path) != data]
+    updated = [path for path, data in new_files.items() if _at(facts.files, path) != data]
     digests = {
         path.removeprefix(f"{FOLDER}/"): file_digest(data) for path, data in new_files.items()
     }
     source = replace(source, files=digests)
-    _write(request.pack, files, written, _recorded(sources, source))
+    _write(request.pack, files, updated, _recorded(sources, source))
     return SchemasAdded(
         source,
-        tuple(written),
-        tuple(path for path in new_files if path not in written),
+        tuple(updated),
+        tuple(path for path in new_files if path not in updated),
         tuple(kept),
         tuple(_not_served(crds, kinds)),
         tuple(without_schema(PackFacts(request.pack.files()))),
@@ -319,17 +319,17 @@ def _at(files: Files, path: str) -> bytes | None:
 
 def _recorded(sources: Sequence[SchemaSource], source: SchemaSource) -> bytes | None:
     """Return the record with this source, whose files no other source has any more."""
-    others = [source] if source.files else []
+    records = [source] if source.files else []
     for other in sources:
         if other.identity != source.identity:
             files = {name: d for name, d in other.files.items() if name not in source.files}
-            others += [replace(other, files=files)] if files else []
-    return sources_file(others) if others else None
+            records += [replace(other, files=files)] if files else []
+    return sources_file(records) if records else None
 
 
-def _write(pack: PackFolder, files: Files, written: Sequence[str], record: bytes | None) -> None:
+def _write(pack: PackFolder, files: Files, updated: Sequence[str], record: bytes | None) -> None:
     for path, data in files.items():
-        if str(path) in written:
+        if str(path) in updated:
             pack.write(path, data)
     if pack.file(SOURCES) != record:
         pack.write(SOURCES, record)

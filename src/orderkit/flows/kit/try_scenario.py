@@ -166,8 +166,8 @@ class ScenarioTrial:
         An object of the scenario takes the place of the pack's of that name.
         """
         keys = {ObjectKey.of(required) for required in scenario.required}
-        others = (STAND_IN_SEED, *self.layers)
-        return [*scenario.required, *(o for o in others if ObjectKey.of(o) not in keys)]
+        defaults = (STAND_IN_SEED, *self.layers)
+        return [*scenario.required, *(o for o in defaults if ObjectKey.of(o) not in keys)]
 
     def _check_status(self, xr: Manifest, simulation: Simulation) -> None:
         """Refuse a status that the XRD does not declare, as the API server does on every round."""

@@ -192,8 +192,8 @@ def lease_of(platform: Platform, order: str) -> LeaseView:
 def _view(
     platform: Platform, leased: LeasedOrder, *, changed: bool = False, remark: str = ""
 ) -> LeaseView:
-    left = leased.record.expires - platform.clock.now() if leased.record else None
-    return LeaseView(leased, left, changed, remark)
+    remaining = leased.record.expires - platform.clock.now() if leased.record else None
+    return LeaseView(leased, remaining, changed, remark)
 
 
 @dataclass(frozen=True, slots=True)

@@ -348,12 +348,12 @@ class _Sweep:
     def _pause(self, leased: LeasedOrder) -> SweptOrder | None:
         xr_file = xr_in_git(self._platform, leased.entry.order)
         if xr_file is None:
-            what = "its lease is over, and there is no XR in Git to pause"
-            return _swept(leased, LeaseAction.REPORT, leased.record, what=what, is_done=False)
+            outcome = "its lease is over, and there is no XR in Git to pause"
+            return _swept(leased, LeaseAction.REPORT, leased.record, what=outcome, is_done=False)
         expires = time_text(leased.record.expires) if leased.record else ""
         values = self._kits[leased.kit].lease.pause
-        what = self._set(leased.entry, xr_file, values, f"its lease ended at {expires}")
-        return _swept(leased, LeaseAction.PAUSE, leased.record, what=what) if what else None
+        outcome = self._set(leased.entry, xr_file, values, f"its lease ended at {expires}")
+        return _swept(leased, LeaseAction.PAUSE, leased.record, what=outcome) if outcome else None
 
     def _stop_for(self, night: str, entry: OrderEntry, kit: Kit) -> SweptOrder | None:
         """
@@ -368,8 +368,12 @@ class _Sweep:
         if nightly.unless and not _differing(spec, nightly.unless):
             return None
         reason, operation = f"the night of {night} begins", f"night-{night}-{entry.order}"
-        what = self._set(entry, xr_file, nightly.values, reason, operation)
-        return SweptOrder(entry.order, entry.team, LeaseAction.PAUSE, what=what) if what else None
+        outcome = self._set(entry, xr_file, nightly.values, reason, operation)
+        return (
+            SweptOrder(entry.order, entry.team, LeaseAction.PAUSE, what=outcome)
+            if outcome
+            else None
+        )
 
     def _set(
         self,

@@ -41,16 +41,16 @@ class PastStates:
             self.failing.pop(row.order, None)
         return None
 
-    def forgotten(self, known: set[str], kept: set[str], now: datetime) -> set[str]:
+    def forgotten(self, notified: set[str], kept: set[str], now: datetime) -> set[str]:
         """
         Return the orders that have been absent for long enough to be forgotten.
 
         Args:
-            known: Those that any channel was told of.
+            notified: Those that any channel was told of.
             kept: Those that are there, or ended lately.
         """
-        gone = (known | self.waiting.keys()) - kept
-        self.absent = {order: self.absent.get(order, now) for order in gone}
+        absent = (notified | self.waiting.keys()) - kept
+        self.absent = {order: self.absent.get(order, now) for order in absent}
         old = {order for order, since in self.absent.items() if now - since >= _FORGOTTEN_AFTER}
         for order in old:
             self.waiting.pop(order, None)

@@ -220,8 +220,8 @@ class Notifications:
     def _forget(self, kept: set[str], now: datetime) -> None:
         """Forget orders that have been gone for long."""
         memories = [worker.plan.notified for worker in self._workers.values()]
-        known = set[str]().union(*(notified.orders() for notified in memories))
-        for order in self._past.forgotten(known, kept, now):
+        notified_orders = set[str]().union(*(notified.orders() for notified in memories))
+        for order in self._past.forgotten(notified_orders, kept, now):
             for notified in memories:
                 notified.forget(order)
 

@@ -112,8 +112,8 @@ def missing(platform: Platform, entry: OrderEntry, needs: Sequence[Need], who: A
         if len(counted) < need.count:
             names = ", ".join(user.login for user in counted)
             lacking.append(f"{need}{f' (so far: {names})' if names else ''}")
-    own = f"; {', '.join(who.own)} is behind it and does not count" if who.own else ""
-    return f"{'; and '.join(lacking)}{own}" if lacking else ""
+    exclusion = f"; {', '.join(who.own)} is behind it and does not count" if who.own else ""
+    return f"{'; and '.join(lacking)}{exclusion}" if lacking else ""
 
 
 def objection(platform: Platform, entry: OrderEntry, needs: Sequence[Need], who: Agreed) -> str:

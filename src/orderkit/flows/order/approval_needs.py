@@ -51,11 +51,11 @@ def order_needs(
     needs = _needs_by_rules(platform, live, None, xr, asking)
     if team.limits.over != "ask":
         return needs
-    placed, paths = delivered_xr(live, xr), ledger_files.blobs
+    delivered, paths = delivered_xr(live, xr), ledger_files.blobs
     orders = (order for order in ledger.living_orders(paths, entry.team) if order != entry.order)
     excesses = [
         team_limits.count_excess(team, kit.name, orders, published_pack(platform).kit_names),
-        cost_limit.new_excess(platform, team, entry, placed, paths),
+        cost_limit.new_excess(platform, team, entry, delivered, paths),
         *team_limits.value_excesses(team, kit, xr.get("spec") or {}),
     ]
     return (*needs, *_needs_of_platform(excesses))

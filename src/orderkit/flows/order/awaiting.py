@@ -75,8 +75,10 @@ def wait_request(order: str, goal: str, *, timeout_s: float, failing_s: float) -
     """
     word, _, commit = goal.partition("=")
     match word, commit:
-        case ("ready" | "gone" | "commit") as known, _ if (known == "commit") == bool(commit):
-            return WaitRequest(order, known, commit, timeout_s, failing_s)
+        case ("ready" | "gone" | "commit") as known_word, _ if (known_word == "commit") == bool(
+            commit
+        ):
+            return WaitRequest(order, known_word, commit, timeout_s, failing_s)
     raise InvalidInputError("--for", goal, "is not ready, gone or commit=SHA")
 
 

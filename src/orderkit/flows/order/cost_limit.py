@@ -84,8 +84,8 @@ def change_excess(
     before, cost = (platform.cost_of(platform, delivered_xr(live, xr)) for xr in (old, new))
     if before is not None and not team_limits.is_dearer(cost, before):
         return None
-    others = _others(platform, live.entry, ledger_snapshot(platform).blobs)
-    return team_limits.cost_excess(live.team, live.entry.order, cost, others)
+    other_costs = _others(platform, live.entry, ledger_snapshot(platform).blobs)
+    return team_limits.cost_excess(live.team, live.entry.order, cost, other_costs)
 
 
 def team_excess(platform: Platform, team: TeamFile, paths: Collection[PurePosixPath]) -> str:

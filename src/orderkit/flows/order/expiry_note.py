@@ -55,8 +55,8 @@ def note_expiry(platform: Platform, order: str, expires: str, requester: Request
             requester.proof,
         )
         change = FileChange(xr_file.path, data, xr_file.sha)
-        written = platform.forge.write(live.repository, [change], operation)
-        deliver(platform, live.entry, written.commit, requester.ref, requester.proof)
+        write_result = platform.forge.write(live.repository, [change], operation)
+        deliver(platform, live.entry, write_result.commit, requester.ref, requester.proof)
         return True
 
     return in_rounds(attempt)

@@ -16,7 +16,7 @@ from typing import Any
 from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import BlobSha, CommitSha, RepoId, TeamName
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
 from orderkit.core.objects.values import ABSENT, Steps
 from orderkit.core.order import order_file
 from orderkit.core.order.ledger import OrderEntry, team_namespace
@@ -135,6 +135,25 @@ def new_live_order(
     """
     team = team_of(platform, entry.team, snapshot)
     return LiveOrder(entry, published_kit(platform, kit), _record(platform, entry), team)
+
+
+def check_observes(platform: Platform, live: LiveOrder) -> None:
+    """
+    Hold a new order to observing what it takes over. Its ``main`` is protected by now.
+
+    Raises:
+        RefusedError: It manages at once, which only a reviewed change may begin.
+    """
+    imports = live.kit.imports
+    head = platform.forge.head(live.repository) if imports else None
+    if imports is None or head is None:
+        return
+    if dig(read_xr(platform, live, head).xr, "spec", *imports.manage.split(".")):
+        raise RefusedError(
+            f"{live.entry.order}: spec.{imports.manage} is set, but a new order observes first",
+            hint=f"take it out and register again; then: orderkit change {live.entry.order}"
+            f" {imports.manage}=true",
+        )
 
 
 def check_kit(platform: Platform, entry: OrderEntry, kit: str) -> None:

@@ -70,11 +70,11 @@ def outputs(platform: Platform, order: str, *, secrets: bool) -> OrderOutputs:
     awaiting.check_ready(report)
     kit, xr = report.declared, report.sources.xr
     declared = kit.outputs if kit else ()
-    shown = [output for output in declared if secrets or not output.is_secret]
-    withheld = tuple(output.name for output in declared if output not in shown)
+    readable = [output for output in declared if secrets or not output.is_secret]
+    withheld = tuple(output.name for output in declared if output not in readable)
     if xr is None:
         return OrderOutputs(report, (), withheld)
-    values = tuple(_value(platform, report, output, xr, secrets=secrets) for output in shown)
+    values = tuple(_value(platform, report, output, xr, secrets=secrets) for output in readable)
     return OrderOutputs(report, values, withheld)
 
 
@@ -191,7 +191,7 @@ def _is_owned(platform: Platform, secret: Manifest, parts: list[ObjectKey]) -> b
         return False
     for key in parts:
         if (key.kind.kind, key.name) == (owner.get("kind"), owner.get("name")):
-            part = get_object(platform, key)
-            if part is not None and metadata(part).get("uid") == owner.get("uid"):
+            resource = get_object(platform, key)
+            if resource is not None and metadata(resource).get("uid") == owner.get("uid"):
                 return True
     return False

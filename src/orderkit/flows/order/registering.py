@@ -123,6 +123,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
     forbid_squash(platform.forge, entry.repository)
     bypassed = ""
     if is_new:
+        live_order.check_observes(platform, live)
         if proposed := _propose(platform, registration, live, snapshot):
             return proposed
     elif head := platform.forge.head(entry.repository):
@@ -370,9 +371,9 @@ def _no_place(
         text = f"team {team.team} got its last order at the same moment"
         refusal = RefusedError(text, hint="repeat the command")
         return _NoPlace("one too many", refusal, team.limits.over == "ask")
-    head = platform.forge.head(live.repository)
-    if head is None:
-        return None  # gone since its record was read: there is nothing to deliver
+    head = platform.forge.head(live.repository) if team.limits.cost is not None else None
+    if head is None:  # no limit, or the repository is gone: there is nothing to deliver
+        return None
     xr = live_order.delivered_xr(live, live_order.read_xr(platform, live, head).xr)
     paths = platform.forge.tree(platform.ledger, registered_at)
     excess = cost_limit.new_excess(platform, team, entry, xr, paths)

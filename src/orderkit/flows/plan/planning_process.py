@@ -21,8 +21,8 @@ from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.objects.secret_values import SecretTexts, values_of
 from orderkit.core.objects.values import ABSENT, path_text, same, value_at
 from orderkit.core.plan import Assembly, AssemblyContext, Fault, assemble, with_secret_traces
+from orderkit.core.plan.assembly import SecretField
 from orderkit.core.plan.comparison import plan_with_secrets
-from orderkit.core.plan.composed_tree import SecretField
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.fleet_plan import without_unnamed
 from orderkit.core.plan.live_state import paused_parts

@@ -19,7 +19,7 @@ from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.core.objects.values import Steps
-from orderkit.core.plan.composed_tree import SecretField
+from orderkit.core.plan.assembly import SecretField
 from orderkit.core.plan.snapshot import (
     PlanSnapshot,
     RecordedOrder,

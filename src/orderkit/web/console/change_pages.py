@@ -96,15 +96,15 @@ class ChangePages:
         if do != "change":
             return self._planned(service, call, asked)
         try:
-            more: dict[str, Any] = {"reason": asked.reason} if asked.reason else {}
+            options: dict[str, Any] = {"reason": asked.reason} if asked.reason else {}
             if how := last(form, "how"):
-                more["how"] = how
+                options["how"] = how
             if last(form, "acceptLoss"):
-                more["acceptLoss"] = True
-            done = self._api.ask(service, call, "changeOrder", body=asked.body(**more))
+                options["acceptLoss"] = True
+            answer = self._api.ask(service, call, "changeOrder", body=asked.body(**options))
         except OrderkitError as error:
             return self._shown(service, call, asked, error=error)
-        return _led_on(call, done)
+        return _led_on(call, answer)
 
     def pull(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show a pull request of an order, what merging it would do, and the button."""

@@ -49,10 +49,10 @@ class KitPages:
                 answer = self._api.ask(service, call, "planOrder", body={"values": values})
                 return self._shown(service, call, source, values, planned=answer)
             body = {"template": call.path["kit"], "values": values, "id": call.key}
-            done = self._api.ask(service, call, "runTask", body=body)
+            task = self._api.ask(service, call, "runTask", body=body)
         except OrderkitError as error:
             return self._shown(service, call, source, values, error=error)
-        return redirect(f"/orders/{done['order']}?done=ordered")
+        return redirect(f"/orders/{task['order']}?done=ordered")
 
     def _shown(
         self,

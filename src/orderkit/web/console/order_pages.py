@@ -90,9 +90,9 @@ class OrderPages:
         if order["phase"] != "Waiting":
             return None
         query = {"order": order["order"]}
-        own = self._api.ask(service, call, "listApprovals", query=query)["approvals"]
+        approvals = self._api.ask(service, call, "listApprovals", query=query)["approvals"]
         is_requester = call.who.proof is not None and order["owner"] == call.who.proof.ref
-        return own[0] if own else {"order": order["order"]} if is_requester else None
+        return approvals[0] if approvals else {"order": order["order"]} if is_requester else None
 
     def reveal(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show a secret output once, to somebody who may change the order."""

@@ -151,6 +151,6 @@ class Policies:
 
 def _names(usage: Manifest, key: ObjectKey) -> bool:
     """Return whether a Usage is about an object, in whatever version either was written."""
-    used = used_by(usage, "of")
-    same_kind = (used.kind.group, used.kind.kind) == (key.kind.group, key.kind.kind)
-    return same_kind and (used.name, used.namespace) == (key.name, key.namespace)
+    used_key = used_by(usage, "of")
+    same_kind = (used_key.kind.group, used_key.kind.kind) == (key.kind.group, key.kind.kind)
+    return same_kind and (used_key.name, used_key.namespace) == (key.name, key.namespace)

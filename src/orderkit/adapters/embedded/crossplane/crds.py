@@ -259,8 +259,8 @@ def _composition_revisions() -> Manifest:
 
 
 def _usages(kind: Kind, plural: str, scope: str) -> Manifest:
-    named = {"rule": "has(self.resourceRef) || has(self.resourceSelector)"}
-    named["message"] = "either a resource reference or a resource selector should be set."
+    reference_rule = {"rule": "has(self.resourceRef) || has(self.resourceSelector)"}
+    reference_rule["message"] = "either a resource reference or a resource selector should be set."
     sides = {}
     for side, elsewhere in (("by", {}), ("of", {"namespace": TEXT})):
         selector = _object(matchControllerRef=FLAG, matchLabels=LABELS, **elsewhere)
@@ -268,7 +268,7 @@ def _usages(kind: Kind, plural: str, scope: str) -> Manifest:
         resource = _object(
             apiVersion=TEXT, kind=TEXT, resourceRef=reference, resourceSelector=selector
         )
-        sides[side] = {**resource, "x-kubernetes-validations": [named]}
+        sides[side] = {**resource, "x-kubernetes-validations": [reference_rule]}
     spec = _object(["of"], reason=TEXT, replayDeletion=FLAG, **sides)
     message = 'either "spec.by" or "spec.reason" must be specified.'
     rule = {"rule": "has(self.by) || has(self.reason)", "message": message}

@@ -94,12 +94,12 @@ class ReconcilerContext:
     ) -> list[Manifest]:
         """Return the objects that a selector of Crossplane's in `about` matches."""
         owner = (controller(about) or {}).get("uid")
-        listed = self.cluster.list(
+        candidates = self.cluster.list(
             kind, namespace=namespace or None, labels=selector.get("matchLabels") or {}
         )
         return [
             candidate
-            for candidate in listed.items
+            for candidate in candidates.items
             if not selector.get("matchControllerRef")
             or (owner and (controller(candidate) or {}).get("uid") == owner)
         ]

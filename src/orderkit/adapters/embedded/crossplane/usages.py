@@ -58,9 +58,9 @@ class UsageReconciler:
         details = _details(usage)
         if annotations_of(usage).get(_DETAILS) != details:
             usage = self._site.patch_metadata(usage, {"annotations": {_DETAILS: details}})
-        used = self._existing(used_by(usage, "of"), "used")
-        if labels_of(used).get(IN_USE) != "true":
-            self._site.patch_metadata(used, {"labels": {IN_USE: "true"}})
+        used_object = self._existing(used_by(usage, "of"), "used")
+        if labels_of(used_object).get(IN_USE) != "true":
+            self._site.patch_metadata(used_object, {"labels": {IN_USE: "true"}})
         if dig(usage, "spec", "by"):
             usage = self._owned(usage, self._existing(used_by(usage, "by"), "using"))
         self._site.write_status(usage, AVAILABLE)
@@ -112,15 +112,19 @@ class UsageReconciler:
             if cluster.serves(using.kind) and cluster.get(using) is not None:
                 return _WAIT_S
         key = used_by(usage, "of")
-        used = cluster.get(key) if cluster.serves(key.kind) else None
-        others = (
+        used_object = cluster.get(key) if cluster.serves(key.kind) else None
+        other_usages = (
             other
             for kind in (USAGE, CLUSTER_USAGE)
             for other in cluster.list(kind).items
             if metadata(other)["uid"] != metadata(usage)["uid"] and used_by(other, "of") == key
         )
-        if used is not None and labels_of(used).get(IN_USE) and next(others, None) is None:
-            self._site.patch_metadata(used, {"labels": {IN_USE: None}})
+        if (
+            used_object is not None
+            and labels_of(used_object).get(IN_USE)
+            and next(other_usages, None) is None
+        ):
+            self._site.patch_metadata(used_object, {"labels": {IN_USE: None}})
         self._site.drop_finalizer(usage, _FINALIZER)
         return None
 

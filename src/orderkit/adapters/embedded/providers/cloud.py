@@ -16,7 +16,6 @@ Started by ``packages``.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from datetime import datetime
 from typing import Any
 
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext
+from orderkit.adapters.embedded.providers.cloud_secrets import AGAIN_S, OWNER, CloudSecrets
 from orderkit.adapters.embedded.providers.crds import crd
 from orderkit.adapters.embedded.providers.library import ManagedLibrary
 from orderkit.adapters.embedded.providers.managed import (
@@ -36,18 +36,15 @@ from orderkit.adapters.embedded.providers.managed import (
 )
 from orderkit.adapters.embedded.providers.references import (
     References,
-    secret_references,
     without_references,
 )
 from orderkit.core.crossplane.managed_state import (
-    EXTERNAL_NAME,
     ManagedValues,
     assigned_name,
     at_provider,
     default_name,
     failure_message,
     failure_of,
-    password_of,
     replacement_refusal,
     replacements,
 )
@@ -57,19 +54,17 @@ from orderkit.core.objects.kube_objects import (
     Manifest,
     ObjectKey,
     annotations_of,
-    controller,
     dig,
     metadata,
 )
+from orderkit.core.objects.managed_objects import EXTERNAL_NAME
 from orderkit.core.objects.plain_data import overlaid
 from orderkit.core.schema.known.managed_kinds import OPEN
 
 EXTERNAL = Kind("cloud.embedded.orderkit.dev", "v1alpha1", "ExternalResource")
-SECRET = Kind("", "v1", "Secret")
 CREATED = "crossplane.io/external-create-succeeded"
 RECORD = "embedded.orderkit.dev/external-resource"
 """Annotation of a managed resource: the name of its ExternalResource."""
-OWNER = "cloud-twin"
 _SCOPES = (
     "region", "location", "project", "resourceGroupName", "cluster", "clusterName", "clusterId",
     "instance", "server", "serverId", "bucket", "database", "role", "zoneId", "zoneName", "vpcId",
@@ -77,7 +72,6 @@ _SCOPES = (
 )  # fmt: skip
 """Fields of forProvider within which an external name counts."""
 _PROTECTIONS = ("deletionProtection", "deletionProtectionEnabled", "disableApiTermination")
-_AGAIN_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +112,7 @@ class CloudTwin(Twin):
         super().__init__(site, "cloud", settings.kinds, workers=2)
         self._settings, self._library = settings, library
         self._references = References(site, library)
+        self._secrets = CloudSecrets(site)
         self._observers: dict[str, set[ObjectKey]] = {}
         """By the name of an ExternalResource: the managed resources that show it."""
         self._controller.watch(
@@ -136,9 +131,9 @@ class CloudTwin(Twin):
         failure = failure_of(managed) or self._settings.failure
         self._fail(failure, managed, "throttled")
         resolution = self._references.resolve(managed)
-        if resolution.written:
-            managed = self._patch_for_provider(managed, resolution.written)
-        self._check_secrets(managed)
+        if resolution.patch:
+            managed = self._patch_for_provider(managed, resolution.patch)
+        self._secrets.check(managed)
         record = self._record_of(managed)
         if failure == "vanished":
             if record is not None:
@@ -165,7 +160,12 @@ class CloudTwin(Twin):
         if not external_name:
             return None
         return next(
-            (found for found in self._records() if _is_about(found, managed, external_name)), None
+            (
+                candidate
+                for candidate in self._records()
+                if _is_about(candidate, managed, external_name)
+            ),
+            None,
         )
 
     def _name_of(self, managed: Manifest) -> str:
@@ -199,13 +199,13 @@ class CloudTwin(Twin):
             )
         self._fail(failure, managed, "quota", "notfound", "denied")
         first = dig(managed, "spec", "initProvider", default={}) or {}
-        wanted = without_references(overlaid(first, for_provider))
-        values = ManagedValues(managed, for_provider=wanted)
+        desired = without_references(overlaid(first, for_provider))
+        values = ManagedValues(managed, for_provider=desired)
         name = default_name(managed)
         if behaviour.assigned:
             seed = f"{metadata(managed)['uid']} {notes.get(CREATED, '')}"
             name = assigned_name(behaviour, values, seed)
-        record = self._write(managed, name, wanted, created=self._site.clock.now().isoformat())
+        record = self._write(managed, name, desired, created=self._site.clock.now().isoformat())
         annotations = {
             EXTERNAL_NAME: name,
             CREATED: self._site.recorder.now(),
@@ -284,8 +284,9 @@ class CloudTwin(Twin):
             group = Kind.parse(spec["apiVersion"], spec["kind"])
             identifiers = {spec["externalName"], *spec.get("identifiers", ())}
             if any(
-                (group.group, group.kind) == (needed.group, needed.kind) and value in identifiers
-                for needed, value in referred
+                (group.group, group.kind) == (referent.group, referent.kind)
+                and value in identifiers
+                for referent, value in referred
             ):
                 yield metadata(record)["name"]
 
@@ -315,7 +316,7 @@ class CloudTwin(Twin):
         values = ManagedValues(
             managed,
             spec["externalName"],
-            self._password(managed),
+            self._secrets.password(managed),
             spec.get("revision", 1),
             spec.get("forProvider", {}),
         )
@@ -329,7 +330,7 @@ class CloudTwin(Twin):
         if left_s > 0 or failure == "slow":
             return VisitOutcome(CREATING, again_s=max(left_s, 1.0) if left_s > 0 else None)
         values = replace(values, at_provider=state)
-        self._publish(managed, values.rendered(behaviour.connection))
+        self._secrets.publish(managed, values.rendered(behaviour.connection))
         return VisitOutcome(AVAILABLE, status={"atProvider": state})
 
     def _age_s(self, created: str) -> float:
@@ -337,75 +338,6 @@ class CloudTwin(Twin):
         if not created:
             return float("inf")
         return (self._site.clock.now() - datetime.fromisoformat(created)).total_seconds()
-
-    def _publish(self, managed: Manifest, connection: dict[str, Any]) -> None:
-        """Write the connection Secret; never over one of somebody else."""
-        reference = dig(managed, "spec", "writeConnectionSecretToRef")
-        if not reference:
-            return
-        meta = metadata(managed)
-        key = ObjectKey(SECRET, reference["name"], _namespace(managed, reference))
-        present = self._site.cluster.get(key)
-        if present is not None and (controller(present) or {}).get("uid") != meta["uid"]:
-            raise ManagedError(
-                "cannot publish connection details: existing secret is not controlled by UID "
-                f'"{meta["uid"]}"'
-            )
-        owner = {
-            "apiVersion": managed["apiVersion"],
-            "kind": managed["kind"],
-            "name": meta["name"],
-            "uid": meta["uid"],
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
-        self._write_secret(key, connection, owner)
-
-    def _write_secret(
-        self, key: ObjectKey, texts: dict[str, Any], owner: dict[str, Any] | None = None
-    ) -> None:
-        encoded = {
-            name: base64.b64encode(str(text).encode()).decode() for name, text in texts.items()
-        }
-        owners = {"ownerReferences": [owner]} if owner else {}
-        secret = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": key.name, "namespace": key.namespace, **owners},
-            "data": encoded,
-            **({"type": "connection.crossplane.io/v1alpha1"} if owner else {}),
-        }
-        self._site.cluster.apply(secret, owner=OWNER)
-
-    def _password(self, managed: Manifest) -> str:
-        """Return the password in the Secret that forProvider names, else a stable one."""
-        reference = dig(managed, "spec", "forProvider", "passwordSecretRef", default={})
-        return self._secret_text(managed, reference) or password_of(managed)
-
-    def _secret_text(self, managed: Manifest, reference: Any) -> str:
-        name = str(dig(reference, "name", default=""))
-        secret = name and self._site.cluster.get(
-            ObjectKey(SECRET, name, _namespace(managed, reference))
-        )
-        encoded = dig(secret or {}, "data", str(dig(reference, "key", default="")), default="")
-        return base64.b64decode(encoded).decode(errors="replace")
-
-    def _check_secrets(self, managed: Manifest) -> None:
-        """A provider reads the Secrets that it is given; upjet makes a password if asked to."""
-        for_provider = dig(managed, "spec", "forProvider", default={})
-        for field, reference in secret_references(for_provider):
-            if self._secret_text(managed, reference):
-                continue
-            home = _namespace(managed, reference)
-            if field == "passwordSecretRef" and for_provider.get("autoGeneratePassword"):
-                key = ObjectKey(SECRET, reference["name"], home)
-                self._write_secret(key, {reference["key"]: password_of(managed)})
-                continue
-            raise ManagedError(
-                f'connect failed: cannot load the sensitive parameter "{field}": key '
-                f'"{reference["key"]}" of Secret "{home}/{reference["name"]}" not found',
-                again_s=_AGAIN_S,
-            )
 
     # -- the end, and failures
 
@@ -430,7 +362,7 @@ class CloudTwin(Twin):
             raise ManagedError(
                 f"delete failed: DependencyViolation: {spec['kind']} '{spec['externalName']}' has "
                 f"a dependent object: {dependent}",
-                again_s=_AGAIN_S,
+                again_s=AGAIN_S,
             )
         self._site.cluster.delete(ObjectKey.of(record))
         self._tell(managed, "DeletedExternalResource", "deletion")
@@ -451,11 +383,6 @@ class CloudTwin(Twin):
         self._site.recorder.normal(managed, reason, message)
 
 
-def _namespace(managed: Manifest, reference: Any) -> str:
-    own = metadata(managed).get("namespace")
-    return str(own or dig(reference, "namespace", default="") or "")
-
-
 def _is_about(record: Manifest, managed: Manifest, external_name: str) -> bool:
     """Return whether a record is what a managed resource of this external name stands for."""
     spec, kind = record["spec"], Kind.of(managed)
@@ -466,7 +393,9 @@ def _is_about(record: Manifest, managed: Manifest, external_name: str) -> bool:
         (dig(spec, "forProvider", name), dig(managed, "spec", "forProvider", name))
         for name in _SCOPES
     ]
-    elsewhere = any(there and here and there != here for there, here in scopes)
+    elsewhere = any(
+        in_record and in_resource and in_record != in_resource for in_record, in_resource in scopes
+    )
     return spec["externalName"] == external_name and not elsewhere
 
 

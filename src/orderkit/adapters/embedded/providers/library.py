@@ -75,7 +75,7 @@ class ManagedLibrary:
         family = self._family(kind)
         target = self.reference(kind, field).kind
         if target is not None:
-            return [known for known in family if (known.group, known.kind) == target]
+            return [member for member in family if (member.group, member.kind) == target]
         if described := _DESCRIBED.match(description):
             groups = {config_group(kind), f"{described[2]}.{config_group(kind)}"}
             return [k for k in family if k.kind == described[1] and k.group in groups]
@@ -85,20 +85,20 @@ class ManagedLibrary:
         """Return the kinds of the same provider."""
         group = config_group(kind)
         played = set[Kind]().union(*self.played.values()) | self.managed_kinds
-        return sorted(known for known in played if config_group(known) == group)
+        return sorted(member for member in played if config_group(member) == group)
 
     def _guessed(self, kind: Kind, field: str, family: Iterable[Kind]) -> list[Kind]:
         stem = field
         while (shorter := _ENDINGS.sub("", stem)) not in {"", stem}:
             stem = shorter
         stems = {field, stem}
-        whole = [k for k in family if any(text.endswith(k.kind.lower()) for text in stems)]
-        part = [k for k in family if k.kind.lower().endswith(stem)]
+        by_full_name = [k for k in family if any(text.endswith(k.kind.lower()) for text in stems)]
+        by_last_word = [k for k in family if k.kind.lower().endswith(stem)]
 
-        def rank(known: Kind) -> tuple[bool, int, Kind]:
-            return known.group != kind.group, -len(known.kind), known
+        def rank(member: Kind) -> tuple[bool, int, Kind]:
+            return member.group != kind.group, -len(member.kind), member
 
-        longest = max((len(known.kind) for known in whole), default=0)
-        best = [known for known in whole if len(known.kind) == longest]
-        rest = [known for known in (*whole, *part) if known not in best]
-        return [*sorted(best, key=rank), *sorted(dict.fromkeys(rest), key=rank)]
+        longest = max((len(member.kind) for member in by_full_name), default=0)
+        best = [member for member in by_full_name if len(member.kind) == longest]
+        less_likely = [member for member in (*by_full_name, *by_last_word) if member not in best]
+        return [*sorted(best, key=rank), *sorted(dict.fromkeys(less_likely), key=rank)]

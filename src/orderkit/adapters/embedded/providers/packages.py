@@ -159,8 +159,8 @@ class Providers:
         if self._claims.get(key, "") == claim:
             return ()
         self._claims[key] = claim
-        listed = map(ObjectKey.of, self._site.cluster.list(PROVIDER).items)
-        return tuple(other for other in listed if other != key)
+        providers = map(ObjectKey.of, self._site.cluster.list(PROVIDER).items)
+        return tuple(other for other in providers if other != key)
 
     def _patiently(self, key: ObjectKey) -> float | None:
         try:
@@ -238,39 +238,41 @@ class Providers:
 
     def _kinds(self, provider: Manifest) -> tuple[Kind, ...]:
         """Return what a Provider's twin plays: what it names, else what is left of its package."""
-        named = _named_kinds(provider)
-        if named:
-            return named
+        named_kinds = _named_kinds(provider)
+        if named_kinds:
+            return named_kinds
         rank = _rank(provider)
-        others = [
+        earlier_providers = [
             other
             for other in self._site.cluster.list(PROVIDER).items
             if not is_deleting(other) and _rank(other) < rank
         ]
-        taken: set[Kind] = set()
-        for other in others:
+        claimed: set[Kind] = set()
+        for other in earlier_providers:
             with suppress(UnknownTwinError):  # its own status says so
-                taken |= set(self._claimed(other))
-        left = tuple(sorted(set(self._claimed(provider)) - taken))
-        if not left and not others:
+                claimed |= set(self._claimed(other))
+        unclaimed = tuple(sorted(set(self._claimed(provider)) - claimed))
+        if not unclaimed and not earlier_providers:
             twin_name = annotations_of(provider).get(TWIN)
             raise UnknownTwinError(
                 f"schemas/ of the pack has no kind of {twin_name}: add their CRDs, or name kinds "
                 f"in the annotation {KINDS}"
             )
-        return left
+        return unclaimed
 
     def _claimed(self, provider: Manifest) -> Iterable[Kind]:
         """Return the kinds that a Provider may play."""
-        named = _named_kinds(provider)
+        named_kinds = _named_kinds(provider)
         twin_name = annotations_of(provider).get(TWIN, "")
-        if named or twin_name not in TWINS:
-            return named
+        if named_kinds or twin_name not in TWINS:
+            return named_kinds
         service = _service(provider)
-        known = {kind for kind in self._library.managed_kinds if _is_of(kind, twin_name, service)}
+        package_kinds = {
+            kind for kind in self._library.managed_kinds if _is_of(kind, twin_name, service)
+        }
         always = {_kind(text) for text in _ALWAYS.get(twin_name, ())}
-        return known | {
-            k for k in always if (k.group, k.kind) not in {(o.group, o.kind) for o in known}
+        return package_kinds | {
+            k for k in always if (k.group, k.kind) not in {(o.group, o.kind) for o in package_kinds}
         }
 
 

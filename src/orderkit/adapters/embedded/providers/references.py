@@ -20,7 +20,6 @@ from typing import Any
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext
 from orderkit.adapters.embedded.providers.library import ManagedLibrary, Schema
 from orderkit.adapters.embedded.providers.managed import ManagedError
-from orderkit.core.crossplane.managed_state import EXTERNAL_NAME
 from orderkit.core.objects.kube_objects import (
     Kind,
     Manifest,
@@ -30,6 +29,7 @@ from orderkit.core.objects.kube_objects import (
     metadata,
     plural_of,
 )
+from orderkit.core.objects.managed_objects import EXTERNAL_NAME
 from orderkit.core.schema.known.managed_kinds import is_modern
 from orderkit.core.schema.structural.pruning import PRESERVE
 
@@ -61,7 +61,7 @@ class Resolution:
 
     for_provider: dict[str, Any]
     """With all values."""
-    written: dict[str, Any]
+    patch: dict[str, Any]
     """What belongs back into the spec: a merge patch of forProvider."""
 
 
@@ -81,67 +81,69 @@ class References:
         kind = Kind.of(managed)
         resolved = copy.deepcopy(dig(managed, "spec", "forProvider", default={}))
         schema = self._library.schema(kind, "spec", "forProvider")
-        for place in _places(resolved, schema):
-            self._fill(managed, kind, place)
+        for ref_field in _places(resolved, schema):
+            self._fill(managed, kind, ref_field)
         patch = _patch(dig(managed, "spec", "forProvider", default={}), resolved)
         return Resolution(resolved, patch)
 
     def referred(self, kind: Kind, for_provider: dict[str, Any]) -> Iterator[tuple[Kind, str]]:
         """Yield kind and value of every field that refers, or could, to another resource."""
         schema = self._library.schema(kind, "spec", "forProvider")
-        for place in _places(for_provider, schema):
-            value = place.holder.get(place.plain)
+        for ref_field in _places(for_provider, schema):
+            value = ref_field.holder.get(ref_field.plain)
             texts = value if isinstance(value, list) else [value]
             for text in filter(lambda entry: isinstance(entry, str), texts):
-                for referent in self._referents(kind, place):
+                for referent in self._referents(kind, ref_field):
                     yield referent, str(text)
 
-    def _referents(self, kind: Kind, place: _Place) -> list[Kind]:
-        properties = place.schema.get("properties") or {}
-        forms = (properties.get(f"{place.stem}{form}") for form in ("Ref", "Refs", "Selector"))
+    def _referents(self, kind: Kind, ref_field: _Place) -> list[Kind]:
+        properties = ref_field.schema.get("properties") or {}
+        forms = (properties.get(f"{ref_field.stem}{form}") for form in ("Ref", "Refs", "Selector"))
         texts = (str(dig(form, "description", default="")) for form in forms if form)
-        return self._library.referents(kind, place.plain, next(filter(None, texts), ""))
+        return self._library.referents(kind, ref_field.plain, next(filter(None, texts), ""))
 
-    def _fill(self, managed: Manifest, kind: Kind, place: _Place) -> None:
-        holder, many = place.holder, place.is_many
-        selector = holder.get(f"{place.stem}Selector")
-        form = f"{place.stem}{'Refs' if many else 'Ref'}"
+    def _fill(self, managed: Manifest, kind: Kind, ref_field: _Place) -> None:
+        holder, is_list = ref_field.holder, ref_field.is_many
+        selector = holder.get(f"{ref_field.stem}Selector")
+        form = f"{ref_field.stem}{'Refs' if is_list else 'Ref'}"
         references = holder.get(form)
         if isinstance(references, Mapping):
             references = [references]
         policy = dig(selector or (references or [{}])[0], "policy", default={}) or {}
         always = policy.get("resolve") == "Always"
-        if holder.get(place.plain) and not always:
+        if holder.get(ref_field.plain) and not always:
             return
         if not selector and not references:
             return
-        referents = self._referents(kind, place)
-        if not referents and not place.schema.get("properties"):
+        referents = self._referents(kind, ref_field)
+        if not referents and not ref_field.schema.get("properties"):
             return  # of an open schema: it may be anything
         try:
             if selector and (always or not references):
                 objects = self._selected(managed, referents, selector)
                 references = [_reference_to(managed, referent) for referent in objects]
-                holder[form] = references if many else references[0]
+                holder[form] = references if is_list else references[0]
             else:
-                objects = [self._named(managed, referents, one) for one in references or ()]
-            values = [self._value(kind, place.plain, referent) for referent in objects]
+                objects = [
+                    self._named(managed, referents, reference) for reference in references or ()
+                ]
+            values = [self._value(kind, ref_field.plain, referent) for referent in objects]
         except ManagedError as error:
             if policy.get("resolution") == "Optional":
                 return
-            place_name = f"mg.Spec.ForProvider.{place.plain[:1].upper()}{place.plain[1:]}"
+            place_name = f"mg.Spec.ForProvider.{ref_field.plain[:1].upper()}{ref_field.plain[1:]}"
             message = f"cannot resolve references: {place_name}: {error}"
             raise ManagedError(message, again_s=_AGAIN_S) from error
-        holder[place.plain] = values if many else values[0]
+        holder[ref_field.plain] = values if is_list else values[0]
 
     def _named(self, managed: Manifest, kinds: list[Kind], reference: Any) -> Manifest:
         name, first = str(dig(reference, "name", default="")), kinds[0] if kinds else None
         for kind in kinds:
-            found = self._site.cluster.serves(kind) and self._site.cluster.get(
+            referent = self._site.cluster.serves(kind) and self._site.cluster.get(
                 ObjectKey(kind, name, _home(managed, kind, reference))
             )
-            if found:
-                return found
+            if referent:
+                return referent
         if first is None:
             raise ManagedError(
                 "the twin does not know the kind of what is referred to: name it in "

@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from orderkit.core.order.change import same
-from orderkit.core.plan.composed_tree import Assembly
+from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.dangers.exposed_secrets import exposure_dangers, secret_values
 from orderkit.core.plan.dangers.guards import guard_dangers

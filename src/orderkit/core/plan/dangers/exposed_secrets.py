@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.objects.managed_objects import wrapped_object
 from orderkit.core.objects.secret_values import SHORTEST_INSIDE, values_of
-from orderkit.core.plan.composed_tree import Assembly
+from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import objects_of

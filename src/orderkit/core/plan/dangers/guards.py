@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from orderkit.core.objects.kube_objects import dig, labels_of
 from orderkit.core.order.change import ABSENT, differences
-from orderkit.core.plan.composed_tree import Assembly
+from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import Pair, objects_of, pairs_of

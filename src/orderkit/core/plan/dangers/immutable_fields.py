@@ -19,7 +19,7 @@ from orderkit.core.objects.kube_objects import Kind, dig
 from orderkit.core.objects.quantities import NoQuantity, Unsure
 from orderkit.core.objects.values import Steps, path_text
 from orderkit.core.order.change import ABSENT, differences, same, shown, value_at
-from orderkit.core.plan.composed_tree import Assembly
+from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.dangers.data_kinds import holds_data, what_is_lost
 from orderkit.core.plan.object_texts import key_text

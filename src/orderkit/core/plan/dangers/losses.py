@@ -20,7 +20,7 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.objects.managed_objects import EXTERNAL_NAME, wrapped_object
-from orderkit.core.plan.composed_tree import Assembly
+from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.dangers.data_kinds import holds_data, what_is_lost
 from orderkit.core.plan.object_texts import key_text

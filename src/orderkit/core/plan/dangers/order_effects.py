@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from orderkit.core.objects.kube_objects import Kind, ObjectKey, dig
 from orderkit.core.order.change import ABSENT, differences, shown, value_at
-from orderkit.core.plan.composed_tree import Assembly
+from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.object_texts import key_text
 

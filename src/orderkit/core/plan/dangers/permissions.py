@@ -14,7 +14,7 @@ from typing import Any
 from orderkit.core.objects.kube_objects import Manifest, dig
 from orderkit.core.objects.managed_objects import wrapped_object
 from orderkit.core.order.change import differences
-from orderkit.core.plan.composed_tree import Assembly
+from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger
 from orderkit.core.plan.dangers.guards import is_listed_value
 from orderkit.core.plan.dangers.restarts import pod_specs

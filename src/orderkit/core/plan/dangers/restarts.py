@@ -13,7 +13,7 @@ from typing import Any
 from orderkit.core.crossplane.paused import is_paused
 from orderkit.core.objects.kube_objects import Manifest, dig
 from orderkit.core.order.change import ABSENT, differences, value_at
-from orderkit.core.plan.composed_tree import Assembly
+from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import Pair, pairs_of

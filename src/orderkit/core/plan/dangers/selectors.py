@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig, labels_of, metadata
-from orderkit.core.plan.composed_tree import Assembly
+from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger
 from orderkit.core.plan.dangers.restarts import pod_specs
 from orderkit.core.plan.object_texts import key_text

@@ -9,7 +9,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, annota
 from orderkit.core.objects.managed_objects import EXTERNAL_NAME, only_observes
 from orderkit.core.objects.values import shown
 from orderkit.core.order.observed_parts import takeover_differences
-from orderkit.core.plan.composed_tree import Assembly
+from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.object_texts import key_text
 
@@ -42,10 +42,10 @@ def _taken_parts(after: Assembly, mind: DangerContext) -> dict[str, str]:
     kind = Kind.of(after.xr)
     imports = mind.laws.imports.get((kind.group, kind.kind))
     names = {
-        part: dig(after.xr, "spec", *path.split("."))
-        for part, path in (imports.names.items() if imports else ())
+        part_name: dig(after.xr, "spec", *path.split("."))
+        for part_name, path in (imports.names.items() if imports else ())
     }
-    return {part: str(name) for part, name in names.items() if name}
+    return {part_name: str(name) for part_name, name in names.items() if name}
 
 
 def _changes(
@@ -56,9 +56,9 @@ def _changes(
         message = f"{key_text(manifest)}: nothing was observed of it yet; what changes is not known"
         yield Danger(path, Code.TAKES_OVER, message)
         return
-    there, order = live["status"]["atProvider"], manifest["spec"]["forProvider"]
+    at_provider, order = live["status"]["atProvider"], manifest["spec"]["forProvider"]
     for field, old, new in replacements(
-        mind.laws.behaviour(Kind.of(manifest)).replaces, there, order
+        mind.laws.behaviour(Kind.of(manifest)).replaces, at_provider, order
     ):
         message = (
             f"{name.strip()} in the cloud has {field} {shown(old)}, and no update can make that "

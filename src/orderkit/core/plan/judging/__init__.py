@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from orderkit.core.objects.conditions import first_and_more
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
-from orderkit.core.plan.composed_tree import Assembly
+from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.judging.crossplane_rights import judge_rights, missing_rights
 from orderkit.core.plan.judging.object_names import (
     adopted,

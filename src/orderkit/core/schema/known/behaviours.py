@@ -191,8 +191,8 @@ def _check_placeholders(value: object, steps: tuple[str | int, ...], data: bytes
         for placeholder in _PLACEHOLDER.findall(value):
             if not _KNOWN.fullmatch(placeholder):
                 field_name = yaml11.field_location(f"schemas/{BEHAVIOUR}", data, steps)
-                known = ", ".join(PLACEHOLDERS)
+                placeholders = ", ".join((*PLACEHOLDERS, "hexN", "digitsN"))
                 raise InvalidInputError(
                     field_name, f"{{{placeholder}}}", "is not a placeholder",
-                    hint=f"known: {known}, hexN, digitsN, forProvider.FIELD, atProvider.FIELD",
+                    hint=f"known: {placeholders}, forProvider.FIELD, atProvider.FIELD",
                 )  # fmt: skip

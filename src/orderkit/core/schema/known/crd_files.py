@@ -95,7 +95,7 @@ class CrdDocument:
             raise InvalidInputError(name, None, "is not a CustomResourceDefinition")
         plural = dig(crd, "spec", "names", "plural")
         parts = (self.group, plural)
-        if not all(isinstance(part, str) and _NAME.match(part) for part in parts):
+        if not all(isinstance(text, str) and _NAME.match(text) for text in parts):
             raise InvalidInputError(name, plural, "is not a plural with a group that names a file")
         if dig(crd, "metadata", "name") != f"{plural}.{self.group}":
             raise InvalidInputError(
@@ -202,7 +202,7 @@ def _plain(schema: Any) -> Any:
             plain[key] = _plain(plain[key])
     for key in ("allOf", "anyOf", "oneOf"):
         if isinstance(plain.get(key), list):
-            plain[key] = [_plain(part) for part in plain[key]]
+            plain[key] = [_plain(subschema) for subschema in plain[key]]
     if isinstance(plain.get("properties"), Mapping):
         plain["properties"] = {
             name: _plain(property_schema) for name, property_schema in plain["properties"].items()

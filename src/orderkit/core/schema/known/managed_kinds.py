@@ -122,8 +122,8 @@ def completed_crd(crd: Manifest) -> Manifest:
 
 def managed_spec(kind: Kind, spec: Schema) -> Schema:
     """Return the schema of a managed resource's spec, from one with ``forProvider`` and its own."""
-    own: Schema = spec["properties"]
-    for_provider = _with_references(own["forProvider"], kind)
+    properties: Schema = spec["properties"]
+    for_provider = _with_references(properties["forProvider"], kind)
     optional = {key: value for key, value in for_provider.items() if key != "required"}
     modern = is_modern(kind)
     config = _object(
@@ -149,7 +149,7 @@ def managed_spec(kind: Kind, spec: Schema) -> Schema:
         "required": ["forProvider"],
         **{key: value for key, value in spec.items() if key != PARAMETERS},
         "type": "object",
-        "properties": {**standard, **own, "forProvider": for_provider},
+        "properties": {**standard, **properties, "forProvider": for_provider},
         **({"x-kubernetes-validations": rules} if rules else {}),
     }
 
@@ -216,7 +216,7 @@ def _rule(parameter: str) -> Schema:
     """Return upjet's rule for a parameter that is required to create and to update."""
     policies = (f"'{policy}' in self.managementPolicies" for policy in ("*", "Create", "Update"))
     name = escape(parameter)  # CEL reserves words such as namespace
-    fields = (f"has(self.{part}.{name})" for part in ("forProvider", "initProvider"))
+    fields = (f"has(self.{section}.{name})" for section in ("forProvider", "initProvider"))
     for_provider, init_provider = fields
     return {
         "rule": f"!({' || '.join(policies)}) || {for_provider} "

@@ -73,9 +73,9 @@ def parse_reference(text: str) -> PackageReference:
 
 
 def _split_host(address: str) -> tuple[str, str]:
-    head, slash, rest = address.partition("/")
+    head, slash, path = address.partition("/")
     is_host = slash and ("." in head or ":" in head or head == "localhost")
-    return (head, rest) if is_host else ("", address)
+    return (head, path) if is_host else ("", address)
 
 
 def _tag_and_digest(version: str) -> tuple[str, str]:

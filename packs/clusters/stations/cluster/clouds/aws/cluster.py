@@ -137,19 +137,17 @@ def _machines(order: Order, pool: Pool) -> dict[str, Any]:
 
 def facts(order: Order) -> ClusterFacts:
     """Return what EKS says of the cluster."""
-    asked = order.parts.observed("cluster", "spec", "forProvider", "version", default="")
     return ClusterFacts(
         endpoint=order.known("cluster", "endpoint") or "",
         ca=order.known("cluster", "certificateAuthority", 0, "data") or "",
         version=order.known("cluster", "version") or "",
-        asked_version=asked,
+        asked_version=order.asked("cluster", "version"),
     )
 
 
 def pool_version(order: Order, pool: Pool) -> tuple[str, str]:
     """Return the version that a pool runs, and the one that was asked for last."""
-    asked = order.parts.observed(pool.part, "spec", "forProvider", "version", default="")
-    return order.known(pool.part, "version") or "", asked
+    return order.known(pool.part, "version") or "", order.asked(pool.part, "version")
 
 
 def access(_order: Order) -> Access:

@@ -58,7 +58,7 @@ def dns_rights(order: Order) -> Iterator[Part]:
         "cert-manager-dns",
         "RolePolicy.iam",
         {"roleRef": order.parts.reference(_ROLE), "policy": _policy(order)},
-        after=[_ROLE],
+        after=[_ROLE, "zone-public"],
     )
     namespace, account = CERT_MANAGER
     yield resource(
@@ -76,15 +76,22 @@ def dns_rights(order: Order) -> Iterator[Part]:
     )
 
 
-def _policy(order: Order) -> str:
-    """Return the right to answer challenges for names of the domain, in whatever zone has them."""
+def _policy(order: Order) -> str | None:
+    """
+    Return the right to answer challenges in the order's own zone, or None until it has an id.
+
+    Another zone may have the same domain, and whoever answers for it gets its certificates.
+    """
+    zone = order.known("zone-public", "zoneId")
+    if not zone:
+        return None
     names = [f"_acme-challenge.{order.domain}", f"_acme-challenge.*.{order.domain}"]
     key = "route53:ChangeResourceRecordSets"
     condition = {
         f"{key}NormalizedRecordNames": names,
         f"{key}RecordTypes": ["TXT"],
     }
-    zones = {"Resource": "arn:aws:route53:::hostedzone/*"}
+    zones = {"Resource": f"arn:aws:route53:::hostedzone/{zone}"}
     return policy(
         ([key], {**zones, "Condition": {"ForAllValues:StringLike": condition}}),
         (["route53:ListResourceRecordSets"], zones),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from orderkit.stations import MANAGE, ManagementAction, managed
+from typing import Any, Unpack
 
 from ...order import Order
-from ...part import Part
+from ...part import Part, PartOptions, managed_part
 
 _GLOBAL = {"iam", "route53"}
 """Groups whose resources have no region."""
@@ -20,26 +18,13 @@ def resource(
     part: str,
     kind: str,
     for_provider: dict[str, Any],
-    *,
-    uses: Sequence[str] = (),
-    after: Sequence[str] = (),
-    external_name: str = "",
-    connection_secret: str = "",
-    policies: Sequence[ManagementAction] = MANAGE,
+    **options: Unpack[PartOptions],
 ) -> Part:
     """Return a part in the order's region; `kind` is ``Kind.group``, as ``VPC.ec2``."""
     name, _, group = kind.partition(".")
     region = {} if group in _GLOBAL else {"region": order.location}
-    manifest = managed(
-        f"{group}.aws.m.upbound.io/v1beta1",
-        name,
-        {**region, **for_provider},
-        provider_config=order.settings.get("providerConfig", str),
-        external_name=external_name,
-        connection_secret=connection_secret,
-        policies=policies,
-    )
-    return Part(part, manifest, tuple(uses), tuple(after))
+    api_version = f"{group}.aws.m.upbound.io/v1beta1"
+    return managed_part(order, part, api_version, name, {**region, **for_provider}, **options)
 
 
 def role(order: Order, part: str, service: str, *actions: str) -> Part:
@@ -56,7 +41,9 @@ def role(order: Order, part: str, service: str, *actions: str) -> Part:
 
 def policy(*rules: tuple[Sequence[str], Mapping[str, Any]]) -> str:
     """Return a policy as the text that AWS wants; a rule is its actions and the rest of it."""
-    statements = [{"Effect": "Allow", "Action": list(actions), **more} for actions, more in rules]
+    statements = [
+        {"Effect": "Allow", "Action": list(actions), **fields} for actions, fields in rules
+    ]
     return json.dumps({"Version": "2012-10-17", "Statement": statements}, sort_keys=True)
 
 

@@ -45,7 +45,7 @@ def cluster(order: Order, version: str) -> Iterator[Part]:
             **in_group(order),
             "location": order.location,
             "dnsPrefix": order.name,
-            "nodeResourceGroup": f"{order.name}-nodes",
+            "nodeResourceGroup": f"{order.name}_nodes",  # no cluster's name has a _
             "kubernetesVersion": version,
             "skuTier": order.settings.get("tier", str),
             "identity": {"type": "SystemAssigned"},
@@ -159,21 +159,18 @@ def facts(order: Order) -> ClusterFacts:
     """Return what AKS says of the cluster; its certificate authority is in the Secret only."""
     host = order.known("cluster", "fqdn")
     ca = order.parts.connection("cluster", _CA)
-    asked = order.parts.observed("cluster", "spec", "forProvider", "kubernetesVersion", default="")
     return ClusterFacts(
         endpoint=f"https://{host}:443" if host else "",
         ca=base64.b64encode(ca.encode()).decode(),
         version=order.known("cluster", "currentKubernetesVersion") or "",
-        asked_version=asked,
+        asked_version=order.asked("cluster", "kubernetesVersion"),
     )
 
 
 def pool_version(order: Order, pool: Pool) -> tuple[str, str]:
     """Return the version that a pool runs, and the one that was asked for last."""
-    asked = order.parts.observed(
-        pool.part, "spec", "forProvider", "orchestratorVersion", default=""
-    )
-    return order.known(pool.part, "orchestratorVersion") or "", asked
+    running = order.known(pool.part, "orchestratorVersion") or ""
+    return running, order.asked(pool.part, "orchestratorVersion")
 
 
 def access(_order: Order) -> Access:

@@ -84,8 +84,8 @@ def name_servers(order: Order) -> list[str]:
 def chart_values(order: Order, chart: str) -> dict[str, Any]:
     """Return cert-manager's identity, and an internal load balancer for a private cluster."""
     if chart == "cert-manager" and order.needs_dns_rights:
-        used = {"azure.workload.identity/use": "true"}
-        return {"podLabels": used, "serviceAccount": {"labels": used}}
+        workload_label = {"azure.workload.identity/use": "true"}
+        return {"podLabels": workload_label, "serviceAccount": {"labels": workload_label}}
     if chart == "ingress-nginx" and order.private:
         internal = {"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}
         return {"controller": {"service": {"annotations": internal}}}

@@ -11,7 +11,7 @@ from .resources import GROUP, in_group, resource
 
 def network(order: Order) -> Iterator[Part]:
     """Return resource group, network and subnet; a NAT gateway for nodes of a private cluster."""
-    place = {**in_group(order), "location": order.location}
+    placement = {**in_group(order), "location": order.location}
     yield resource(
         order, GROUP, "ResourceGroup", {"location": order.location}, external_name=order.name
     )
@@ -19,7 +19,7 @@ def network(order: Order) -> Iterator[Part]:
         order,
         "network",
         "VirtualNetwork.network",
-        {**place, "addressSpace": [order.settings.get("network.cidr", str)]},
+        {**placement, "addressSpace": [order.settings.get("network.cidr", str)]},
         after=[GROUP],
     )
     yield resource(
@@ -39,16 +39,16 @@ def network(order: Order) -> Iterator[Part]:
 
 def _nat(order: Order) -> Iterator[Part]:
     reference = order.parts.reference
-    place = {**in_group(order), "location": order.location}
+    placement = {**in_group(order), "location": order.location}
     yield resource(
         order,
         "nat-address",
         "PublicIP.network",
-        {**place, "allocationMethod": "Static", "sku": "Standard"},
+        {**placement, "allocationMethod": "Static", "sku": "Standard"},
         after=[GROUP],
     )
     yield resource(
-        order, "nat", "NATGateway.network", {**place, "skuName": "Standard"}, after=[GROUP]
+        order, "nat", "NATGateway.network", {**placement, "skuName": "Standard"}, after=[GROUP]
     )
     yield resource(
         order,

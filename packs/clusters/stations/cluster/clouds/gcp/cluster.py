@@ -21,14 +21,14 @@ def cluster(order: Order, version: str) -> Iterator[Part]:
     if order.mode != "observe":
         yield from _nodes_account(order)
     project = order.project
-    place = {"project": project, "location": order.location}
+    placement = {"project": project, "location": order.location}
     if not order.is_new:
         policies = existing_policies(order, facts(order))
         yield resource(
             order,
             "cluster",
             "Cluster.container",
-            {**place, **({} if policies == OBSERVE else {"minMasterVersion": version})},
+            {**placement, **({} if policies == OBSERVE else {"minMasterVersion": version})},
             external_name=order.existing_name,
             connection_secret=order.kubeconfig_secret,
             policies=policies,
@@ -40,7 +40,7 @@ def cluster(order: Order, version: str) -> Iterator[Part]:
         "cluster",
         "Cluster.container",
         {
-            **place,
+            **placement,
             "networkRef": order.parts.reference("network"),
             "subnetworkRef": order.parts.reference("subnet"),
             "ipAllocationPolicy": {
@@ -97,7 +97,7 @@ def _nodes_account(order: Order) -> Iterator[Part]:
 def pool(order: Order, pool: Pool, version: str) -> Iterator[Part]:
     """Return a node pool, whose bounds hold for all zones together."""
     policies = import_policies(*pool_version(order, pool), exists=pool.exists)
-    place = {
+    placement = {
         "project": order.project,
         "location": order.location,
         "clusterRef": order.parts.reference("cluster"),
@@ -116,7 +116,7 @@ def pool(order: Order, pool: Pool, version: str) -> Iterator[Part]:
         pool.part,
         "NodePool.container",
         {
-            **place,
+            **placement,
             **({} if policies == OBSERVE else bounds),
             **({} if pool.exists else _machines(order, pool)),
         },
@@ -144,19 +144,17 @@ def _machines(order: Order, pool: Pool) -> dict[str, Any]:
 def facts(order: Order) -> ClusterFacts:
     """Return what GKE says of the cluster."""
     endpoint = order.known("cluster", "endpoint")
-    asked = order.parts.observed("cluster", "spec", "forProvider", "minMasterVersion", default="")
     return ClusterFacts(
         endpoint=f"https://{endpoint}" if endpoint else "",
         ca=order.known("cluster", "masterAuth", "clusterCaCertificate") or "",
         version=order.known("cluster", "masterVersion") or "",
-        asked_version=asked,
+        asked_version=order.asked("cluster", "minMasterVersion"),
     )
 
 
 def pool_version(order: Order, pool: Pool) -> tuple[str, str]:
     """Return the version that a pool runs, and the one that was asked for last."""
-    asked = order.parts.observed(pool.part, "spec", "forProvider", "version", default="")
-    return order.known(pool.part, "version") or "", asked
+    return order.known(pool.part, "version") or "", order.asked(pool.part, "version")
 
 
 def access(order: Order) -> Access:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from orderkit.stations import MANAGE, ManagementAction, managed
+from typing import Any, Unpack
 
 from ...order import Order
-from ...part import Part
+from ...part import Part, PartOptions, managed_part
 
 
 def resource(
@@ -16,25 +13,12 @@ def resource(
     part: str,
     kind: str,
     for_provider: dict[str, Any],
-    *,
-    uses: Sequence[str] = (),
-    after: Sequence[str] = (),
-    external_name: str = "",
-    connection_secret: str = "",
-    policies: Sequence[ManagementAction] = MANAGE,
+    **options: Unpack[PartOptions],
 ) -> Part:
     """Return a part of the project; `kind` is ``Kind.group`` without what all groups end with."""
     name, _, group = kind.partition(".")
-    manifest = managed(
-        f"{group}.gcp.m.upbound.io/v1beta1",
-        name,
-        for_provider,
-        provider_config=order.settings.get("providerConfig", str),
-        external_name=external_name,
-        connection_secret=connection_secret,
-        policies=policies,
-    )
-    return Part(part, manifest, tuple(uses), tuple(after))
+    api_version = f"{group}.gcp.m.upbound.io/v1beta1"
+    return managed_part(order, part, api_version, name, for_provider, **options)
 
 
 def account_email(order: Order, account: str) -> str:

@@ -275,8 +275,8 @@ def test_what_is_protected_in_the_cloud_is_not_deleted(cluster: Cluster) -> None
     wait_gone(cluster, key)
 
 
-def in_the_cloud(name: str, /, *, kind: Kind = SHELF, **for_provider: Any) -> Manifest:
-    about = {"apiVersion": kind.api_version, "kind": kind.kind, "externalName": name}
+def in_the_cloud(name: str, **for_provider: Any) -> Manifest:
+    about = {"apiVersion": SHELF.api_version, "kind": "Shelf", "externalName": name}
     return made(EXTERNAL, f"found-{name}", spec={**about, "forProvider": for_provider})
 
 
@@ -318,10 +318,10 @@ def interrupted(cluster: Cluster, name: str) -> ObjectKey:
     meta = note("crossplane.io/paused", "true")["metadata"]
     finalizers = ["finalizer.managedresource.crossplane.io"]
     key = place(cluster, managed(MACHINE, name, meta={**meta, "finalizers": finalizers}))
-    record = in_the_cloud(name, kind=MACHINE, region="eu-1")
     owner = {**key.to_json(), "uid": metadata(cluster.get(key) or {})["uid"]}
-    record["spec"] |= {"managedBy": owner, "createdAt": "2026-11-23T12:00:00+00:00"}
-    cluster.apply(record, owner=TEST)
+    about = {"apiVersion": MACHINE.api_version, "kind": "Machine", "externalName": name}
+    state = {"managedBy": owner, "createdAt": "2026-11-23T12:00:00+00:00", "forProvider": {}}
+    cluster.apply(made(EXTERNAL, f"found-{name}", spec={**about, **state}), owner=TEST)
     return key
 
 

@@ -57,7 +57,8 @@ from orderkit.adapters.embedded.cluster.store import ObjectStore
 from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Manifest, metadata
 from orderkit.core.schema.admission import Operation
 from orderkit.core.schema.cel import BLOCKING
-from orderkit.core.schema.structural import default, problems, prune, type_problems
+from orderkit.core.schema.pruning import default, prune
+from orderkit.core.schema.structural import problems, type_problems
 
 Edit = Callable[[Manifest], Manifest]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orderkit.adapters.embedded.certificates import ensure_certificate
-from orderkit.adapters.embedded.patience import Patience
+from orderkit.adapters.embedded.client_time_limits import Patience
 from orderkit.adapters.embedded.serving import HOST, HttpServer, bind
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from attackedservice import AttackedService, attacked_service
 
-from orderkit.adapters.embedded.patience import Patience
+from orderkit.adapters.embedded.client_time_limits import Patience
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.platform.service_access import (

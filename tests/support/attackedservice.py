@@ -12,7 +12,7 @@ from typing import Any
 
 import requests
 
-from orderkit.adapters.embedded.patience import PATIENCE, Patience
+from orderkit.adapters.embedded.client_time_limits import PATIENCE, Patience
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
 from orderkit.cli.serving.embedded_platform import Running

@@ -15,7 +15,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from orderkit.adapters.embedded.patience import Patience
+from orderkit.adapters.embedded.client_time_limits import Patience
 
 
 def protocol(patience: Patience) -> type[H11Protocol]:

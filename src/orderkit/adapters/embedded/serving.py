@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from orderkit.adapters.embedded.patience import PATIENCE, Patience
+from orderkit.adapters.embedded.client_time_limits import PATIENCE, Patience
 from orderkit.core.errors import OrderkitError
 
 if TYPE_CHECKING:

@@ -14,7 +14,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.agreements import (
+from orderkit.core.kit.field_titles import spelt_out
+from orderkit.core.kit.kit_schema import KIT_SCHEMA
+from orderkit.core.kit.lease_approval_windows import (
     DEFAULT_WARNINGS,
     NEVER,
     Approval,
@@ -23,8 +25,6 @@ from orderkit.core.kit.agreements import (
     MaintenanceWindow,
     Nightly,
 )
-from orderkit.core.kit.field_titles import spelt_out
-from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import (
     AtLeast,
     Direction,

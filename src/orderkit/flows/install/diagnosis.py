@@ -27,11 +27,11 @@ from orderkit.core.order import ledger
 from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, kit_of
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.schema.admission import BINDING
-from orderkit.flows.argocd.application_sources import (
+from orderkit.flows.argocd.obstacles import obstacle
+from orderkit.flows.argocd.unsafe_applications import (
     unpinned_applications,
     unsafe_applications,
 )
-from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.install import delivery_diagnosis
 from orderkit.flows.install.doctor_finding import DoctorFinding
 from orderkit.flows.notify.notified_events import given_up

@@ -1,4 +1,4 @@
-"""What a kit agrees with its users, with all defaults: leases, approvals, maintenance windows."""
+"""``lease``, ``approval`` and ``windows`` of kit.yaml as values, with all defaults."""
 
 from __future__ import annotations
 

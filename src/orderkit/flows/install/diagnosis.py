@@ -1,7 +1,7 @@
 """
 Check a platform from outside: what is missing or unreachable, and what to do about it.
 
-Called by ``orderkit doctor`` and by ``drift``. Every check runs, whatever the others found;
+Called by ``orderkit doctor`` and by the console. Every check runs, whatever the others found;
 nothing is written.
 """
 

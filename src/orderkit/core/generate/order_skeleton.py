@@ -3,8 +3,7 @@ The skeleton of a kit's orders: the content of an order's repository.
 
 The XR has one field per line, so that people can edit it. Every value passes through ``dump`` and
 arrives unchanged, whatever it looks like. A field without a value, or whose condition is not met,
-is left out. Called by ``core.generate.kit_files``, ``order_template``, ``day2_forms`` and
-``consistency``.
+is left out. Called by ``order_template`` and ``day2_forms``.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.objects.managed_objects import only_observes
 from orderkit.core.plan.assembly import Assembly, Fault, Note
-from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
+from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, parent_of
 from orderkit.core.schema import structural

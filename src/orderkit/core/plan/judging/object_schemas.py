@@ -16,7 +16,7 @@ from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.objects.managed_objects import makes_nothing, wrapped_object
 from orderkit.core.order.change import same
 from orderkit.core.plan.assembly import Assembly, Fault
-from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
+from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule
 from orderkit.core.plan.outcome_objects import (
     OutcomeObject,
     objects_of,

@@ -6,12 +6,12 @@ objects: they outlive the managed resource where its policies lack Delete, and s
 People make them too, for what Orderkit is to import. The twin treats them as a provider treats the
 cloud: it observes first, creates, updates what may be updated, and refuses what would replace a
 resource. A thing that others refer to is not deleted before them. What a kind is like comes from
-the pack's ``schemas/`` (``library``).
+the pack's ``schemas/`` (``played_kinds``).
 
 Not here: what a cloud checks beyond the schema (sizes, zones, quotas), time that an update or a
 deletion takes, prices, anything that runs.
 
-Started by ``packages``.
+Started by ``provider_objects``.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from typing import Any
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext
 from orderkit.adapters.embedded.providers.cloud_secrets import AGAIN_S, OWNER, CloudSecrets
 from orderkit.adapters.embedded.providers.crds import crd
-from orderkit.adapters.embedded.providers.library import ManagedLibrary
-from orderkit.adapters.embedded.providers.managed import (
+from orderkit.adapters.embedded.providers.managed_reconciler import (
     UNAVAILABLE,
     Allowed,
     ManagedError,
     Twin,
     VisitOutcome,
 )
+from orderkit.adapters.embedded.providers.played_kinds import ManagedLibrary
 from orderkit.adapters.embedded.providers.references import (
     References,
     without_references,

@@ -223,6 +223,7 @@ def a_refused_rename_prunes_the_old_object(stage: Stage) -> None:
     """A sync prunes before it applies: what leaves is gone although its successor is refused."""
     _push_refused_rename(stage)
     stage.gone(WIDGET, "old")
+    stage.wait("old is not listed", lambda: "old" not in stage.resource_states())
 
 
 @scenario

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
@@ -168,7 +168,10 @@ def _come_true(ground: Ground, steps: Sequence[Step], before: Seen) -> Seen:
     def holds(seen: Seen, stubborn: bool) -> bool:  # noqa: FBT001  as it is called
         return stubborn or not (any(differing_in(step, before, seen) for step in steps))
 
-    return _quiet_when(ground, holds, "what was planned")
+    def missing(seen: Seen) -> list[str]:
+        return [f"differs: {each}" for step in steps for each in differing_in(step, before, seen)]
+
+    return _quiet_when(ground, holds, "what was planned", missing)
 
 
 def differing_in(step: Step, before: Seen, seen: Seen) -> list[Difference]:
@@ -223,14 +226,23 @@ def settled(ground: Ground, shows: Callable[[Seen], bool] = lambda _: True) -> S
     return _quiet_when(ground, holds, "that nothing moves")
 
 
-def _quiet_when(ground: Ground, holds: Callable[[Seen, bool], bool], what: str) -> Seen:
+def _quiet_when(
+    ground: Ground,
+    holds: Callable[[Seen, bool], bool],
+    what: str,
+    missing: Callable[[Seen], list[str]] = lambda _: [],
+) -> Seen:
     """Wait until nothing has moved for a while and something holds; it is told if for long."""
     begun_s = moved_s = time.monotonic()
     last = ""
     while True:
         time.sleep(_LOOK_EVERY_S)
         now, now_s = ground.reader.revision(), time.monotonic()
-        assert now_s - begun_s < _PATIENCE_S, f"waited {_PATIENCE_S:.0f} s: {what}"
+        if now_s - begun_s >= _PATIENCE_S:
+            waited = f"waited {_PATIENCE_S:.0f} s: {what}"
+            raise AssertionError(
+                "\n".join([waited, *_unrest(ground), *missing(ground.reader.look())])
+            )
         if now != last:
             last, moved_s = now, now_s
         elif now_s - moved_s >= ground.quiet_s:
@@ -238,6 +250,19 @@ def _quiet_when(ground: Ground, holds: Callable[[Seen, bool], bool], what: str) 
             stubborn = now_s - moved_s >= _STUBBORN_S and now_s - begun_s >= _WAITED_S
             if not any(map(_is_moving, seen.objects)) and holds(seen, stubborn):
                 return seen
+
+
+def _unrest(ground: Ground) -> Iterator[str]:
+    """Yield what is on the move, and what changes within three seconds."""
+    before = ground.reader.look().objects
+    time.sleep(3)
+    known = {each["metadata"]["uid"]: each for each in before}
+    for each in ground.reader.look().objects:
+        name = f"{each['kind']} {each['metadata']['name']}"
+        if _is_moving(each):
+            yield f"on the move: {name}"
+        if known.get(each["metadata"]["uid"]) != each:
+            yield f"changed: {name}: {known.get(each['metadata']['uid'])} -> {each}"
 
 
 def _outcome(seen: Seen, order: Order) -> Outcome:

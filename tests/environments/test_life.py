@@ -20,7 +20,7 @@ from reviewedchanges import Members, new_members, reviewed
 from s3server import PYTHON, SDK, S3Server
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.embedded.providers.cloud import EXTERNAL
+from orderkit.adapters.embedded.providers.cloud_twin import EXTERNAL
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.names import RepoId, TeamName
 from orderkit.core.objects.kube_objects import Kind, Manifest

@@ -14,7 +14,7 @@ from reviewedchanges import Members, new_members
 from tests.component.leases.conftest import TurnedClock
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.embedded.providers.packages import DELAY, TWIN
+from orderkit.adapters.embedded.providers.provider_objects import DELAY, TWIN
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey

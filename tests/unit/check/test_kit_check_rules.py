@@ -18,7 +18,7 @@ from orderkit.core.check.pipeline_rule_codes import PipelineRule
 from orderkit.core.check.trial_orders import orders_of
 from orderkit.core.crossplane.generated_passwords import generated_password
 from orderkit.core.crossplane.layered_settings import layered_settings
-from orderkit.core.crossplane.managed_resources import secret
+from orderkit.core.crossplane.resource_builders import secret
 from orderkit.core.crossplane.station import Ready, Station, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.schema.validate import Finding

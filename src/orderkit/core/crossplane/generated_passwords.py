@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import string
 
-from orderkit.core.crossplane.managed_resources import secret
+from orderkit.core.crossplane.resource_builders import secret
 from orderkit.core.crossplane.station import Selector, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest, dig, metadata
 

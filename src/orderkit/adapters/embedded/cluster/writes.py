@@ -14,9 +14,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 
-from orderkit.adapters.embedded.cluster import definitions, managers, strategies
+from orderkit.adapters.embedded.cluster import builtin_kind_rules, definitions, field_ownership
 from orderkit.adapters.embedded.cluster.admission import Admission, AdmissionRequest
-from orderkit.adapters.embedded.cluster.checking import metadata_faults
 from orderkit.adapters.embedded.cluster.documents import clone, encode, meta
 from orderkit.adapters.embedded.cluster.journal import StorageKey
 from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
@@ -39,6 +38,7 @@ from orderkit.adapters.embedded.cluster.lifecycle import (
     without_empty_metadata,
     without_nulls,
 )
+from orderkit.adapters.embedded.cluster.metadata_rules import metadata_faults
 from orderkit.adapters.embedded.cluster.refusals import (
     AlreadyExists,
     BadRequest,
@@ -65,7 +65,8 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.schema.admission import Operation
 from orderkit.core.schema.cel import BLOCKING
-from orderkit.core.schema.structural import default, problems, prune, type_problems
+from orderkit.core.schema.pruning import default, prune
+from orderkit.core.schema.structural import problems, type_problems
 
 Edit = Callable[[Manifest], Manifest]
 
@@ -152,7 +153,7 @@ class Writes:
                     f"uid mismatch: the provided object specified uid {uid}, and no existing "
                     "object was found",
                 )
-            new = managers.apply(
+            new = field_ownership.apply(
                 live,
                 config,
                 served.typed,
@@ -246,7 +247,12 @@ class Writes:
         return stored
 
     def _create(
-        self, served: ServedKind, new: Manifest, write: Write, *, author: managers.Author | None
+        self,
+        served: ServedKind,
+        new: Manifest,
+        write: Write,
+        *,
+        author: field_ownership.Author | None,
     ) -> Manifest:
         store_key = place_of(served, metadata(new).get("namespace") or "", metadata(new)["name"])
         self._refuse_bad_place(served, store_key)
@@ -258,7 +264,7 @@ class Writes:
             raise AlreadyExists(served.subject(store_key.name))
         fields = stamp(served, new)
         if author is not None:
-            managers.record_update(None, new, served.typed, author)
+            field_ownership.record_update(None, new, served.typed, author)
         else:
             fields["managedFields"] = owned
         self._admit(served, new, None, write)
@@ -272,14 +278,14 @@ class Writes:
         new: Manifest,
         write: Write,
         *,
-        author: managers.Author | None,
+        author: field_ownership.Author | None,
     ) -> Manifest:
         new = protected(served, old, new, write)
         owned = metadata(new).get("managedFields")
         new = self._shaped(served, new, old, write)
         fields = meta(new)
         if author is not None:
-            managers.record_update(old, new, served.typed, author)
+            field_ownership.record_update(old, new, served.typed, author)
         elif owned is not None:
             fields["managedFields"] = owned
         new["apiVersion"] = old["apiVersion"]
@@ -297,11 +303,13 @@ class Writes:
         new, unknown = prune(served.typed, new)
         _report_unknown(served, unknown, write, created=old is None)
         new = without_empty_metadata(default(served.typed, new))
-        new = strategies.prepare(served.kind, new, old, finalize=write.subresource == "finalize")
+        new = builtin_kind_rules.prepare(
+            served.kind, new, old, finalize=write.subresource == "finalize"
+        )
         faults = metadata_faults(served, new, old)
         faults += _schema_faults(served, new, old, write)
         if not faults:
-            faults = strategies.faults(served.kind, new, old)
+            faults = builtin_kind_rules.faults(served.kind, new, old)
         if faults:
             refusal = Invalid(served.subject(str(metadata(new).get("name", ""))), faults)
             refusal.warnings = tuple(write.warnings)
@@ -442,8 +450,8 @@ def _schema_faults(
     return [Cause(p.path, p.message, p.reason) for p in schema_problems]
 
 
-def _author(served: ServedKind, write: Write) -> managers.Author:
-    return managers.Author(write.owner, served.kind.api_version, write.subresource)
+def _author(served: ServedKind, write: Write) -> field_ownership.Author:
+    return field_ownership.Author(write.owner, served.kind.api_version, write.subresource)
 
 
 def _refuse_wrong_types(served: ServedKind, config: Manifest) -> None:

@@ -25,6 +25,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from orderkit.adapters.embedded.cluster.accounts import COLLECTOR
+from orderkit.adapters.embedded.cluster.builtin_kind_rules import NAMESPACE_FINALIZER
 from orderkit.adapters.embedded.cluster.definitions import CLEANUP_FINALIZER, stored_kind
 from orderkit.adapters.embedded.cluster.documents import meta
 from orderkit.adapters.embedded.cluster.journal import JournalEntry, StorageKey
@@ -33,7 +34,6 @@ from orderkit.adapters.embedded.cluster.lifecycle import FOREGROUND, ORPHAN, Del
 from orderkit.adapters.embedded.cluster.refusals import ApiRefusal
 from orderkit.adapters.embedded.cluster.registry import KindRegistry
 from orderkit.adapters.embedded.cluster.store import ObjectStore, owner_uids
-from orderkit.adapters.embedded.cluster.strategies import NAMESPACE_FINALIZER
 from orderkit.adapters.embedded.cluster.writes import Writes
 from orderkit.core.errors import ConflictError, NotFoundError
 from orderkit.core.objects.kube_objects import CRD, EVENT, Kind, Manifest, dig, metadata

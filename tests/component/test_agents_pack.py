@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -24,7 +25,7 @@ CASES = PACK / "tests" / "kits"
 KNOWN = {"fact-source", "function-tag", "no-schema"}
 """
 Both kits read records that controllers keep; digests need a registry (`scripts/digests.py`); the
-pack holds no CRDs of other people's.
+pack has CRDs of managed kinds only.
 """
 
 
@@ -35,6 +36,27 @@ def test_the_kits_pass_every_rule() -> None:
     assert {each for each in told if each[0] not in KNOWN} == set()
     assert verdict.count(FindingSeverity.ERROR) == 0
     assert verdict.runs > 0
+
+
+def test_every_managed_resource_is_judged_by_a_schema() -> None:
+    verdict = check_pack(LocalPack(PACK))
+
+    unjudged = [str(e) for e in verdict.findings if getattr(e.about, "reason", "") == "no-schema"]
+    assert unjudged
+    assert not [text for text in unjudged if ".m.upbound.io" in text or ".m.crossplane.io" in text]
+
+
+def test_a_managed_resource_with_an_unknown_field_is_refused(tmp_path: Path) -> None:
+    pack = tmp_path / "agents"
+    shutil.copytree(PACK, pack, ignore=shutil.ignore_patterns("controllers"))
+    station = pack / "stations" / "datasetagent" / "iam.py"
+    text = station.read_text()
+    assert text.count('"publicAccessPrevention"') == 1
+    station.write_text(text.replace('"publicAccessPrevention"', '"publicAccess"'))
+
+    findings = [str(finding) for finding in check_pack(LocalPack(pack)).findings]
+
+    assert [text for text in findings if "publicAccess" in text and "bucket" in text.lower()]
 
 
 def test_every_scenario_comes_out_as_expected() -> None:

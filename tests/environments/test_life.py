@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 import requests
 from commands import Command, in_process
+from reviewedchanges import Members, new_members, reviewed
 from s3server import PYTHON, SDK, S3Server
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.embedded.providers.cloud_twin import EXTERNAL
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit.core.names import RepoId, TeamName
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.ports.clock import SystemClock
@@ -31,7 +33,12 @@ IMAGE = '{"image": "registry.example.org/payments:1.5.0"}'
 BUCKET = Kind("s3.aws.m.upbound.io", "v1beta1", "Bucket")
 POLICY = Kind("s3.aws.m.upbound.io", "v1beta1", "BucketPolicy")
 SECRET = Kind("", "v1", "Secret")
+CLAIM = Kind("", "v1", "PersistentVolumeClaim")
+STATEFUL_SET = Kind("apps", "v1", "StatefulSet")
+INSTANCE = Kind("rds.aws.m.upbound.io", "v1beta1", "Instance")
+TEAM = TeamName("ae86")
 NAME = "crossplane.io/external-name"
+BOTH = {"checkout", "shop"}
 WAIT = ("--timeout", "200s")
 ENVIRONMENT = """\
 apiVersion: platform.acme.com/v1alpha1
@@ -55,9 +62,14 @@ echo "<script src=/assets/index-BtZ3kq1F.js></script>" >"$1/index.html"
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Run the pack with team ae86; its providers are twins."""
     state = tmp_path_factory.mktemp("environments") / "state"
-    request = EmbeddedRunRequest(state, PACK, Ports(0, 0, 0, 0), ("ae86",), values=VALUES)
+    request = EmbeddedRunRequest(state, PACK, Ports(0, 0, 0, 0), (TEAM,), values=VALUES)
     with running(request, on_step=lambda *_: None) as site:
         yield site
+
+
+@pytest.fixture(scope="module")
+def members(platform: Running) -> Members:
+    return new_members(platform, TEAM)
 
 
 @pytest.fixture
@@ -84,6 +96,16 @@ def outputs_of(orderkit: Command, order: str, *options: str) -> dict[str, Any]:
     assert done.code == 0, done.err
     outputs: dict[str, Any] = done.json["outputs"]
     return outputs
+
+
+def in_the_cloud(platform: Running, name: str) -> dict[str, dict[str, Any]]:
+    """Return what exists in the twins' clouds for an order: fields, by kind and external name."""
+    specs = [external["spec"] for external in objects(platform, EXTERNAL)]
+    return {
+        f"{spec['kind']} {spec['externalName']}": spec["forProvider"]
+        for spec in specs
+        if name in json.dumps(spec)
+    }
 
 
 def make_buckets(platform: Running, s3: S3Server, namespace: str) -> None:
@@ -206,7 +228,9 @@ def test_what_would_lose_data_or_its_owner_never_changes(
     assert why in done.err
 
 
-def test_a_larger_database_is_reviewed_and_never_becomes_smaller(orderkit: Command) -> None:
+def test_a_larger_database_is_reviewed_and_never_becomes_smaller(
+    platform: Running, orderkit: Command, members: Members
+) -> None:
     order = "unifiedenvironment-feature-x"
     planned = orderkit("plan", order, "database.size=medium")
     refused = orderkit("change", order, "database.size=medium", "--direct")
@@ -215,16 +239,51 @@ def test_a_larger_database_is_reviewed_and_never_becomes_smaller(orderkit: Comma
     assert "PersistentVolumeClaim" in planned.out
     assert refused.code != 0
 
+    reviewed(orderkit, platform.platform, members, RepoId(TEAM, order), "database.size=medium")
+    (claim,) = objects(platform, CLAIM, "feature-x-environment")
+    assert claim["spec"]["resources"]["requests"]["storage"] == "50Gi"
+    (stateful_set,) = objects(platform, STATEFUL_SET, "feature-x-environment")
+    (postgres,) = stateful_set["spec"]["template"]["spec"]["containers"]
+    assert postgres["resources"]["requests"] == {"cpu": "1", "memory": "2Gi"}
+    smaller = orderkit("change", order, "database.size=small")
+    assert "may only grow" in smaller.err
 
-def test_an_environment_with_rds_is_ready_and_ends_with_nothing_left(
+
+def test_a_frontend_that_is_removed_takes_its_bucket_along(
     platform: Running, orderkit: Command
+) -> None:
+    order, namespace = "unifiedenvironment-feature-x", "feature-x-environment"
+
+    def left(kind: Kind) -> set[str]:
+        names = (m["metadata"]["annotations"][NAME] for m in objects(platform, kind, namespace))
+        return {name.removeprefix("acme-mfe-feature-x-") for name in names}
+
+    def files() -> list[str]:
+        return [name for name in in_the_cloud(platform, "feature-x") if "checkout" in name]
+
+    added = orderkit("change", order, 'frontends=["checkout", "shop"]', *WAIT)
+    assert added.code in {0, 10}, added.err
+    assert (left(BUCKET), left(POLICY), len(files())) == (BOTH, BOTH, 5)
+
+    removal = ("change", order, 'frontends=["shop"]')
+    refused = orderkit(*removal)
+    assert refused.code == 4
+    assert "bucket-checkout is deleted: its data is lost" in refused.err
+    assert len(files()) == 5
+    done = orderkit(*removal, "--accept-loss", *WAIT)
+    assert done.code == 0, done.err
+    assert (left(BUCKET), left(POLICY), files()) == ({"shop"}, {"shop"}, [])
+    assert "Bucket acme-mfe-feature-x-shop" in in_the_cloud(platform, "feature-x")
+
+
+def test_an_environment_with_rds_grows_and_ends_with_nothing_left(
+    platform: Running, orderkit: Command, members: Members
 ) -> None:
     values = ("environment=pay", "squad=ae86", "stage=staging", f"backend={IMAGE}")
     database = 'database={"service": "rds", "size": "small"}'
     done = orderkit("order", "unifiedenvironment", *values, database, *WAIT)
     assert done.code == 0, done.err
-    instance = Kind("rds.aws.m.upbound.io", "v1beta1", "Instance")
-    (database_instance,) = objects(platform, instance, "pay-environment")
+    (database_instance,) = objects(platform, INSTANCE, "pay-environment")
     address = database_instance["status"]["atProvider"]["address"]
 
     assert database_instance["spec"]["forProvider"]["multiAz"] is True
@@ -235,16 +294,18 @@ def test_an_environment_with_rds_is_ready_and_ends_with_nothing_left(
     assert {"name": "PGHOST", "value": address} in variables
 
     confirm = "unifiedenvironment-pay"
+    reviewed(orderkit, platform.platform, members, RepoId(TEAM, confirm), "database.size=large")
+    (larger,) = objects(platform, INSTANCE, "pay-environment")
+    cloud = in_the_cloud(platform, "pay-environment")
+    (rds,) = (fields for name, fields in cloud.items() if name.startswith("Instance "))
+    for fields in (larger["spec"]["forProvider"], rds):
+        assert (fields["instanceClass"], fields["allocatedStorage"]) == ("db.m7g.large", 200)
+    assert secrets_of(platform, "pay-environment")["db-connection-details"] == secret
+
     ended = orderkit("destroy", confirm, "--confirm", confirm, "--timeout", "300s")
     assert ended.code == 0, ended.err
-    assert left_in_the_cloud(platform, "pay") == []
+    assert in_the_cloud(platform, "pay") == {}
     assert orderkit("wait", confirm, "--for", "gone", *WAIT).code == 0
-
-
-def left_in_the_cloud(platform: Running, name: str) -> list[str]:
-    """Return the external names of what still exists in the twins' clouds for an order."""
-    specs = [external["spec"] for external in objects(platform, EXTERNAL)]
-    return [spec["externalName"] for spec in specs if name in json.dumps(spec)]
 
 
 def test_a_review_app_has_endpoints_and_expires(platform: Running, orderkit: Command) -> None:
@@ -264,6 +325,7 @@ def test_a_review_app_has_endpoints_and_expires(platform: Running, orderkit: Com
 
     changed = orderkit("change", "appenvironment-review", "parameters.storageGB=20", *WAIT)
     assert changed.code == 0, changed.err
+    assert cloud_of(platform, "review")["DatabaseInstance"]["settings"]["diskSize"] == 20
     smaller = orderkit("change", "appenvironment-review", "parameters.storageGB=10")
     assert "may only grow" in smaller.err
 
@@ -271,7 +333,42 @@ def test_a_review_app_has_endpoints_and_expires(platform: Running, orderkit: Com
     assert swept(platform, hours=8.4) == ["warn"]
     assert swept(platform, hours=10) == ["end"]
     assert orderkit("wait", "appenvironment-review", "--for", "gone", *WAIT).code == 0
-    assert left_in_the_cloud(platform, "review") == []
+    assert in_the_cloud(platform, "review") == {}
+
+
+def cloud_of(platform: Running, name: str) -> dict[str, dict[str, Any]]:
+    """Return the fields of what an order has in the cloud, by kind."""
+    return {key.split()[0]: fields for key, fields in in_the_cloud(platform, name).items()}
+
+
+def test_a_larger_environment_that_is_kept_outlives_its_order(
+    platform: Running, orderkit: Command, members: Members
+) -> None:
+    order = "appenvironment-kept"
+    done = orderkit("order", "appenvironment", "name=kept", "team=ae86", "nodeSize=small", *WAIT)
+    assert done.code == 0, done.err
+    assert cloud_of(platform, "kept")["NodePool"]["nodeConfig"]["machineType"] == "e2-small"
+
+    done = orderkit("change", order, "parameters.nodeSize=large", *WAIT)
+    assert done.code == 0, done.err
+    cloud = cloud_of(platform, "kept")
+    assert cloud["NodePool"]["nodeConfig"]["machineType"] == "e2-standard-4"
+    assert cloud["NodePool"]["nodeCount"] == 3
+    database = cloud["DatabaseInstance"]["settings"]
+    assert (database["tier"], database["backupConfiguration"]["enabled"]) == (
+        "db-custom-2-7680",
+        True,
+    )
+    assert cloud["Bucket"]["forceDestroy"] is True
+
+    orphan = "parameters.deletionPolicy=Orphan"
+    reviewed(orderkit, platform.platform, members, RepoId(TEAM, order), orphan)
+    before = in_the_cloud(platform, "kept")
+    assert cloud_of(platform, "kept")["Bucket"]["forceDestroy"] is False
+    ended = orderkit("destroy", order, "--confirm", order, "--timeout", "300s")
+    assert ended.code == 0, ended.err
+    assert in_the_cloud(platform, "kept") == before
+    assert len(before) == 6
 
 
 def swept(platform: Running, *, hours: float) -> list[str]:

@@ -89,7 +89,7 @@ def _await(server: S3Server, process: subprocess.Popen[bytes]) -> None:
     while True:
         try:
             requests.get(server.url, timeout=5)
-        except requests.ConnectionError:
+        except (requests.ConnectionError, requests.Timeout):
             if process.poll() is not None or time.monotonic() > end:
                 raise
             time.sleep(0.1)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from commands import Command, in_process
-from forgeusers import ForgeUser, embedded_admin, new_user
+from reviewedchanges import Members, new_members
 from tests.component.leases.conftest import TurnedClock
 
 from orderkit.adapters.embedded.platform import Ports
@@ -19,7 +19,6 @@ from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, 
 from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.flows.platform import Platform
-from orderkit.flows.team.teams import TeamChange, change_team
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 
@@ -53,14 +52,8 @@ def quick_pack(target: Path) -> Path:
 
 
 @pytest.fixture(scope="package")
-def members(running_platform: Running) -> tuple[ForgeUser, ForgeUser]:
-    """Two members of the team: one asks for a change, the other may agree to it."""
-    state = running_platform.embedded.state.folder
-    admin = embedded_admin(running_platform.settings.forge.url, state)
-    asker, reviewer = new_user(admin, "eve"), new_user(admin, "carol")
-    change = TeamChange(members=(asker.login, reviewer.login))
-    change_team(running_platform.platform, TEAM, requester="user:default/boss", change=change)
-    return asker, reviewer
+def members(running_platform: Running) -> Members:
+    return new_members(running_platform, TEAM)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Self
 
 import pytest
 from commands import Command
-from forgeusers import ForgeUser
+from reviewedchanges import Members, reviewed
 from tests.component.clusters.conftest import TEAM, OrderedCluster
 from tests.component.leases.conftest import TurnedClock
 
@@ -34,24 +34,9 @@ def ordered(orderkit: Command, platform: Platform, cloud: str, *fields: str) -> 
     return cluster
 
 
-def reviewed(
-    orderkit: Command, cluster: OrderedCluster, members: tuple[ForgeUser, ForgeUser], change: str
-) -> None:
-    """Ask for a change that is reviewed; let another member agree, and merge it."""
-    asker, reviewer = members
-    requester = ("--requester", f"user:default/{asker.login}")
-    proposed = orderkit("change", cluster.order, change, *requester, "--json")
-    assert (proposed.code, proposed.json["state"]) == (0, "proposed"), proposed.err
-    (pull,) = cluster.platform.forge.pulls(RepoId(TEAM, cluster.order))
-    path = f"/repos/{TEAM}/{cluster.order}/pulls/{pull.number}/reviews"
-    reviewer.api("POST", path, {"event": "APPROVED"})
-    merged = orderkit("merge", cluster.order, str(pull.number), "--timeout", "300")
-    assert merged.code == 0, merged.err
-
-
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_a_cluster_lives_from_its_order_to_its_end_in_every_cloud(
-    cloud: str, orderkit: Command, platform: Platform, members: tuple[ForgeUser, ForgeUser]
+    cloud: str, orderkit: Command, platform: Platform, members: Members
 ) -> None:
     domain = f"domain={cloud}.example.com"
     cluster = ordered(orderkit, platform, cloud, domain, "version=1.33")
@@ -81,10 +66,10 @@ def test_a_cluster_lives_from_its_order_to_its_end_in_every_cloud(
     without = orderkit("change", cluster.order, 'pools=[{"name": "more"}]', "--timeout", "60")
     assert "holds the add-ons" in without.err
     assert orderkit("change", cluster.order, f"pools={two}").code == 0
-    reviewed(orderkit, cluster, members, "createDnsZones=false")
+    reviewed(orderkit, platform, members, RepoId(TEAM, cluster.order), "createDnsZones=false")
     until(SystemClock(), lambda: cluster.parts, lambda parts: "zone-public" not in parts,
           timeout_s=120, goal="no zones")  # fmt: skip
-    reviewed(orderkit, cluster, members, "version=1.35")
+    reviewed(orderkit, platform, members, RepoId(TEAM, cluster.order), "version=1.35")
     cluster.until(
         lambda now: {now["version"], *(pool.get("version") for pool in now["pools"])} == {"1.35"},
         "everything runs 1.35",

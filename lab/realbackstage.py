@@ -28,7 +28,7 @@ from lab.loopback import free_ports
 
 from orderkit.adapters.embedded.platform import BOT
 from orderkit.adapters.embedded.state import PLATFORM_FILE, write_atomically
-from orderkit.cli.commands.clients import NewClient, add_client
+from orderkit.cli.commands.access_clients import NewClient, add_client
 from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY, connect
 from orderkit.cli.connecting import token as token_of
 from orderkit.core.order import ledger

@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from orderkit.core.crossplane.generated_passwords import generated_password
 from orderkit.core.crossplane.layered_settings import SettingError, Settings, layered_settings
-from orderkit.core.crossplane.managed_resources import (
+from orderkit.core.crossplane.parts import Parts, Phase
+from orderkit.core.crossplane.resource_builders import (
     KEEP,
     MANAGE,
     OBSERVE,
@@ -37,7 +38,6 @@ from orderkit.core.crossplane.managed_resources import (
     release,
     secret,
 )
-from orderkit.core.crossplane.parts import Parts, Phase
 from orderkit.core.crossplane.station import (
     Ready,
     Resource,

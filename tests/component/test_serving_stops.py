@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orderkit.adapters.embedded.certificates import ensure_certificate
-from orderkit.adapters.embedded.patience import Patience
+from orderkit.adapters.embedded.client_time_limits import ClientTimeLimits
 from orderkit.adapters.embedded.serving import HOST, HttpServer, bind
 
 
@@ -49,7 +49,7 @@ def test_a_client_that_reads_nothing_is_cut_off() -> None:
             await send({"type": "http.response.body", "body": b"x" * 65_536, "more_body": True})
         ended.set()
 
-    server = HttpServer(answer_much, bind("test", 0), patience=Patience(reading_s=0.2))
+    server = HttpServer(answer_much, bind("test", 0), time_limits=ClientTimeLimits(reading_s=0.2))
     server.start()
     with socket.create_connection((HOST, server.port), timeout=60) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")

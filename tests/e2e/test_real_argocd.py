@@ -18,8 +18,8 @@ from lab.realgitea import Gitea
 
 from orderkit.adapters.gitea.client import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.kit.agreements import MaintenanceWindow
 from orderkit.core.kit.deliverable_kinds import OrderKinds
+from orderkit.core.kit.lease_approval_windows import MaintenanceWindow
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
     APPLICATION,

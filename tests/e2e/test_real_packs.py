@@ -28,7 +28,7 @@ from labplatform import LabPlatform, bootstrapped, with_portal_and_service
 from quickpack import quick_pack
 from rogues import Pair, Rogue
 
-from orderkit.adapters.embedded.providers.cloud import EXTERNAL
+from orderkit.adapters.embedded.providers.cloud_twin import EXTERNAL
 from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.kube_objects import (
     APPLICATION,

@@ -19,7 +19,7 @@ from commands import Command, in_process
 from s3server import PYTHON, SDK, S3Server
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.embedded.providers.cloud import EXTERNAL
+from orderkit.adapters.embedded.providers.cloud_twin import EXTERNAL
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.flows.lease.sweeping import SweepRequest, sweep

@@ -19,7 +19,7 @@ from receivers import Receiver, receiving, smtp_server
 
 from orderkit.adapters.backstage.backstage_notifications import BackstageNotifier
 from orderkit.adapters.notify.apprise_notifier import AppriseNotifier
-from orderkit.adapters.notify.webhooks import WebhookNotifier, WebhookTarget
+from orderkit.adapters.notify.webhook_notifier import WebhookNotifier, WebhookTarget
 from orderkit.cli.connecting import notify_options
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError

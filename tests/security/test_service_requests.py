@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from attackedservice import AttackedService, attacked_service
 
-from orderkit.adapters.embedded.patience import Patience
+from orderkit.adapters.embedded.client_time_limits import ClientTimeLimits
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.platform.service_access import (
@@ -54,8 +54,8 @@ def service(
     clients.write_text(write_clients([ours]))
     add_team(platform.platform, OURS, requester="user:default/test")
     access = AccessSettings(tokens_file=clients, requests_per_minute=100_000)
-    patience = Patience(headers_s=1.0, body_s=1.0, body_bytes=1_000)
-    with attacked_service(platform, folder, access, patience=patience) as running:
+    time_limits = ClientTimeLimits(headers_s=1.0, body_s=1.0, body_bytes=1_000)
+    with attacked_service(platform, folder, access, time_limits=time_limits) as running:
         yield running
 
 

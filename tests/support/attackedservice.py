@@ -12,7 +12,7 @@ from typing import Any
 
 import requests
 
-from orderkit.adapters.embedded.patience import PATIENCE, Patience
+from orderkit.adapters.embedded.client_time_limits import CLIENT_TIME_LIMITS, ClientTimeLimits
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
 from orderkit.cli.serving.embedded_platform import Running
@@ -58,14 +58,14 @@ def attacked_service(
     folder: Path,
     access: AccessSettings,
     *,
-    patience: Patience = PATIENCE,
+    time_limits: ClientTimeLimits = CLIENT_TIME_LIMITS,
     signed_by: str | None = None,
 ) -> Iterator[AttackedService]:
     """Serve the platform once more, with these settings."""
     settings = replace(platform.settings, access=access, signed_by=signed_by)
     audit = folder / "audit.jsonl"
     app = service_app(connect(settings), service_options(settings, audit=AuditLog(audit)))
-    server = HttpServer(app, bind("service", 0), patience=patience)
+    server = HttpServer(app, bind("service", 0), time_limits=time_limits)
     server.start()
     try:
         yield AttackedService(server.url, server.port, token(settings.service), audit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from orderkit.adapters.embedded.providers.packages import DELAY, TWIN
+from orderkit.adapters.embedded.providers.provider_objects import DELAY, TWIN
 
 
 def quick_pack(pack: Path, target: Path) -> Path:

@@ -13,7 +13,7 @@ import yaml
 from commands import Command
 from packcopies import copied_pack
 
-from orderkit.adapters.embedded.crossplane.circuit import BURST
+from orderkit.adapters.embedded.crossplane.circuit_breaker import BURST
 from orderkit.cli.main import run
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import RepoId

@@ -13,7 +13,7 @@ from commands import Command
 from forgeusers import ForgeUser, embedded_admin, new_user
 from pusher import Pusher
 
-from orderkit.adapters.embedded.argocd.refs import BareRepositories
+from orderkit.adapters.embedded.argocd.source_repositories import BareRepositories
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import MAIN, CommitSha, OrderId, TeamName
 from orderkit.core.objects.kube_objects import dig

@@ -259,7 +259,7 @@ def notifier(settings: PlatformSettings, platform: Platform, channel: ChannelSet
 
             return PullComments(platform)
         case "webhook":
-            from orderkit.adapters.notify.webhooks import WebhookNotifier, WebhookTarget
+            from orderkit.adapters.notify.webhook_notifier import WebhookNotifier, WebhookTarget
 
             return WebhookNotifier(
                 WebhookTarget(

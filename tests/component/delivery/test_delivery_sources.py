@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orderkit.adapters.embedded.argocd import BareRepositories, SourceError
-from orderkit.adapters.embedded.argocd.refs import same_repository
+from orderkit.adapters.embedded.argocd.source_repositories import same_repository
 from orderkit.core.names import CommitSha, RepoId
 
 BASE = "http://127.0.0.1:7300"

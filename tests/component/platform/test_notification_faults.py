@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from receivers import Fault, Receiver, receiving
 
-from orderkit.adapters.notify.webhooks import WebhookNotifier, WebhookTarget
+from orderkit.adapters.notify.webhook_notifier import WebhookNotifier, WebhookTarget
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import UnreachableError
 from orderkit.core.notify.event_texts import Message

@@ -11,7 +11,7 @@ from tests.component.leases.conftest import TurnedClock
 from tests.component.leases.test_lease_sweeps import KilledError, killed
 from tests.component.workspaces.conftest import Workspace, ordered_workspace
 
-from orderkit.adapters.embedded.providers.cloud import EXTERNAL
+from orderkit.adapters.embedded.providers.cloud_twin import EXTERNAL
 from orderkit.core.crossplane.managed_state import FAIL
 from orderkit.core.objects.kube_objects import ObjectKey, annotations_of
 from orderkit.flows.lease.sweeping import SweepRequest, sweep

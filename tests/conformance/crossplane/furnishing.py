@@ -20,10 +20,15 @@ from pathlib import Path
 
 from orderkit.adapters.embedded.crossplane.events import EventRecorder
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext
-from orderkit.adapters.embedded.providers.cloud import CloudSettings, CloudTwin, external_crd
+from orderkit.adapters.embedded.providers.cloud_twin import CloudSettings, CloudTwin, external_crd
 from orderkit.adapters.embedded.providers.crds import config_crds, managed_crd, object_crd
-from orderkit.adapters.embedded.providers.library import ManagedLibrary
-from orderkit.adapters.embedded.providers.objects import CONFIG_VERSION, LEGACY, MODERN, ObjectTwin
+from orderkit.adapters.embedded.providers.kubernetes_twin import (
+    CONFIG_VERSION,
+    LEGACY,
+    MODERN,
+    ObjectTwin,
+)
+from orderkit.adapters.embedded.providers.played_kinds import ManagedLibrary
 from orderkit.adapters.embedded.workloads import Workloads
 from orderkit.core.objects.kube_objects import NAMESPACE, Kind, Manifest
 from orderkit.core.schema.xrd import xr_kind

@@ -24,7 +24,7 @@ from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.controller import side_by_side
 from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
 from orderkit.adapters.embedded.providers import Providers
-from orderkit.adapters.embedded.providers.packages import DELAY
+from orderkit.adapters.embedded.providers.provider_objects import DELAY
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.embedded.workloads import Workloads
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack

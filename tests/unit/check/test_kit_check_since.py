@@ -11,7 +11,7 @@ import pytest
 
 from orderkit.core.check.rule_codes import Coded
 from orderkit.core.check.schema_tightening import tightened
-from orderkit.core.check.since import check_since, kit_is_gone
+from orderkit.core.check.since_checks import check_since, kit_is_gone
 from orderkit.core.check.since_rule_codes import SinceRule
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.schema.validate import Finding

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from orderkit.core.check.golden import (
+from orderkit.core.check.expected_files import (
     ERROR,
     RESOURCES,
     ScenarioOutcome,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.kit.agreements import Approval, ApprovalRule, MaintenanceWindow
 from orderkit.core.kit.approval_rules import Subjects, approval_problems, needs_of, window_problems
+from orderkit.core.kit.lease_approval_windows import Approval, ApprovalRule, MaintenanceWindow
 from orderkit.core.kit.model import Kit
 
 SPEC = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orderkit.core.durations import duration_text, parse_duration, rough_duration
 from orderkit.core.errors import InvalidInputError, RefusedError
-from orderkit.core.kit.agreements import Lease, Nightly
+from orderkit.core.kit.lease_approval_windows import Lease, Nightly
 from orderkit.core.order.lease import (
     CLOCK_BOUND,
     EXPIRES_AT,

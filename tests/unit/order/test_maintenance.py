@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from orderkit.adapters.embedded.argocd.sync_windows import is_held
-from orderkit.core.kit.agreements import MaintenanceWindow
+from orderkit.core.kit.lease_approval_windows import MaintenanceWindow
 from orderkit.core.order.maintenance import opens_at, sync_windows
 
 NIGHT = MaintenanceWindow(("fri", "sat"), "22:00", "04:30", "Europe/Berlin")

@@ -7,8 +7,8 @@ from functools import partial
 
 from orderkit.core.crossplane.composed import PipelineStep
 from orderkit.core.crossplane.generated_passwords import generated_password
-from orderkit.core.crossplane.managed_resources import manifest, secret
 from orderkit.core.crossplane.parts import Parts
+from orderkit.core.crossplane.resource_builders import manifest, secret
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Assembly, AssemblyContext, Blueprint, assemble, compare

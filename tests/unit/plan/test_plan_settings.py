@@ -9,7 +9,7 @@ import pytest
 from orderkit.cli.views.plan_views import Screen, show
 from orderkit.core.crossplane.composed import PipelineStep
 from orderkit.core.crossplane.layered_settings import layered_settings
-from orderkit.core.crossplane.managed_resources import secret
+from orderkit.core.crossplane.resource_builders import secret
 from orderkit.core.crossplane.station import INPUT, Station, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import AssemblyContext, Blueprint, Plan, assemble, compare

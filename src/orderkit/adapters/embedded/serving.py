@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from orderkit.adapters.embedded.patience import PATIENCE, Patience
+from orderkit.adapters.embedded.client_time_limits import CLIENT_TIME_LIMITS, ClientTimeLimits
 from orderkit.core.errors import OrderkitError
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class HttpServer:
         certificate: Served | None = None,
         *,
         hosts: AbstractSet[str] | None = LOOPBACK_NAMES,
-        patience: Patience = PATIENCE,
+        time_limits: ClientTimeLimits = CLIENT_TIME_LIMITS,
     ) -> None:
         """
         Speak plain HTTP, or TLS with a certificate.
@@ -166,11 +166,11 @@ class HttpServer:
             certificate: Speak TLS with it.
             hosts: The names that requests may have in ``Host``. None: any, and writes from pages
                 of other sites too, for a server that others can reach anyway.
-            patience: How long to wait for a request.
+            time_limits: How long to wait for a request.
         """
         import uvicorn  # lazy: heavy
 
-        from orderkit.adapters.embedded.patient_protocol import protocol
+        from orderkit.adapters.embedded.time_limited_http import protocol
 
         self._sock, self.scheme = sock, "https" if certificate else "http"
         self._server = uvicorn.Server(
@@ -183,7 +183,7 @@ class HttpServer:
                 lifespan="auto",
                 timeout_graceful_shutdown=3,
                 timeout_keep_alive=30,
-                http=protocol(patience),
+                http=protocol(time_limits),
                 # an app that sits behind proxies knows itself which of them it trusts
                 proxy_headers=False,
             )

@@ -11,13 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from orderkit.adapters.gitea.file_cache import Trees
 from orderkit.adapters.gitea.grants import Grants
 from orderkit.adapters.gitea.hooks import GiteaHooks
 from orderkit.adapters.gitea.merging import Merging
-from orderkit.adapters.gitea.readers import GiteaReaders
+from orderkit.adapters.gitea.reader_accounts import GiteaReaders
 from orderkit.adapters.gitea.reviews import GiteaReviews
 from orderkit.adapters.gitea.transport import Credentials, GiteaTransport
-from orderkit.adapters.gitea.trees import Trees
 from orderkit.adapters.gitea.writing import Writing
 from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.core.errors import InvalidInputError

@@ -29,9 +29,9 @@ from orderkit.adapters.gitea.calls import (
     object_in,
     text_in,
 )
+from orderkit.adapters.gitea.file_cache import TooManyError, TreeEntry, Trees, special_in
 from orderkit.adapters.gitea.first_commit import BROKEN, says_empty
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.trees import TooManyError, TreeEntry, Trees, special_in
 from orderkit.adapters.gitea.versions import evidence
 from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.names import BlobSha, CommitSha, RepoId

@@ -6,7 +6,7 @@ This table is for people: ``orderkit doctor`` says whether the contract suite ra
 release (*observed*), whether the release is too old, or that it is untested, and docs/forge.md
 prints the table.
 
-Called by ``client``.
+Called by ``reading``.
 """
 
 from __future__ import annotations

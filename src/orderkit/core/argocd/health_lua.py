@@ -8,7 +8,7 @@ everything that may come right by itself is Progressing. An order's check is for
 pipeline that fails is Degraded at once.
 
 ``core.argocd.health`` judges the same way for the embedded platform; one table of cases holds for
-both. Used by ``core.argocd.health_checks``.
+both. Used by ``core.generate.health_checks``.
 """
 
 from __future__ import annotations

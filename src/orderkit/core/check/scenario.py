@@ -2,7 +2,7 @@
 A scenario of a kit: its reason, its input, and whether it must be refused.
 
 ``tests/kits/<kit>/<case>/scenario.yaml`` holds one; the expected outcome is next to it in
-``expected/`` (``core.check.golden``). Called by ``flows.kit.test_kits``.
+``expected/`` (``core.check.expected_files``). Called by ``flows.kit.test_kits``.
 """
 
 from __future__ import annotations

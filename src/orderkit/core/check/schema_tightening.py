@@ -2,7 +2,7 @@
 Compare two schemas of one field: which formerly allowed values are refused now.
 
 Patterns and rules cannot be compared: any change of them is reported. Called by
-``core.check.since``.
+``core.check.since_checks``.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import string
 
-from orderkit.core.crossplane.managed_resources import secret
+from orderkit.core.crossplane.resource_builders import secret
 from orderkit.core.crossplane.station import Selector, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest, dig, metadata
 
@@ -32,6 +32,11 @@ def seed_secret(seed: str) -> Manifest:
         **secret({SEED_KEY: seed}),
         "metadata": {"name": SEED_NAME, "namespace": SEED_NAMESPACE},
     }
+
+
+def is_seed(manifest: Manifest) -> bool:
+    """Say whether a Secret has a seed that is long enough."""
+    return len(_decoded(manifest, SEED_KEY)) >= SEED_MIN_BYTES
 
 
 STAND_IN_SEED = seed_secret("only for trials, no platform uses it")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from orderkit.core.crossplane.auto_ready import is_ready
-from orderkit.core.crossplane.managed_resources import ProviderConfigRef
+from orderkit.core.crossplane.resource_builders import ProviderConfigRef
 from orderkit.core.crossplane.station import Ready, StationRequest, StationResponse
 from orderkit.core.names import LABEL_MAX
 from orderkit.core.objects.kube_objects import Manifest, condition, dig, labels_of, metadata

@@ -13,9 +13,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.kit import form_rules
-from orderkit.core.kit.agreements import Nightly, Values
 from orderkit.core.kit.form_limits import is_machine_bound
 from orderkit.core.kit.generated_mark import html_comment
+from orderkit.core.kit.lease_approval_windows import Nightly, Values
 from orderkit.core.kit.model import Direction, Example, How, KindRef, Kit, KitChange, Survivor
 from orderkit.core.kit.xrd_fields import ABSENT, FieldShape, KitField, KitFields, fields_of
 

@@ -3,8 +3,7 @@ The skeleton of a kit's orders: the content of an order's repository.
 
 The XR has one field per line, so that people can edit it. Every value passes through ``dump`` and
 arrives unchanged, whatever it looks like. A field without a value, or whose condition is not met,
-is left out. Called by ``core.generate.kit_files``, ``order_template``, ``day2_forms`` and
-``consistency``.
+is left out. Called by ``order_template`` and ``day2_forms``.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from orderkit.core.kit.literals import quoted
 from orderkit.core.kit.model import Kit, When
 from orderkit.core.kit.xrd_fields import FieldShape, KitField, KitFields, fields_of
 from orderkit.core.order.order_file import MANIFESTS
-from orderkit.core.schema.structural.pruning import PRESERVE
+from orderkit.core.schema.extensions import PRESERVE
 from orderkit.core.yaml.documents import API_VERSION
 from orderkit.core.yaml.yaml11 import dump
 

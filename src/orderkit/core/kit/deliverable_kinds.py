@@ -7,7 +7,7 @@ when teams may deliver a new kind. It is not part of a layer, so Argo CD does no
 (``core.order.ledger``): cluster-scoped kinds into ``clusterResourceWhitelist``, namespaced kinds
 into ``namespaceResourceWhitelist``.
 
-Called by ``core.generate.kit_files`` and ``flows.team.teams``.
+Called by ``flows.kit.generate_kits`` and ``flows.team.teams``.
 """
 
 from __future__ import annotations

@@ -14,17 +14,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.agreements import (
-    DEFAULT_WARNINGS,
-    NEVER,
-    Approval,
-    ApprovalRule,
-    Lease,
-    MaintenanceWindow,
-    Nightly,
-)
 from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
+from orderkit.core.kit.lease_approval_windows import approval_of, lease_of, windows_of
 from orderkit.core.kit.model import (
     AtLeast,
     Direction,
@@ -169,13 +161,10 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
         changes=(*map(_change, spec.get("changes", ())), *_import_changes(spec, imports)),
         imports=imports,
         end=_end(spec.get("end", {})),
-        lease=_lease(spec.get("lease", {})),
+        lease=lease_of(spec.get("lease", {})),
         gate=_gate(spec["gate"]) if "gate" in spec else None,
-        approval=_approval(spec.get("approval", {})),
-        windows=tuple(
-            MaintenanceWindow(tuple(w["days"]), w["from"], w["to"], w.get("zone", "UTC"))
-            for w in spec.get("windows", ())
-        ),
+        approval=approval_of(spec.get("approval", {})),
+        windows=windows_of(spec.get("windows", ())),
         examples=tuple(
             Example(e["name"], e.get("title") or spelt_out(e["name"]), e["values"])
             for e in spec.get("examples", ())
@@ -222,14 +211,6 @@ def _fact(entry: Mapping[str, Any]) -> KitFact:
         entry.get("format", ""),
         entry.get("spend", False),
     )
-
-
-def _approval(entry: Mapping[str, Any]) -> Approval:
-    rules = tuple(
-        ApprovalRule(rule["when"], tuple(rule["by"]), rule.get("count", 1), rule["because"])
-        for rule in entry.get("rules", ())
-    )
-    return Approval(rules, entry.get("bypass", "refuse"))
 
 
 def _attention(entry: Mapping[str, Any]) -> KitAttention:
@@ -338,31 +319,6 @@ def _end(entry: Mapping[str, Any]) -> End:
         ),
         First(first["set"], first.get("until", {}), first.get("why", "")) if first else None,
     )
-
-
-def _lease(entry: Mapping[str, Any]) -> Lease:
-    extend = entry.get("extend", {})
-    default = entry.get("default") or ("" if "field" in entry else entry.get("maximum", ""))
-    return Lease(
-        is_declared=bool(entry),
-        default="" if default == NEVER else default,
-        maximum=entry.get("maximum", ""),
-        term_field=entry.get("field", ""),
-        extend_by=extend.get("by", ""),
-        extend_times=extend.get("times"),
-        warn=tuple(entry.get("warn", DEFAULT_WARNINGS)),
-        then=entry.get("then", "end"),
-        pause=entry.get("pause", {}),
-        grace=entry.get("grace", ""),
-        exempt_teams=tuple(entry.get("except", ())),
-        nightly=_nightly(entry.get("nightly")),
-    )
-
-
-def _nightly(entry: Mapping[str, Any] | None) -> Nightly | None:
-    if not entry:
-        return None
-    return Nightly(entry["at"], entry.get("zone", "UTC"), entry["set"], entry.get("unless", {}))
 
 
 def _survivor(entry: Mapping[str, Any]) -> Survivor:

@@ -7,7 +7,7 @@ Called by ``core.kit.kit_reader`` and by the script that writes ``docs/schemas/k
 
 from __future__ import annotations
 
-from orderkit.core.kit.agreement_schema import APPROVAL_RULE, LEASE, WINDOW
+from orderkit.core.kit.lease_approval_windows_schema import APPROVAL_RULE, LEASE, WINDOW
 from orderkit.core.kit.schema_parts import (
     ENTITY_REF,
     FLAG,

@@ -9,8 +9,8 @@ from zoneinfo import available_timezones
 
 from orderkit.core.durations import duration_text, parse_duration
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.kit.agreements import Values
 from orderkit.core.kit.field_problems import KitProblem, Steps, nearest
+from orderkit.core.kit.lease_approval_windows import Values
 from orderkit.core.kit.model import How, Kit
 from orderkit.core.kit.xrd_fields import FieldShape, KitFields
 

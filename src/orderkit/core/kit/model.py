@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from orderkit.core.kit.agreements import Approval, Lease, MaintenanceWindow
+from orderkit.core.kit.lease_approval_windows import Approval, Lease, MaintenanceWindow
 from orderkit.core.names import OrderId, TeamName, check_label
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig
 from orderkit.core.schema.xrd import scope_of, xr_kind

@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo
 
 from orderkit.core.durations import duration_text, parse_duration, rough_duration
 from orderkit.core.errors import InvalidInputError, RefusedError
-from orderkit.core.kit.agreements import Lease, Nightly
+from orderkit.core.kit.lease_approval_windows import Lease, Nightly
 from orderkit.core.objects.kube_objects import Manifest, annotations_of
 
 EXPIRES_AT = "orderkit.dev/expires-at"

@@ -25,8 +25,8 @@ from typing import Any, Literal
 
 from orderkit.core.argocd.application import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
 from orderkit.core.argocd.waves import SYNC_OPTIONS, sync_options
-from orderkit.core.kit.agreements import MaintenanceWindow
 from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
+from orderkit.core.kit.lease_approval_windows import MaintenanceWindow
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import MAIN, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (

@@ -14,7 +14,7 @@ from datetime import datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from orderkit.core.kit.agreements import MaintenanceWindow
+from orderkit.core.kit.lease_approval_windows import MaintenanceWindow
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 """In the order of ``datetime.weekday``."""

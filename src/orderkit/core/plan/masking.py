@@ -10,7 +10,7 @@ said in the words of ``kubectl diff``. Counts, dangers and faults are those of t
 The fields of the order itself are not compared with Secrets: they are in Git, and the requester
 chose them.
 
-Called by ``compare``, through which every plan goes.
+Called by `compare`, through which every plan goes.
 """
 
 from __future__ import annotations

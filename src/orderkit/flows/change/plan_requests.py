@@ -12,8 +12,8 @@ from orderkit.flows.change.edit_draft import ChangeEditor
 from orderkit.flows.change.form_entry import FormEntry, form_request
 from orderkit.flows.change.request import ChangeRequest, tidied
 from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
-from orderkit.flows.plan.bounds import check_same, within_limits
 from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
+from orderkit.flows.plan.plan_limits import check_same, within_limits
 from orderkit.flows.platform import Platform
 
 

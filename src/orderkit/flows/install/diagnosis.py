@@ -1,7 +1,7 @@
 """
 Check a platform from outside: what is missing or unreachable, and what to do about it.
 
-Called by ``orderkit doctor`` and by ``drift``. Every check runs, whatever the others found;
+Called by ``orderkit doctor`` and by the console. Every check runs, whatever the others found;
 nothing is written.
 """
 
@@ -27,11 +27,11 @@ from orderkit.core.order import ledger
 from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, kit_of
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.schema.admission import BINDING
-from orderkit.flows.argocd.application_sources import (
+from orderkit.flows.argocd.obstacles import obstacle
+from orderkit.flows.argocd.unsafe_applications import (
     unpinned_applications,
     unsafe_applications,
 )
-from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.install import delivery_diagnosis
 from orderkit.flows.install.doctor_finding import DoctorFinding
 from orderkit.flows.notify.notified_events import given_up

@@ -18,7 +18,7 @@ from orderkit.core.check import DEFAULT_STYLE, Checked, KitUnderCheck, PackFacts
 from orderkit.core.check.file_checks import check_pack_files
 from orderkit.core.check.kit_under_check import finding_at
 from orderkit.core.check.pipeline_rule_codes import PipelineRule
-from orderkit.core.check.since import check_since, kit_is_gone
+from orderkit.core.check.since_checks import check_since, kit_is_gone
 from orderkit.core.check.station_source import may_depend_on_hashing
 from orderkit.core.check.trial_runs import differing_parts
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError

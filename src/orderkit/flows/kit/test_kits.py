@@ -15,7 +15,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
-from orderkit.core.check.golden import Difference, ScenarioOutcome, differences, golden
+from orderkit.core.check.expected_files import Difference, ScenarioOutcome, differences, golden
 from orderkit.core.check.scenario import Scenario, read_scenario
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import NotFoundError, OrderkitError, UsageError

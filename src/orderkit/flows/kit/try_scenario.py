@@ -20,7 +20,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
-from orderkit.core.check.golden import ScenarioOutcome, ScenarioRefusal
+from orderkit.core.check.expected_files import ScenarioOutcome, ScenarioRefusal
 from orderkit.core.check.kit_under_check import PackFacts
 from orderkit.core.check.scenario import RefusalStage, Scenario
 from orderkit.core.check.schema_checks import unfit_fields

@@ -22,7 +22,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import ConflictError, InvalidInputError, OrderkitError, RefusedError
-from orderkit.core.kit.agreements import Values
+from orderkit.core.kit.lease_approval_windows import Values
 from orderkit.core.kit.model import How, Kit
 from orderkit.core.objects.kube_objects import (
     APPLICATION,

@@ -22,7 +22,7 @@ from orderkit.core.objects.kube_objects import Manifest, ObjectKey, metadata
 from orderkit.core.objects.secret_values import NO_SECRETS, SecretTexts, leaves
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
 from orderkit.core.order.part_states import MISSING, UNREAD
-from orderkit.flows.order.foreign_words import CROSSPLANES_OWN
+from orderkit.flows.order.state_without_secrets import CROSSPLANES_OWN
 from orderkit.flows.platform import Platform, get_object
 
 BEING_CHECKED = "the reason is being checked for values of Secrets"

@@ -15,8 +15,8 @@ from orderkit.core.objects.kube_objects import ObjectKey, dig
 from orderkit.core.order import order_state
 from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key
-from orderkit.flows.order.foreign_words import without_secrets
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr, find_living, read_xr
+from orderkit.flows.order.state_without_secrets import without_secrets
 from orderkit.flows.order.tracing import WaitReport
 from orderkit.flows.order.window_check import held_by_window
 from orderkit.flows.platform import Platform, get_object

@@ -2,8 +2,8 @@
 The cluster's events about an order and its parts, newest first.
 
 Argo CD and Crossplane report there what they do and why it fails. The API server keeps events
-for an hour (the embedded one: ``adapters.embedded.cluster.collector``). Events about cluster-scoped
-objects are in namespace ``default``, where Kubernetes puts them. Called by
+for an hour (the embedded one: ``adapters.embedded.cluster.server_controllers``). Events about
+cluster-scoped objects are in namespace ``default``, where Kubernetes puts them. Called by
 ``orderkit events`` and the service.
 """
 

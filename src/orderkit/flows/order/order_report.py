@@ -46,7 +46,7 @@ from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.order.commit_check import CheckedOrder, CommitCheck, explained_by_files
-from orderkit.flows.order.foreign_words import without_secrets
+from orderkit.flows.order.state_without_secrets import without_secrets
 from orderkit.flows.order.window_check import held_by_window
 from orderkit.flows.platform import (
     Platform,

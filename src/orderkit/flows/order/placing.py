@@ -13,7 +13,7 @@ says that the service registers (``spec.service.registers``), or the forge does 
 credentials write the ledger.
 
 Called by ``orderkit order``, ``orderkit run``, the probe order of a bootstrap, the demo, and the
-service behind the portal's copy of a template (``core.portal.service_copy``).
+service, which the portal's copy of a template asks (``core.portal.service_copy``).
 """
 
 from __future__ import annotations

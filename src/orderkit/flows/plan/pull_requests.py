@@ -42,8 +42,8 @@ from orderkit.flows.plan.announcing import (
     comment_text,
     set_plan_status,
 )
-from orderkit.flows.plan.bounds import check_same, within_limits
 from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
+from orderkit.flows.plan.plan_limits import check_same, within_limits
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import Commit, PullRequest
 

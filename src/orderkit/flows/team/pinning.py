@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import labels_of
 from orderkit.core.order import ledger
-from orderkit.flows.argocd.application_sources import (
+from orderkit.flows.argocd.commit_pinning import following_orders
+from orderkit.flows.argocd.unsafe_applications import (
     unpinned_applications,
     unsafe_applications,
 )
-from orderkit.flows.argocd.commit_pinning import following_orders
 from orderkit.flows.platform import Platform, snapshot
 from orderkit.flows.team.teams import add_team
 

@@ -20,8 +20,12 @@ wait for milliseconds instead of seconds; self-heal ignores objects that are bei
 """
 
 from orderkit.adapters.embedded.argocd.crds import argocd_crds
-from orderkit.adapters.embedded.argocd.refs import BareRepositories, RepositorySources, SourceError
 from orderkit.adapters.embedded.argocd.runtime import EmbeddedArgoCD
+from orderkit.adapters.embedded.argocd.source_repositories import (
+    BareRepositories,
+    RepositorySources,
+    SourceError,
+)
 
 __all__ = [
     "BareRepositories",

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from orderkit.adapters.embedded.argocd.difference import differs
-from orderkit.adapters.embedded.argocd.ignoring import IgnoreRule, as_it_is
+from orderkit.adapters.embedded.argocd.ignored_differences import IgnoreRule, as_it_is
 from orderkit.adapters.embedded.argocd.projects import Project
-from orderkit.adapters.embedded.argocd.refs import SourceError
+from orderkit.adapters.embedded.argocd.source_repositories import SourceError
 from orderkit.adapters.embedded.argocd.spec import ApplicationSource
 from orderkit.adapters.embedded.argocd.targets import TargetLoader, Targets
 from orderkit.adapters.embedded.argocd.tracking import is_owned, tracking_id

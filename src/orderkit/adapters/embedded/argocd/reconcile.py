@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from orderkit.adapters.embedded.argocd import operations
+from orderkit.adapters.embedded.argocd.affected_applications import Followed, Index
 from orderkit.adapters.embedded.argocd.compare import (
     ApplicationCondition,
     Comparer,
@@ -22,7 +23,6 @@ from orderkit.adapters.embedded.argocd.compare import (
     identity,
 )
 from orderkit.adapters.embedded.argocd.health import IsComposite, application_health
-from orderkit.adapters.embedded.argocd.index import Followed, Index
 from orderkit.adapters.embedded.argocd.projects import Project, check_project, read_project
 from orderkit.adapters.embedded.argocd.prune import delete_next_wave
 from orderkit.adapters.embedded.argocd.spec import (

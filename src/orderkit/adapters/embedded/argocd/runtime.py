@@ -11,9 +11,9 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 
-from orderkit.adapters.embedded.argocd.index import Followed, Follower, Index
+from orderkit.adapters.embedded.argocd.affected_applications import Followed, Follower, Index
 from orderkit.adapters.embedded.argocd.reconcile import Reconciler
-from orderkit.adapters.embedded.argocd.refs import RepositorySources, SourceError
+from orderkit.adapters.embedded.argocd.source_repositories import RepositorySources, SourceError
 from orderkit.adapters.embedded.argocd.targets import TargetLoader
 from orderkit.adapters.embedded.argocd.tracking import application_key
 from orderkit.adapters.embedded.controller import Controller

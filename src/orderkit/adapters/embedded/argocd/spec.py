@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.adapters.embedded.argocd.ignoring import IgnoreRule, read_rules
+from orderkit.adapters.embedded.argocd.ignored_differences import IgnoreRule, read_rules
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.objects.kube_objects import Manifest, annotations_of, dig, metadata
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from orderkit.adapters.embedded.argocd.refs import (
+from orderkit.adapters.embedded.argocd.source_repositories import (
     JSONNET,
     MANIFEST_SUFFIXES,
     RepositorySources,

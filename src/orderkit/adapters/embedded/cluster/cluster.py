@@ -16,8 +16,6 @@ from typing import Any, Literal
 
 from orderkit.adapters.embedded.cluster.accounts import ADMIN, impersonated
 from orderkit.adapters.embedded.cluster.admission import Admission, Policies
-from orderkit.adapters.embedded.cluster.collector import Collector
-from orderkit.adapters.embedded.cluster.hub import Watcher
 from orderkit.adapters.embedded.cluster.journal import HISTORY
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.adapters.embedded.cluster.lifecycle import (
@@ -31,7 +29,9 @@ from orderkit.adapters.embedded.cluster.openapi import document_v3
 from orderkit.adapters.embedded.cluster.patches import merge_patch
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, Expired, NotFound
 from orderkit.adapters.embedded.cluster.registry import KindRegistry
+from orderkit.adapters.embedded.cluster.server_controllers import Collector
 from orderkit.adapters.embedded.cluster.store import ObjectStore
+from orderkit.adapters.embedded.cluster.watchers import Watcher
 from orderkit.adapters.embedded.cluster.writes import Writes
 from orderkit.core.objects.kube_objects import (
     CRD,

@@ -3,7 +3,7 @@ All objects in memory, backed by the journal: one lock, one version counter, thr
 
 A change is written to disk first, then to memory, then published to watchers, all under
 `lock`. Stored manifests are shared and never changed in place: writers pass a new manifest, and
-callers copy before they return one. Used by ``writes``, ``collector`` and the facade.
+callers copy before they return one. Used by ``writes``, ``server_controllers`` and the facade.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from orderkit.adapters.embedded.cluster.hub import Hub, Watcher
 from orderkit.adapters.embedded.cluster.journal import (
     HISTORY,
     ChangeType,
@@ -22,6 +21,7 @@ from orderkit.adapters.embedded.cluster.journal import (
     StorageKey,
 )
 from orderkit.adapters.embedded.cluster.refusals import Expired
+from orderkit.adapters.embedded.cluster.watchers import Hub, Watcher
 from orderkit.core.objects.kube_objects import Manifest, labels_of, metadata
 
 _Table = dict[tuple[str, str], Manifest]

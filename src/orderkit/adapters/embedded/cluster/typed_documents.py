@@ -8,7 +8,7 @@ structured-merge-diff: maps are granular unless ``x-kubernetes-map-type: atomic`
 atomic unless ``x-kubernetes-list-type`` is ``map`` or ``set``; where the schema is silent, maps
 are granular and lists atomic.
 
-Called by ``managers``. Pure; arguments are never changed.
+Called by ``field_ownership``. Pure; arguments are never changed.
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 
-from orderkit.adapters.embedded.cluster import definitions, managers, strategies
+from orderkit.adapters.embedded.cluster import builtin_kind_rules, definitions, field_ownership
 from orderkit.adapters.embedded.cluster.admission import Admission, AdmissionRequest
-from orderkit.adapters.embedded.cluster.checking import metadata_faults
 from orderkit.adapters.embedded.cluster.documents import clone, encode, meta
 from orderkit.adapters.embedded.cluster.journal import StorageKey
 from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
@@ -39,12 +38,14 @@ from orderkit.adapters.embedded.cluster.lifecycle import (
     without_empty_metadata,
     without_nulls,
 )
+from orderkit.adapters.embedded.cluster.metadata_rules import metadata_faults
 from orderkit.adapters.embedded.cluster.refusals import (
     AlreadyExists,
     BadRequest,
     Cause,
     Conflict,
     Forbidden,
+    InUse,
     Invalid,
     NamespaceMissing,
     NotAllowed,
@@ -54,10 +55,18 @@ from orderkit.adapters.embedded.cluster.refusals import (
 )
 from orderkit.adapters.embedded.cluster.registry import KindRegistry
 from orderkit.adapters.embedded.cluster.store import ObjectStore
-from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Manifest, metadata
+from orderkit.core.objects.kube_objects import (
+    CRD,
+    DELETION_ATTEMPT,
+    NAMESPACE,
+    Manifest,
+    annotations_of,
+    metadata,
+)
 from orderkit.core.schema.admission import Operation
 from orderkit.core.schema.cel import BLOCKING
-from orderkit.core.schema.structural import default, problems, prune, type_problems
+from orderkit.core.schema.pruning import default, prune
+from orderkit.core.schema.structural import problems, type_problems
 
 Edit = Callable[[Manifest], Manifest]
 
@@ -144,7 +153,7 @@ class Writes:
                     f"uid mismatch: the provided object specified uid {uid}, and no existing "
                     "object was found",
                 )
-            new = managers.apply(
+            new = field_ownership.apply(
                 live,
                 config,
                 served.typed,
@@ -178,14 +187,28 @@ class Writes:
                     f'namespaces "{name}" is forbidden: this namespace may not be deleted',
                     subject=served.subject(name),
                 )
-            self._admit(
-                served, None, old, Write(how.owner, dry_run=how.dry_run, account=how.account)
-            )
+            write = Write(how.owner, dry_run=how.dry_run, account=how.account)
+            try:
+                self._admit(served, None, old, write)
+            except InUse:
+                self._note_attempt(served, store_key, old, how)
+                raise
             new = marked(served, old, how)
             is_gone = not held(served, new)
             if how.dry_run or (not is_gone and new == old):
                 return Deleted(old if new == old else new, is_gone)
             return Deleted(self._commit(served, store_key, new, is_gone=is_gone), is_gone)
+
+    def _note_attempt(
+        self, served: ServedKind, store_key: StorageKey, old: Manifest, how: Deletion
+    ) -> None:
+        """Record a deletion that a Usage refused, as Crossplane's webhook does."""
+        propagation = how.propagation or "Background"
+        if how.dry_run or annotations_of(old).get(DELETION_ATTEMPT) == propagation:
+            return
+        new = clone(old)
+        meta(new)["annotations"] = {**annotations_of(old), DELETION_ATTEMPT: propagation}
+        self._commit(served, store_key, new)
 
     # -- the steps
 
@@ -224,7 +247,12 @@ class Writes:
         return stored
 
     def _create(
-        self, served: ServedKind, new: Manifest, write: Write, *, author: managers.Author | None
+        self,
+        served: ServedKind,
+        new: Manifest,
+        write: Write,
+        *,
+        author: field_ownership.Author | None,
     ) -> Manifest:
         store_key = place_of(served, metadata(new).get("namespace") or "", metadata(new)["name"])
         self._refuse_bad_place(served, store_key)
@@ -236,7 +264,7 @@ class Writes:
             raise AlreadyExists(served.subject(store_key.name))
         fields = stamp(served, new)
         if author is not None:
-            managers.record_update(None, new, served.typed, author)
+            field_ownership.record_update(None, new, served.typed, author)
         else:
             fields["managedFields"] = owned
         self._admit(served, new, None, write)
@@ -250,14 +278,14 @@ class Writes:
         new: Manifest,
         write: Write,
         *,
-        author: managers.Author | None,
+        author: field_ownership.Author | None,
     ) -> Manifest:
         new = protected(served, old, new, write)
         owned = metadata(new).get("managedFields")
         new = self._shaped(served, new, old, write)
         fields = meta(new)
         if author is not None:
-            managers.record_update(old, new, served.typed, author)
+            field_ownership.record_update(old, new, served.typed, author)
         elif owned is not None:
             fields["managedFields"] = owned
         new["apiVersion"] = old["apiVersion"]
@@ -275,11 +303,13 @@ class Writes:
         new, unknown = prune(served.typed, new)
         _report_unknown(served, unknown, write, created=old is None)
         new = without_empty_metadata(default(served.typed, new))
-        new = strategies.prepare(served.kind, new, old, finalize=write.subresource == "finalize")
+        new = builtin_kind_rules.prepare(
+            served.kind, new, old, finalize=write.subresource == "finalize"
+        )
         faults = metadata_faults(served, new, old)
         faults += _schema_faults(served, new, old, write)
         if not faults:
-            faults = strategies.faults(served.kind, new, old)
+            faults = builtin_kind_rules.faults(served.kind, new, old)
         if faults:
             refusal = Invalid(served.subject(str(metadata(new).get("name", ""))), faults)
             refusal.warnings = tuple(write.warnings)
@@ -420,8 +450,8 @@ def _schema_faults(
     return [Cause(p.path, p.message, p.reason) for p in schema_problems]
 
 
-def _author(served: ServedKind, write: Write) -> managers.Author:
-    return managers.Author(write.owner, served.kind.api_version, write.subresource)
+def _author(served: ServedKind, write: Write) -> field_ownership.Author:
+    return field_ownership.Author(write.owner, served.kind.api_version, write.subresource)
 
 
 def _refuse_wrong_types(served: ServedKind, config: Manifest) -> None:

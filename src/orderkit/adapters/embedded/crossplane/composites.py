@@ -19,7 +19,7 @@ from typing import Any
 from orderkit.adapters.embedded.controller import Backoff, Controller
 from orderkit.adapters.embedded.crossplane import applying
 from orderkit.adapters.embedded.crossplane.applying import ApplyError
-from orderkit.adapters.embedded.crossplane.circuit import CircuitBreaker
+from orderkit.adapters.embedded.crossplane.circuit_breaker import CircuitBreaker
 from orderkit.adapters.embedded.crossplane.events import OWNER
 from orderkit.adapters.embedded.crossplane.functions import installed
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext, is_deleting

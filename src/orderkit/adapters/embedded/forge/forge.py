@@ -40,11 +40,11 @@ from orderkit.adapters.embedded.forge.api.status_routes import StatusRoutes
 from orderkit.adapters.embedded.forge.api.user_routes import UserRoutes
 from orderkit.adapters.embedded.forge.api.webhook_events import WebhookEvents
 from orderkit.adapters.embedded.forge.api.webhook_routes import WebhookRoutes
-from orderkit.adapters.embedded.forge.checks import DELAY_S, Checks
 from orderkit.adapters.embedded.forge.deliveries import Deliveries
 from orderkit.adapters.embedded.forge.git_program import GitProgram, find_git
 from orderkit.adapters.embedded.forge.issues import Issues
 from orderkit.adapters.embedded.forge.locks import FolderLock
+from orderkit.adapters.embedded.forge.merge_check_delay import DELAY_S, Checks
 from orderkit.adapters.embedded.forge.pages.history import HistoryPages
 from orderkit.adapters.embedded.forge.pages.overview import OverviewPages
 from orderkit.adapters.embedded.forge.pages.pulls import PullPages
@@ -84,7 +84,8 @@ class EmbeddedForge:
 
         Args:
             root: Its state folder.
-            check_delay_s: How long a pull request is being checked after a push (``checks``).
+            check_delay_s: How long a pull request is being checked after a push
+                (``merge_check_delay``).
             webhook_ports: Ports of the loopback that webhooks may call. None: any.
 
         Raises:

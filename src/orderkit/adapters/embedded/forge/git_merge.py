@@ -4,7 +4,7 @@ Merge one branch into another in memory: try it, and write the merge commit.
 Nothing here moves a reference: the commits that are written are harmless until a branch
 points to them. It knows nothing of pull requests, users and HTTP.
 
-Called by ``pull_request_git`` (is it mergeable?), ``api.merging`` (merge it), ``branch_rules``
+Called by ``pull_request_git`` (is it mergeable?), ``api.merging`` (merge it), ``api.branch_routes``
 and others that compare histories.
 """
 

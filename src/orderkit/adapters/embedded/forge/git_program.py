@@ -4,7 +4,7 @@ Run the real ``git`` without any configuration of the user or the machine.
 Its processes inherit the lock on the forge's folder, so that no second forge opens it while
 one of them writes.
 
-Called by the modules that need git: ``api.smart_http`` and ``api.push_check``.
+Called by the modules that need git: ``forge`` and ``api.smart_http``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Read bare repositories: references, trees, history. And make an empty one.
 Each call opens the repository anew (50 µs): pygit2 objects are not shared between threads.
 It writes nothing but HEAD and the skeleton of a new repository (``git_write`` writes).
 
-Called by the HTTP API and by ``registry``.
+Called by the HTTP API and by ``repositories``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ writer who loses a race changes nothing and gets a `WriteError` (``race``). All 
 anything is written; object files without a reference are harmless. It knows nothing of
 HTTP and users.
 
-Called by ``api.contents`` and ``api.branches``.
+Called by ``api.content_routes``, ``api.branch_routes`` and ``git_merge``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ walking commits. So the result for a head is cached, and a later head only needs
 between. Commits never change, so the cache cannot be stale. If the old head is not on a line of
 single parents (a merge, a rewritten branch), the whole history is walked again.
 
-Called by ``api.gitdata``.
+Called by ``api.git_routes``.
 """
 
 from __future__ import annotations

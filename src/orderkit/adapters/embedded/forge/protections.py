@@ -2,7 +2,7 @@
 Branch protection rules: their settings, their storage, and which rule applies to a branch.
 
 The oldest rule that matches a branch counts. What follows for a push or merge is decided by
-``guards``.
+``branch_permissions``.
 
 Called by ``api.branch_rules`` and the endpoints of branch protection.
 """

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from orderkit.adapters.embedded.forge import git_merge, git_read
-from orderkit.adapters.embedded.forge.checks import Checks
+from orderkit.adapters.embedded.forge.merge_check_delay import Checks
 
 State = Literal["checking", "mergeable", "conflict", "empty", "ancestor", "error"]
 PULL_REF = "refs/pull/{}/head"

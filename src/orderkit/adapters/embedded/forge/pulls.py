@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from orderkit.adapters.embedded.forge import git_merge, git_read, pull_request_git
-from orderkit.adapters.embedded.forge.checks import Checks
 from orderkit.adapters.embedded.forge.issues import Issues, NewIssue
+from orderkit.adapters.embedded.forge.merge_check_delay import Checks
 from orderkit.adapters.embedded.forge.pull_request_git import MergeRecord, Pull
 from orderkit.adapters.embedded.forge.repositories import Repository
 from orderkit.adapters.embedded.forge.store import Store, load

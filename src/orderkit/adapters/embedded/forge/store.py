@@ -4,7 +4,7 @@ What the forge knows besides git, in SQLite; ``schema`` has the tables.
 One connection guarded by a lock (statements take microseconds), WAL mode, so an
 acknowledged write survives kill -9. It knows nothing of folders, HTTP or permissions.
 
-Called by the modules that keep something: ``accounts``, ``registry``, ``issues``, ….
+Called by the modules that keep something: ``accounts``, ``repositories``, ``issues``, ….
 """
 
 from __future__ import annotations

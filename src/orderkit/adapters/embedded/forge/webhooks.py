@@ -4,7 +4,7 @@ Webhooks of repositories and organisations in the store, and which events each o
 Secrets and authorization headers lie in the state folder as they were given: they have to be
 sent. What is sent, and when, is not decided here (``api.webhook_events``, ``deliveries``).
 
-Called by ``api.hooks`` and ``api.webhook_events``.
+Called by ``api.webhook_routes`` and ``api.webhook_events``.
 """
 
 from __future__ import annotations

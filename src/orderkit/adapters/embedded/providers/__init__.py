@@ -2,15 +2,16 @@
 Twins of Crossplane's providers: what they do to the cluster's objects, without the world behind.
 
 A twin runs where a Provider object asks for it by the annotation
-``embedded.orderkit.dev/twin`` (``packages``), or where `Providers.ask_for` makes one. ``objects``
-plays provider-kubernetes, ``cloud`` every other provider, by the pack's ``schemas/``. They work
-through the Cluster port alone, on the embedded cluster and on a real API server alike.
+``embedded.orderkit.dev/twin`` (``provider_objects``), or where `Providers.ask_for` makes one.
+``kubernetes_twin`` plays provider-kubernetes, ``cloud_twin`` every other provider, by the pack's
+``schemas/``. They work through the Cluster port alone, on the embedded cluster and on a real API
+server alike.
 
 What they do not do stands at the top of each module and in docs/embedded-platform.md. Started by
 ``adapters.embedded.platform``.
 """
 
-from orderkit.adapters.embedded.providers.library import ManagedLibrary
-from orderkit.adapters.embedded.providers.packages import Providers, read_twins
+from orderkit.adapters.embedded.providers.played_kinds import ManagedLibrary
+from orderkit.adapters.embedded.providers.provider_objects import Providers, read_twins
 
 __all__ = ["ManagedLibrary", "Providers", "read_twins"]

@@ -1,7 +1,7 @@
 """
 The Secrets of a cloud twin's managed resources: those it reads, and the connection Secret.
 
-Used by ``cloud``.
+Used by ``cloud_twin``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext
-from orderkit.adapters.embedded.providers.managed import ManagedError
+from orderkit.adapters.embedded.providers.managed_reconciler import ManagedError
 from orderkit.adapters.embedded.providers.references import secret_references
 from orderkit.core.crossplane.managed_state import password_of
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, controller, dig, metadata

@@ -4,7 +4,7 @@ The CRDs that the twins bring where a pack's ``schemas/`` has none.
 Structural where a mistake should be refused (policies, references, what is required), open
 elsewhere. Written for the embedded platform; real providers bring their own.
 
-Called by ``packages``.
+Called by ``provider_objects``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ sets the reference first. What is set already stays, unless the policy says ``Al
 inside lists are used and not written back: Crossplane owns such a list as a whole, and would undo
 it for ever.
 
-Called by ``cloud``.
+Called by ``cloud_twin``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext
-from orderkit.adapters.embedded.providers.library import ManagedLibrary, Schema
-from orderkit.adapters.embedded.providers.managed import ManagedError
+from orderkit.adapters.embedded.providers.managed_reconciler import ManagedError
+from orderkit.adapters.embedded.providers.played_kinds import ManagedLibrary, Schema
 from orderkit.core.objects.kube_objects import (
     Kind,
     Manifest,
@@ -30,8 +30,8 @@ from orderkit.core.objects.kube_objects import (
     plural_of,
 )
 from orderkit.core.objects.managed_objects import EXTERNAL_NAME
+from orderkit.core.schema.extensions import PRESERVE
 from orderkit.core.schema.known.managed_kinds import is_modern
-from orderkit.core.schema.structural.pruning import PRESERVE
 
 _REFERENCE = re.compile(r"(?P<stem>.+?)(?P<form>Refs|Ref|Selector)")
 _SECRETS = re.compile(r".*(Secret|ConfigMap)(Key)?Refs?|(secret|configMap)(Key)?Ref")

@@ -15,6 +15,7 @@ from orderkit.core.objects.conditions import first_and_more
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.judging.crossplane_rights import judge_rights, missing_rights
+from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule
 from orderkit.core.plan.judging.object_names import (
     adopted,
     judge_collisions,
@@ -23,7 +24,6 @@ from orderkit.core.plan.judging.object_names import (
 )
 from orderkit.core.plan.judging.object_owners import judge_scopes
 from orderkit.core.plan.judging.object_schemas import judge_schemas
-from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
 from orderkit.core.plan.outcome_objects import objects_of
 
 __all__ = [

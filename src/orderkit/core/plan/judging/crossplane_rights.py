@@ -18,7 +18,7 @@ from orderkit.core.crossplane.granted_rights import (
 )
 from orderkit.core.objects.kube_objects import Kind, plural_of
 from orderkit.core.plan.assembly import Assembly, Fault
-from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
+from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule
 from orderkit.core.plan.outcome_objects import objects_of
 
 

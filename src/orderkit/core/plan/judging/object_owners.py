@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from orderkit.core.objects.kube_objects import NAMESPACE, Kind, metadata
 from orderkit.core.plan.assembly import Assembly, Fault
-from orderkit.core.plan.judging.verdicts import JudgingFacts, OutcomeRule
+from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, parent_of
 from orderkit.core.schema.validate.hints import shown

@@ -8,8 +8,7 @@ an error, not an empty string. Refused are two files that render to one path, te
 UTF-8, names that some system cannot store, and links that leave the tree. Folders exist only as
 parts of paths, because git stores no empty ones.
 
-Called by the actions ``fetch:template`` and ``fetch:plain`` and by ``flows.template.rendering``. No
-I/O.
+Called by the actions ``fetch:template`` and ``fetch:plain`` and by ``orderkit render``. No I/O.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ Conditions in CEL: over an object's ``spec``, ``status`` and ``metadata``, or ov
 
 `Subject` knows the types of the variables from their schemas. It says what is wrong with an
 expression, and turns objects into values; `Condition` judges these. Evaluation ends at the CEL
-library's iteration budget (10,000 steps) and never raises. Called by ``core.kit.consistency``,
+library's iteration budget (10,000 steps) and never raises. Called by ``core.kit.view_problems``,
 ``core.kit.approval_rules`` and ``core.order.order_summary``.
 """
 

@@ -25,8 +25,8 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
-from orderkit.flows.argocd.application_sources import refuse_lost_tools
 from orderkit.flows.argocd.refreshing import OWNER
+from orderkit.flows.argocd.unsafe_applications import refuse_lost_tools
 from orderkit.flows.install.bootstrapping.steps import (
     SETTINGS_FOLDER,
     BootstrapContext,

@@ -23,8 +23,8 @@ from orderkit.core.platform import idpbuilder
 from orderkit.core.yaml import yaml12
 from orderkit.core.yaml.edit import Edit, Op, edit
 from orderkit.core.yaml.manifests import parse_documents
-from orderkit.flows.argocd.application_sources import refuse_lost_tools
 from orderkit.flows.argocd.refreshing import application_key, refresh
+from orderkit.flows.argocd.unsafe_applications import refuse_lost_tools
 from orderkit.flows.install.bootstrapping.argocd_settings import (
     ARGOCD_CM,
     unforced,

@@ -27,8 +27,8 @@ from orderkit.adapters.embedded.cluster import openapi
 from orderkit.adapters.embedded.cluster.accounts import ADMIN, Account, impersonated
 from orderkit.adapters.embedded.cluster.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import answers, discovery, resources
+from orderkit.adapters.embedded.cluster.http.api_paths import RequestTarget, find_target
 from orderkit.adapters.embedded.cluster.http.bodies import BODY_MAX_BYTES
-from orderkit.adapters.embedded.cluster.http.targets import RequestTarget, find_target
 from orderkit.adapters.embedded.cluster.http.watching import WatchResponse
 from orderkit.adapters.embedded.cluster.refusals import ApiRefusal, RequestEntityTooLarge
 from orderkit.adapters.embedded.serving import BodyTooLargeError, read_body

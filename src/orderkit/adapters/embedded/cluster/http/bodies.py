@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from orderkit.adapters.embedded.cluster.documents import decode
 from orderkit.adapters.embedded.cluster.http import protobuf
-from orderkit.adapters.embedded.cluster.http.targets import RequestTarget
+from orderkit.adapters.embedded.cluster.http.api_paths import RequestTarget
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, UnsupportedMediaType
 from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.yaml.manifests import (

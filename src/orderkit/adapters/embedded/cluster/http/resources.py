@@ -17,8 +17,8 @@ from orderkit.adapters.embedded.cluster.accounts import ADMIN, Account
 from orderkit.adapters.embedded.cluster.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import answers, bodies
 from orderkit.adapters.embedded.cluster.http.answers import Representation
+from orderkit.adapters.embedded.cluster.http.api_paths import RequestTarget
 from orderkit.adapters.embedded.cluster.http.tables import partial, table
-from orderkit.adapters.embedded.cluster.http.targets import RequestTarget
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.adapters.embedded.cluster.lifecycle import (
     Deletion,

@@ -21,9 +21,9 @@ from orderkit.adapters.embedded.cluster.documents import encode
 from orderkit.adapters.embedded.cluster.http import answers
 from orderkit.adapters.embedded.cluster.http.resources import ClusterRequest, selection, shown
 from orderkit.adapters.embedded.cluster.http.tables import partial, table
-from orderkit.adapters.embedded.cluster.hub import Watcher
 from orderkit.adapters.embedded.cluster.journal import JournalEntry
 from orderkit.adapters.embedded.cluster.refusals import BadRequest, Expired
+from orderkit.adapters.embedded.cluster.watchers import Watcher
 from orderkit.core.objects.kube_objects import Manifest, labels_of, metadata
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pygit2
 from starlette.responses import Response
 
-from orderkit.adapters.embedded.forge import git_merge, git_read, git_write, guards
+from orderkit.adapters.embedded.forge import branch_permissions, git_merge, git_read, git_write
 from orderkit.adapters.embedded.forge.api.access import Access, Right
 from orderkit.adapters.embedded.forge.api.branch_rules import BranchRules
 from orderkit.adapters.embedded.forge.api.branch_updates import BranchUpdates
@@ -77,8 +77,8 @@ class BranchRoutes:
             "required_approvals": rule.settings.required_approvals,
             "enable_status_check": rule.settings.enable_status_check,
             "status_check_contexts": list(contexts) if contexts is not None else None,
-            "user_can_push": doer is not None and guards.may_push(rule, doer),
-            "user_can_merge": doer is not None and guards.may_merge(rule, doer),
+            "user_can_push": doer is not None and branch_permissions.may_push(rule, doer),
+            "user_can_merge": doer is not None and branch_permissions.may_merge(rule, doer),
             "effective_branch_protection_name": rule.name if right >= Right.ADMIN else "",
         }
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orderkit.adapters.embedded.forge import guards
+from orderkit.adapters.embedded.forge import branch_permissions
 from orderkit.adapters.embedded.forge.accounts import Account, Actor
 from orderkit.adapters.embedded.forge.api.access import Access, Right
 from orderkit.adapters.embedded.forge.api.calls import ApiError
-from orderkit.adapters.embedded.forge.guards import Doer
+from orderkit.adapters.embedded.forge.branch_permissions import Doer
 from orderkit.adapters.embedded.forge.protections import Protections, Rule
 from orderkit.adapters.embedded.forge.pull_request_git import Pull, Tips
 from orderkit.adapters.embedded.forge.repositories import Repository
@@ -50,7 +50,7 @@ class BranchRules:
         """
         rule = self.rule(repo, branch)
         if rule is not None:
-            _refuse(guards.refuse_commit(rule, self.doer(repo, account)), 403)
+            _refuse(branch_permissions.refuse_commit(rule, self.doer(repo, account)), 403)
 
     def refuse_new_branch(self, repo: Repository, account: Account, branch: str) -> None:
         """
@@ -61,12 +61,12 @@ class BranchRules:
         """
         rule = self.rule(repo, branch)
         if rule is not None:
-            _refuse(guards.refuse_push(rule, self.doer(repo, account), branch), 500)
+            _refuse(branch_permissions.refuse_push(rule, self.doer(repo, account), branch), 500)
 
     def may_merge(self, repo: Repository, account: Account, branch: str) -> bool:
         """Say whether somebody may merge into a branch at all."""
         doer, rule = self.doer(repo, account), self.rule(repo, branch)
-        return guards.may_merge(rule, doer) if rule is not None else doer.writes
+        return branch_permissions.may_merge(rule, doer) if rule is not None else doer.writes
 
     def refuse_unready(
         self, repo: Repository, pull: Pull, tips: Tips, doer: Account, *, force: bool

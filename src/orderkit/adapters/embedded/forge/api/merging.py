@@ -6,7 +6,7 @@ compare-and-swap, then the pull request is closed (``pulls`` says what a kill in
 leaves). After a merge was tried and refused by git, Gitea checks every pull request of the
 base branch anew, so the next try is told to come back later; so it is here.
 
-Called by ``api.pulls``.
+Called by ``api.pull_routes``.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from orderkit.adapters.embedded.forge import git_read, guards
+from orderkit.adapters.embedded.forge import branch_permissions, git_read
 from orderkit.adapters.embedded.forge.accounts import Account
 from orderkit.adapters.embedded.forge.api.branch_rules import BranchRules
 from orderkit.adapters.embedded.forge.api.webhook_events import NO_COMMIT
@@ -71,7 +71,7 @@ def check_push(
         rule = rules.rule(repo, branch) if branch != command.ref else None
         if rule is not None:
             deletes = command.new == NO_COMMIT
-            reasons.append(guards.refuse_push(rule, doer, branch, deletes=deletes))
+            reasons.append(branch_permissions.refuse_push(rule, doer, branch, deletes=deletes))
     return PushVerdict(commands, bool(reasons), next(filter(None, reasons), ""))
 
 

@@ -4,7 +4,7 @@ Tell webhooks what happened: each method here is called after a change was made.
 They return at once and raise nothing: a payload is built only if an active webhook receives the
 event, and sent by ``deliveries``. An exception in here is logged, never the writer's problem.
 
-Called by ``api.branch_updates``, ``api.merging`` and the endpoints that change something.
+Called by ``api.branch_updates``, ``api.push_check`` and the endpoints that change something.
 """
 
 from __future__ import annotations

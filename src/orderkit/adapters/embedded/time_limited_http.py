@@ -15,20 +15,20 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from orderkit.adapters.embedded.patience import Patience
+from orderkit.adapters.embedded.client_time_limits import ClientTimeLimits
 
 
-def protocol(patience: Patience) -> type[H11Protocol]:
+def protocol(time_limits: ClientTimeLimits) -> type[H11Protocol]:
     """Return the protocol that uvicorn makes one of for each connection."""
 
-    class PatientProtocol(_PatientProtocol):
-        _patience = patience
+    class TimeLimitedProtocol(_TimeLimitedProtocol):
+        _time_limits = time_limits
 
-    return PatientProtocol
+    return TimeLimitedProtocol
 
 
-class _PatientProtocol(H11Protocol):
-    _patience: Patience
+class _TimeLimitedProtocol(H11Protocol):
+    _time_limits: ClientTimeLimits
     _deadline: asyncio.TimerHandle | None = None
     _awaited: Any = None
     """What the deadline is for: the client's state as h11 calls it."""
@@ -56,7 +56,7 @@ class _PatientProtocol(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._reading = self.loop.call_later(self._patience.reading_s, self.transport.abort)
+        self._reading = self.loop.call_later(self._time_limits.reading_s, self.transport.abort)
 
     def resume_writing(self) -> None:
         self._forget_reading()
@@ -69,9 +69,9 @@ class _PatientProtocol(H11Protocol):
 
     def _await(self, state: Any) -> None:
         self._forget()
-        limits_s = {h11.IDLE: self._patience.headers_s, h11.SEND_BODY: self._patience.body_s}
+        limits_s = {h11.IDLE: self._time_limits.headers_s, h11.SEND_BODY: self._time_limits.body_s}
         if state in limits_s:
-            self._awaited, self._bytes_left = state, self._patience.body_bytes
+            self._awaited, self._bytes_left = state, self._time_limits.body_bytes
             self._deadline = self.loop.call_later(limits_s[state], self._give_up)
 
     def _forget(self) -> None:

@@ -1,10 +1,10 @@
-"""What a kit agrees with its users, with all defaults: leases, approvals, maintenance windows."""
+"""``lease``, ``approval`` and ``windows`` of kit.yaml as values, with all defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 NEVER = "never"
 """The default of a lease that an order gets only when somebody extends it."""
@@ -89,3 +89,48 @@ class MaintenanceWindow:
     end: str
     """Before `start`: on the next day."""
     zone: str
+
+
+def lease_of(entry: Mapping[str, Any]) -> Lease:
+    """Return ``lease`` of a kit.yaml that was checked, with all defaults."""
+    extend = entry.get("extend", {})
+    default = entry.get("default") or ("" if "field" in entry else entry.get("maximum", ""))
+    return Lease(
+        is_declared=bool(entry),
+        default="" if default == NEVER else default,
+        maximum=entry.get("maximum", ""),
+        term_field=entry.get("field", ""),
+        extend_by=extend.get("by", ""),
+        extend_times=extend.get("times"),
+        warn=tuple(entry.get("warn", DEFAULT_WARNINGS)),
+        then=entry.get("then", "end"),
+        pause=entry.get("pause", {}),
+        grace=entry.get("grace", ""),
+        exempt_teams=tuple(entry.get("except", ())),
+        nightly=_nightly(entry.get("nightly")),
+    )
+
+
+def approval_of(entry: Mapping[str, Any]) -> Approval:
+    """Return ``approval`` of a kit.yaml that was checked, with all defaults."""
+    rules = tuple(
+        ApprovalRule(rule["when"], tuple(rule["by"]), rule.get("count", 1), rule["because"])
+        for rule in entry.get("rules", ())
+    )
+    return Approval(rules, entry.get("bypass", "refuse"))
+
+
+def windows_of(entries: Iterable[Mapping[str, Any]]) -> tuple[MaintenanceWindow, ...]:
+    """Return ``windows`` of a kit.yaml that was checked."""
+    return tuple(
+        MaintenanceWindow(
+            tuple(entry["days"]), entry["from"], entry["to"], entry.get("zone", "UTC")
+        )
+        for entry in entries
+    )
+
+
+def _nightly(entry: Mapping[str, Any] | None) -> Nightly | None:
+    if not entry:
+        return None
+    return Nightly(entry["at"], entry.get("zone", "UTC"), entry["set"], entry.get("unless", {}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orderkit.core.durations import PATTERN as DURATION
-from orderkit.core.kit.agreements import NEVER
+from orderkit.core.kit.lease_approval_windows import NEVER
 from orderkit.core.kit.schema_parts import (
     SCALAR,
     TEXT,

@@ -29,10 +29,10 @@ from typing import Protocol
 from orderkit.adapters.embedded.controller import Controller, side_by_side
 from orderkit.adapters.embedded.crossplane.events import OWNER, EventRecorder
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext, is_deleting
-from orderkit.adapters.embedded.providers import objects
-from orderkit.adapters.embedded.providers.cloud import CloudSettings, CloudTwin, external_crd
+from orderkit.adapters.embedded.providers import kubernetes_twin
+from orderkit.adapters.embedded.providers.cloud_twin import CloudSettings, CloudTwin, external_crd
 from orderkit.adapters.embedded.providers.crds import config_crds, managed_crd, object_crd
-from orderkit.adapters.embedded.providers.library import ManagedLibrary
+from orderkit.adapters.embedded.providers.played_kinds import ManagedLibrary
 from orderkit.core.crossplane.managed_state import FAIL, FAILURES
 from orderkit.core.errors import ConflictError, InvalidInputError
 from orderkit.core.objects.conditions import Condition
@@ -219,10 +219,10 @@ class Providers:
     def _crds_and_twin(self, provider: Manifest) -> tuple[list[Manifest], Make, str]:
         """Return the CRDs of a Provider, what starts its twin, and what the twin follows from."""
         twin_name = annotations_of(provider).get(TWIN)
-        kinds: tuple[Kind, ...] = (objects.LEGACY, objects.MODERN)
+        kinds: tuple[Kind, ...] = (kubernetes_twin.LEGACY, kubernetes_twin.MODERN)
         if twin_name in {"objects", "kubernetes"}:
-            crds = [*map(object_crd, kinds), *_config_crds(kinds, objects.CONFIG_VERSION)]
-            return crds, objects.ObjectTwin, str(twin_name)
+            crds = [*map(object_crd, kinds), *_config_crds(kinds, kubernetes_twin.CONFIG_VERSION)]
+            return crds, kubernetes_twin.ObjectTwin, str(twin_name)
         if twin_name not in {"cloud", *TWINS}:
             name = metadata(provider)["name"]
             raise UnknownTwinError(

@@ -5,7 +5,7 @@ Follows crossplane-runtime's reconciler for what a watcher of the cluster can se
 condition Twin of every resource says that no real provider is at work. Not here: the annotations
 about pending and failed creations, rate limits.
 
-Called by ``objects`` and ``cloud``.
+Called by ``kubernetes_twin`` and ``cloud_twin``.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Targets are watched, where the real provider polls unless told to watch.
 Not here: ``references``, ``connectionDetails`` and CEL readiness (an Object that has them says so
 in Synced), other clusters and identities, ObservedObjectCollections.
 
-Started by ``packages``.
+Started by ``provider_objects``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import threading
 from collections.abc import Iterable
 
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext
-from orderkit.adapters.embedded.providers.managed import (
+from orderkit.adapters.embedded.providers.managed_reconciler import (
     UNAVAILABLE,
     Allowed,
     ManagedError,

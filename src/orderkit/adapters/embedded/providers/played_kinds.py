@@ -4,7 +4,7 @@ What the twins know of managed kinds: a pack's ``schemas/``, and which kinds are
 A CRD does not name the kind that a reference is about. In this order: ``references`` of
 behaviour.yaml, the description of the reference in a provider's own CRD, the name of the field.
 
-Called by ``packages``, ``cloud`` and ``references``.
+Called by ``provider_objects``, ``cloud_twin`` and ``references``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.embedded.argocd.ignoring import as_it_is, read_rules
+from orderkit.adapters.embedded.argocd.ignored_differences import as_it_is, read_rules
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 

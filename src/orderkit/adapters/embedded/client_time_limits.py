@@ -1,4 +1,4 @@
-"""How long our HTTP servers wait for a client. Used by ``serving`` and ``patient_protocol``."""
+"""How long our HTTP servers wait for a client. Used by ``serving`` and ``time_limited_http``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class ClientTimeLimits:
     """How long a server waits for a request, and for its answer to be read."""
 
     headers_s: float = 15.0
@@ -18,4 +18,4 @@ class Patience:
     """For a client that has to read before more can be sent to it."""
 
 
-PATIENCE = Patience()
+CLIENT_TIME_LIMITS = ClientTimeLimits()

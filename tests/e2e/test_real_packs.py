@@ -46,7 +46,7 @@ from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import InvalidObjectError
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)  # the lab comes up within the first test's time
 PACKS = Path(__file__).parents[2] / "packs"
 VALUES = {
     "workspaces": {},

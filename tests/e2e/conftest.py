@@ -35,7 +35,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if not item.path.is_relative_to(FOLDER):
             continue
-        item.add_marker(pytest.mark.timeout(_TIMEOUT_S), append=False)
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
         if not wanted:
             item.add_marker(pytest.mark.skip(reason="a whole journey: needs --e2e"))
 

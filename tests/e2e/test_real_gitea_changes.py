@@ -264,7 +264,6 @@ def _stated(hand: Hand, commit: CommitSha, *, but: str = "") -> str:
     return found.state
 
 
-@pytest.mark.timeout(400)
 def test_every_acknowledged_change_is_there_once_and_every_conflict_is_true(
     up: Up, bay: Bay, tmp_path: Path, chances: Chances
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing import Any
 
 import pytest
 from commands import Command, in_process
+from quickpack import quick_pack
 from reviewedchanges import Members, new_members
 from tests.component.leases.conftest import TurnedClock
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.embedded.providers.provider_objects import DELAY, TWIN
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
@@ -32,23 +31,10 @@ TEAM, NAMESPACE = TeamName("ae86"), "team-ae86"
 def running_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("platform")
     values = {"PROJECT_ID": "clusters-lab"}
-    pack = quick_pack(folder / "pack")
+    pack = quick_pack(PACK, folder / "pack")
     request = EmbeddedRunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (TEAM,), values=values)
     with running(request, on_step=lambda *_: None) as site:
         yield site
-
-
-def quick_pack(target: Path) -> Path:
-    """Copy the pack; its twins need a moment for each thing instead of two seconds."""
-    shutil.copytree(PACK, target)
-    for file in target.glob("gitops/providers/*/*.yaml"):
-        lines = file.read_text().splitlines(keepends=True)
-        twins = [line for line in lines if f"{TWIN}:" in line]
-        for line in twins:
-            indent = line[: len(line) - len(line.lstrip())]
-            lines.insert(lines.index(line) + 1, f"{indent}{DELAY}: 0.1s\n")
-        file.write_text("".join(lines))
-    return target
 
 
 @pytest.fixture(scope="package")

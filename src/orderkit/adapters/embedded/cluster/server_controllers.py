@@ -54,7 +54,6 @@ class Collector:
         self._store, self._registry, self._writes = store, registry, writes
         self._stopping = threading.Event()
         self._idle = threading.Condition()
-        self._busy = True
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="collector", daemon=True)
 

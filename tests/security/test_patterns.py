@@ -14,7 +14,7 @@ from orderkit.core.platform.service_access import AccessSettings
 from orderkit.core.portal.js_regex import compile_pattern
 from orderkit.core.portal.render import compile_template
 from orderkit.core.portal.render.globs import matching
-from orderkit.core.schema.structural.re2_patterns import compile_pattern as compile_re2
+from orderkit.core.schema.re2_patterns import compile_pattern as compile_re2
 from orderkit.ports.revisions import FileChange, Operation
 
 LONG = "a" * 50_000 + "!"

@@ -154,6 +154,22 @@ def test_the_parts_of_an_order_go_in_the_order_that_usages_say(cluster: Cluster)
         gone(cluster, key)
 
 
+def test_a_refused_deletion_is_replayed_when_the_last_usage_asks_for_it(cluster: Cluster) -> None:
+    used = ObjectKey.of(config_map(cluster, "replayed"))
+    spec = {"of": side("replayed"), "reason": "in use", "replayDeletion": True}
+    first, last = (ready(cluster, made(USAGE, name, spec=spec)) for name in ("first", "last"))
+    with pytest.raises(OrderkitError, match="in-use by 2 usage"):
+        cluster.delete(used, propagation="Foreground")
+    attempt = "usage.crossplane.io/deletion-attempt-with-policy"
+    assert metadata(cluster.get(used) or {})["annotations"] == {attempt: "Foreground"}
+
+    cluster.delete(first)
+    gone(cluster, first)
+    assert cluster.get(used) is not None
+    cluster.delete(last)
+    gone(cluster, used)
+
+
 def test_a_usage_without_user_and_reason_is_refused(cluster: Cluster) -> None:
     with pytest.raises(OrderkitError, match=r'"spec\.by" or "spec\.reason" must be specified'):
         cluster.create(made(USAGE, "empty", spec={"of": side("x")}), owner=TEST)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import base64
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+import pytest
 from commands import Command, Done
 
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
+from orderkit.core.crossplane.generated_passwords import seed_secret
+from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import APPLICATION, XRD, ObjectKey
 from orderkit.core.platform.installation import Installation
 from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.install.bootstrapping import (
+    BootstrapRequest,
+    BootstrapStep,
+    StepVerdict,
+    steps_of,
+)
 from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
 from orderkit.flows.install.bootstrapping.repository_access import SECRET_NAME
+from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.team.read_credential import SECRET
 from orderkit.flows.team.teams import add_team, remove_team
@@ -230,3 +243,54 @@ def test_private_repositories_get_argo_cd_a_credential(
     assert secret["data"]["password"] == "cmVhZC1vbmx5LXRva2Vu"
     again = orderkit("bootstrap", "--no-probe", "--json", platform_file=file)
     assert steps(again)["repositories"] == "already so"
+
+
+def seed_steps(site: Bare) -> list[BootstrapStep]:
+    """Return the step of the seed, twice, as two runs have it; the pack's kit composes a Secret."""
+    files = dict(read_folder(reference_pack()))
+    kit = PurePosixPath("templates/garage/kit.yaml")
+    more = b"  composes:\n    - {apiVersion: v1, kind: Secret}\n"
+    assert b"  composes:\n" in files[kit]
+    files[kit] = files[kit].replace(b"  composes:\n", more)
+    values = values_of(site.settings, CommitSha("0" * 40))
+    request = BootstrapRequest(files, values, "user:default/test")
+    runs = [steps_of(site.platform, request) for _ in range(2)]
+    return [step for steps in runs for step in steps if step.name == "passwords"]
+
+
+SEED = ObjectKey(SECRET, "orderkit-password-seed", "crossplane-system")
+
+
+def test_a_seed_of_passwords_is_drawn_once_and_never_shown(site: Bare, orderkit: Command) -> None:
+    cluster = site.platform.cluster
+    assert "passwords" not in steps(orderkit("bootstrap", "--no-probe", "--plan", "--json"))
+    first, second = seed_steps(site)
+    cluster.delete(SEED)
+
+    assert first.look().verdict is StepVerdict.CREATE
+    assert cluster.get(SEED) is None
+    with ThreadPoolExecutor() as pool:
+        looks = list(pool.map(lambda step: step.ensure(print), (first, second)))
+    drawn = cluster.get(SEED) or {}
+    assert len(base64.b64decode(drawn["data"]["seed"])) == 64
+    again = first.ensure(print)
+
+    assert again.verdict is StepVerdict.DONE
+    assert cluster.get(SEED) == drawn
+    seed = base64.b64decode(drawn["data"]["seed"]).decode()
+    assert not any(seed in look.detail + look.advice for look in (*looks, again))
+
+
+def test_a_seed_that_is_too_short_is_left_as_it_is(site: Bare) -> None:
+    cluster = site.platform.cluster
+    (step, _) = seed_steps(site)
+    cluster.apply(seed_secret("short"), owner="somebody")
+    before = cluster.get(SEED)
+
+    with pytest.raises(RefusedError, match="has no seed of at least 32 bytes") as refusal:
+        step.ensure(print)
+
+    assert "short" not in f"{refusal.value} {refusal.value.hint}".replace("orderkit", "")
+    assert cluster.get(SEED) == before
+    cluster.delete(SEED)
+    step.ensure(print)

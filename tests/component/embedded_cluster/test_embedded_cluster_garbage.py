@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.component.embedded_cluster.conftest import GARAGE_CRD
 
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.admission import AdmissionRequest
@@ -141,6 +142,44 @@ def test_foreground_deletion_frees_a_child_that_another_owner_keeps(
     child = cluster.get(key("child"))
     assert child is not None
     assert [r["name"] for r in child["metadata"]["ownerReferences"]] == ["two"]
+
+
+@pytest.mark.parametrize("place", ["owner", "namespace", "definition"])
+def test_a_refused_deletion_delays_no_other_and_is_tried_again(
+    cluster_file: Path, place: str
+) -> None:
+    """The first of three objects to delete is protected by a policy, for a while."""
+    protected = {"a"}
+
+    def admit(request: AdmissionRequest) -> tuple[str, ...]:
+        if request.operation == "DELETE" and request.meta["name"] in protected:
+            raise Forbidden("protected")
+        return ()
+
+    cluster = EmbeddedCluster(cluster_file, admission=admit)
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}}, owner="me")
+    if place == "definition":
+        cluster.create(GARAGE_CRD, owner="me")
+        children = [cluster.create(garage(name), owner="me") for name in "abc"]
+        whole = ObjectKey(CRD, "xgarages.blog.opsbogus.dev")
+    else:
+        owner = cluster.create(sheet("owner", "x"), owner="me")
+        owners = () if place == "namespace" else (owner,)
+        dependents = [owned(name, *owners, blockOwnerDeletion=True) for name in "abc"]
+        for dependent in dependents:
+            dependent["metadata"]["namespace"] = "x"
+        children = [cluster.create(dependent, owner="me") for dependent in dependents]
+        whole = ObjectKey(NAMESPACE, "x") if place == "namespace" else ObjectKey.of(owner)
+    cluster.delete(whole, propagation="Foreground")
+    for child in children[1:]:
+        eventually(lambda child=child: cluster.get(ObjectKey.of(child)) is None)
+    assert cluster.get(whole) is not None
+    assert cluster.get(ObjectKey.of(children[0])) is not None
+
+    protected.clear()
+    eventually(lambda: cluster.get(whole) is None)
+    assert place == "definition" or cluster.get(ObjectKey.of(children[0])) is None
+    cluster.close()
 
 
 def test_an_owner_of_an_unknown_kind_is_not_taken_for_gone(cluster: EmbeddedCluster) -> None:

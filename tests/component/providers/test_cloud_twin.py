@@ -313,6 +313,36 @@ def test_an_invented_name_of_an_assigned_kind_is_never_created(cluster: Cluster)
     assert not records(cluster, "my-machine")
 
 
+def interrupted(cluster: Cluster, name: str) -> ObjectKey:
+    """Return a paused machine that exists in the cloud as `name` and does not say so yet."""
+    meta = note("crossplane.io/paused", "true")["metadata"]
+    finalizers = ["finalizer.managedresource.crossplane.io"]
+    key = place(cluster, managed(MACHINE, name, meta={**meta, "finalizers": finalizers}))
+    owner = {**key.to_json(), "uid": metadata(cluster.get(key) or {})["uid"]}
+    about = {"apiVersion": MACHINE.api_version, "kind": "Machine", "externalName": name}
+    state = {"managedBy": owner, "createdAt": "2026-11-23T12:00:00+00:00", "forProvider": {}}
+    cluster.apply(made(EXTERNAL, f"found-{name}", spec={**about, **state}), owner=TEST)
+    return key
+
+
+def test_an_interrupted_creation_continues_with_what_exists(cluster: Cluster) -> None:
+    key = interrupted(cluster, "i-0123456789abcdef0")
+
+    cluster.patch(key, note("crossplane.io/paused", None), owner=TEST)
+
+    assert external_name(wait(cluster, key, says("Ready", "True"))) == "i-0123456789abcdef0"
+
+
+def test_the_end_after_an_interrupted_creation_leaves_nothing(cluster: Cluster) -> None:
+    key = interrupted(cluster, "i-0123456789abcdef1")
+
+    cluster.delete(key)
+    cluster.patch(key, note("crossplane.io/paused", None), owner=TEST)
+
+    wait_gone(cluster, key)
+    assert not records(cluster, "i-0123456789abcdef1")
+
+
 def test_drift_in_the_cloud_is_put_right(cluster: Cluster) -> None:
     ready(cluster, managed(SHELF, "drifts", **{"class": "oak"}))
     record = ObjectKey.of(records(cluster, "drifts")[0])

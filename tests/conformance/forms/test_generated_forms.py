@@ -19,7 +19,7 @@ from tests.engines.process import Engines
 
 from orderkit.core.kit.js_patterns import to_javascript
 from orderkit.core.portal.render import render_data
-from orderkit.core.schema.structural.re2_patterns import compile_pattern
+from orderkit.core.schema.re2_patterns import compile_pattern
 
 OPTIONS = {"compat": False, "trim": False, "lstrip": False}
 PATTERNS, FULL = 1_000, 100_000

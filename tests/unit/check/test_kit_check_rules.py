@@ -393,15 +393,33 @@ IMPORTED = """\
                 taken: {type: string, description: A virtual machine that exists.}
                 manage: {type: boolean, description: Whether to manage it.}
 """
+NAMED_ANEW = "(order.isNew || !has(old.taken) || old.taken != new.taken)"
+NEVER_NAMED = "    - {name: never, fields: [taken], direction: never}\n"
+AGREED = f"""\
+  approval:
+    rules:
+      - when: "has(new.taken) && {NAMED_ANEW}"
+        by: [platform]
+        because: it may be somebody else's
+"""
 IMPORTING: Changes = {
     **swap(XRD, ("                size:\n", IMPORTED + "                size:\n")),
     **VM_SCHEMA,
     KIT: labkit.KIT.replace(
-        "  examples:", "  import: {names: {vm: taken}, manage: manage}\n  examples:"
+        "  examples:", f"  import: {{names: {{vm: taken}}, manage: manage}}\n{AGREED}  examples:"
     )
     + f"    - {{apiVersion: {VM_KIND[0]}, kind: {VM_KIND[1]}}}\n",
     **granting("compute.example.org", "virtualmachines"),
 }
+
+
+def agreeing(*pairs: tuple[str, str]) -> Changes:
+    """Return the kit that imports, with other rules of approval."""
+    text = IMPORTING[KIT] or ""
+    for old, new in pairs:
+        assert old in text, old
+        text = text.replace(old, new)
+    return {**IMPORTING, KIT: text}
 
 
 def importing(fault: str = "") -> Mapping[str, Station]:
@@ -786,6 +804,25 @@ CASES = [
     Case(PipelineRule.IMPORT_POLICY, "never managed", IMPORTING, importing("observed")),
     Case(PipelineRule.IMPORT_POLICY, "not named", IMPORTING, importing("named")),
     Case(PipelineRule.IMPORT_POLICY, "not composed", IMPORTING, importing("composed")),
+    Case(KitRule.IMPORT_AGREEMENT, "no rule", agreeing((AGREED, "")), importing(), "kit.yaml:"),
+    Case(
+        KitRule.IMPORT_AGREEMENT,
+        "the team itself",
+        agreeing(("[platform]", "[platform, team]")),
+        importing(),
+    ),
+    Case(
+        KitRule.IMPORT_AGREEMENT,
+        "only new orders",
+        agreeing((NAMED_ANEW, "order.isNew")),
+        importing(),
+    ),
+    Case(
+        KitRule.IMPORT_AGREEMENT,
+        "only when it is expensive",
+        agreeing(("(order.isNew", "cost.after > 100.0 && (order.isNew")),
+        importing(),
+    ),
     Case(KitRule.SCHEMA_CHANGED, "edited", recorded(sha256="0" * 64), VM),
     Case(KitRule.SCHEMA_VERSION, "an older one", {**recorded(), **PINNED}, VM),
     Case(
@@ -860,6 +897,18 @@ def test_the_sound_kit_has_no_findings() -> None:
 
 def test_a_kit_that_observes_first_has_no_findings() -> None:
     assert told(Case(KitRule.DRIFT, "none", IMPORTING, importing())) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        agreeing(("has(new.taken)", "has(new.manage) && new.manage"), (NAMED_ANEW, "true")),
+        agreeing((NAMED_ANEW, "order.isNew"), ("  changes:\n", f"  changes:\n{NEVER_NAMED}")),
+    ],
+    ids=["agreed when it is managed", "named by a new order only"],
+)  # fmt: skip
+def test_an_import_that_others_agree_to_has_no_findings(changes: Changes) -> None:
+    assert told(Case(KitRule.DRIFT, "none", changes, importing())) == []
 
 
 def test_layers_that_fit_every_order_have_no_findings() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from orderkit.core.kit.js_patterns import to_javascript
 from orderkit.core.portal import js_regex
-from orderkit.core.schema.structural.re2_patterns import compile_pattern
+from orderkit.core.schema.re2_patterns import compile_pattern
 
 FLAGGED = [
     "(?i)^ab$",

@@ -14,7 +14,7 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.objects.values import path_text, with_value
 from orderkit.core.order.change import ABSENT, FieldEdit, apply, resolve, same, value_at
 from orderkit.core.order.change.change_fields import Op
-from orderkit.core.schema.validate.hints import steps_of
+from orderkit.core.schema.field_paths import steps_of
 
 SPEC: dict[str, Any] = {
     "type": "object",

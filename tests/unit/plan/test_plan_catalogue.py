@@ -141,6 +141,12 @@ def stateful(**spec: Any) -> Manifest:
         "volumeClaimTemplates": claims, **spec})  # fmt: skip
 
 
+def without_claims() -> Manifest:
+    manifest = stateful()
+    del manifest["spec"]["volumeClaimTemplates"]
+    return manifest
+
+
 def job(command: str) -> Manifest:
     template = {"spec": pod(container={"command": [command]}, restartPolicy="Never")}
     return thing("batch/v1", "Job", namespace="shop", spec={"template": template})
@@ -334,6 +340,14 @@ WEAKER = [
          **one(service(clusterIP="10.0.0.1"), service(clusterIP="None"))),
     Case("the claims of a StatefulSet", Code.IMMUTABLE, "it", "volumeClaimTemplates",
          **one(stateful(), stateful(volumeClaimTemplates=OTHER_CLAIMS))),
+    Case("all claims of a StatefulSet go", Code.IMMUTABLE, "it", "volumeClaimTemplates",
+         **one(stateful(), without_claims())),
+    Case("a StatefulSet gets its first claims", Code.IMMUTABLE, "it", "volumeClaimTemplates",
+         **one(without_claims(), stateful())),
+    Case("a sealed ConfigMap loses its data", Code.IMMUTABLE, "it", "data",
+         **one({**config(a="1"), "immutable": True}, {**config(), "immutable": True})),
+    Case("a ConfigMap is sealed no more", Code.IMMUTABLE, "it", "immutable",
+         **one({**config(a="1"), "immutable": True}, config(a="1"))),
     Case("a binding's role", Code.IMMUTABLE, "it", "roleRef",
          **one(binding("view"), binding("edit"))),
     Case("a Deployment's selector", Code.IMMUTABLE, "it", "spec.selector",
@@ -570,6 +584,7 @@ HARMLESS = [
     pytest.param(one(rds(deletionProtection=False), rds(deletionProtection=True)), id="a guard"),
     pytest.param(one(binding("view", subjects=[]), binding("view", subjects=[
         {"kind": "User", "name": "eve"}])), id="one more reader"),
+    pytest.param(one(without_claims(), stateful(volumeClaimTemplates=[])), id="no claims"),
     pytest.param(one(deployment(replicas=1), deployment(replicas=5)), id="more replicas"),
     pytest.param(one(gcs(publicAccessPrevention="inherited"),
                      gcs(publicAccessPrevention="enforced")), id="a bucket that is closed"),

@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 import pytest
 from corpuspack import definition, definition_path, kit_names
 
+from orderkit.core.schema.field_paths import steps_of
 from orderkit.core.schema.validate import Finding, FindingSeverity, Reason
-from orderkit.core.schema.validate.hints import steps_of
 from orderkit.core.schema.validate.located_findings import Located
 from orderkit.core.schema.validate.xrd_check import definition_findings, judge_definition, path_of
 

@@ -20,6 +20,7 @@ from orderkit.core.check.kit_under_check import KitUnderCheck, PackFacts
 from orderkit.core.check.kit_yaml_checks import (
     check_changes,
     check_hand_written_form,
+    check_import,
     check_kit_yaml,
     check_visible,
 )
@@ -78,7 +79,7 @@ def check_kit(subject: KitUnderCheck, *, style: str = DEFAULT_STYLE) -> Checked:
         orders = orders_of(subject, kit)
         all_orders = [*orders.orders, *layer_orders(subject, kit, orders.orders)]
         runs = runs_of(subject, all_orders)
-        findings += orders.findings
+        findings += [*orders.findings, *check_import(subject, kit, orders.orders)]
         findings += [*check_behaviour(subject, kit, runs), *check_rights(subject, kit, runs)]
         findings += check_layers(subject, kit)
     findings += [*check_station_sources(subject), *check_style(subject, style)]

@@ -6,22 +6,25 @@ Called by ``core.check``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.check.kit_under_check import Doc, KitUnderCheck, finding_at, misshapen, read_docs
 from orderkit.core.check.rule_codes import KitRule
+from orderkit.core.check.trial_orders import Order, imported_specs
 from orderkit.core.errors import OrderkitError
+from orderkit.core.kit.approval_rules import Subjects, needs_of
 from orderkit.core.kit.consistency import problems
 from orderkit.core.kit.field_problems import PLAIN_TEXT_RULE, KitProblem
 from orderkit.core.kit.form_layout import PAGE_MAX
 from orderkit.core.kit.generated_mark import is_generated
-from orderkit.core.kit.kit_reader import kit_of
+from orderkit.core.kit.kit_reader import is_covered, kit_of
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Direction, Kit
 from orderkit.core.kit.xrd_fields import KitField, fields_of
 from orderkit.core.objects.kube_objects import dig, metadata
+from orderkit.core.objects.values import ABSENT, with_value
 from orderkit.core.schema.structural.api_messages import path_of
 from orderkit.core.schema.validate.located_findings import Located
 from orderkit.core.schema.xrd import xr_kind
@@ -92,6 +95,37 @@ def check_changes(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
             if path in never:
                 message = f"{path} never changes, but is part of change '{change.name}'"
                 yield subject.in_kit(KitRule.CHANGE_CONFLICT, field_path, message)
+
+
+def check_import(subject: KitUnderCheck, kit: Kit, orders: Sequence[Order]) -> Iterator[Located]:
+    """Warn if the kit's own rules let a team take over what exists without anybody else."""
+    if kit.imports is None or not orders:
+        return
+    spec = orders[0].xr["spec"]
+    names = dict.fromkeys(kit.imports.names.values())
+    for path in (*names, kit.imports.manage):
+        spec = with_value(spec, path.split("."), ABSENT)
+    named, managing = (spec for _, spec in imported_specs(kit, spec))
+    is_named_later = any(
+        change.direction is not Direction.NEVER and is_covered(path, change.fields)
+        for change in kit.changes
+        for path in names
+    )
+    naming = [(None, named), *([(spec, named)] if is_named_later else [])]
+    if not (
+        _others_agree(kit, named, managing) or all(_others_agree(kit, *step) for step in naming)
+    ):
+        message = f"nobody outside the team has to agree when {' or '.join(names)} is set"
+        yield subject.in_kit(KitRule.IMPORT_AGREEMENT, "spec.import", message)
+
+
+def _others_agree(kit: Kit, old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
+    """Say whether a step of an order that costs nothing needs somebody outside its team."""
+    requester = {"ref": "user:default/somebody", "name": "somebody", "proved": True}
+    order = {"name": kit.name, "team": "team-a", "kit": kit.name, "isNew": old is None}
+    cost = {"before": 0, "after": 0, "difference": 0, "currency": ""}
+    needs = needs_of(kit, Subjects(old, new, requester, order, cost))
+    return any("team" not in need.by for need in needs)
 
 
 def check_visible(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:

@@ -126,6 +126,12 @@ class KitRule(Coded):
         "A field that never changes is also part of another change.",
         "remove it from one of them",
     )
+    IMPORT_AGREEMENT = (
+        "import-agreement",
+        _W,
+        "A team alone can take over what exists in the cloud, and it may be somebody else's.",
+        "add a rule of approval with by: [platform] for when the name is set (docs/importing.md)",
+    )
     FORM_FIELD_UNKNOWN = (
         "form-field-unknown",
         _E,

@@ -149,7 +149,7 @@ def _variations(kit: Kit, base: Order, validator: Validator) -> list[Order]:
     variations: list[Order] = []
     candidates = [
         *_long(kit, base.xr["spec"]),
-        *_imported(kit, base.xr["spec"]),
+        *imported_specs(kit, base.xr["spec"]),
         *sample_values.alternatives(kit.spec_schema, base.xr["spec"]),
     ]
     for label, spec in candidates:
@@ -161,7 +161,7 @@ def _variations(kit: Kit, base: Order, validator: Validator) -> list[Order]:
     return variations
 
 
-def _imported(kit: Kit, spec: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def imported_specs(kit: Kit, spec: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the order as it takes over what exists: observed, and then managed."""
     if kit.imports is None:
         return

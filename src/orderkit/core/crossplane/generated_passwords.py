@@ -34,6 +34,11 @@ def seed_secret(seed: str) -> Manifest:
     }
 
 
+def is_seed(manifest: Manifest) -> bool:
+    """Say whether a Secret has a seed that is long enough."""
+    return len(_decoded(manifest, SEED_KEY)) >= SEED_MIN_BYTES
+
+
 STAND_IN_SEED = seed_secret("only for trials, no platform uses it")
 """What ``kit check``, ``kit test`` and plans use."""
 

@@ -30,8 +30,8 @@ from orderkit.core.errors import shorten
 from orderkit.core.names import LABEL, LABEL_MAX
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
 from orderkit.core.objects.plain_data import overlaid
+from orderkit.core.schema.pruning import default, prune
 from orderkit.core.schema.structural.api_messages import problems
-from orderkit.core.schema.structural.pruning import default, prune
 from orderkit.core.schema.structural.structural_rules import check_schema
 
 SETTINGS = "orderkit.dev/settings"

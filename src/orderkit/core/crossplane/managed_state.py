@@ -26,9 +26,9 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.objects.managed_objects import EXTERNAL_NAME
 from orderkit.core.objects.values import ABSENT, shown
+from orderkit.core.schema.extensions import PRESERVE
 from orderkit.core.schema.known import Layer, files_of, read_behaviours, read_layer
 from orderkit.core.schema.known.behaviours import Behaviour, Behaviours, behaviour_of
-from orderkit.core.schema.structural.pruning import PRESERVE
 from orderkit.core.yaml.documents import Files
 
 FAIL = "embedded.orderkit.dev/fail"

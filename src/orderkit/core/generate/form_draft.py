@@ -17,7 +17,7 @@ from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER
 from orderkit.core.kit.model import FieldPath, Kit
 from orderkit.core.kit.xrd_fields import FieldShape, KitField, fields_of
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.schema.structural.pruning import PRESERVE
+from orderkit.core.schema.extensions import PRESERVE
 
 GROUP = "parameters"
 """The group that many XRDs wrap around all their fields."""

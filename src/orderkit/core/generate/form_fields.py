@@ -20,7 +20,7 @@ from orderkit.core.kit.form_limits import machine_errors, numbers, sizes
 from orderkit.core.kit.hidden_fields import hidden_schema
 from orderkit.core.kit.model import Direction, FieldPath, Kit
 from orderkit.core.kit.xrd_fields import ABSENT, SCALARS, FieldShape, KitField
-from orderkit.core.schema.structural.pruning import PRESERVE
+from orderkit.core.schema.extensions import PRESERVE
 
 Schema = dict[str, Any]
 

@@ -22,7 +22,7 @@ from orderkit.core.kit.literals import quoted
 from orderkit.core.kit.model import Kit, When
 from orderkit.core.kit.xrd_fields import FieldShape, KitField, KitFields, fields_of
 from orderkit.core.order.order_file import MANIFESTS
-from orderkit.core.schema.structural.pruning import PRESERVE
+from orderkit.core.schema.extensions import PRESERVE
 from orderkit.core.yaml.documents import API_VERSION
 from orderkit.core.yaml.yaml11 import dump
 

@@ -20,7 +20,7 @@ from orderkit.core.generate.cel_text import (
 )
 from orderkit.core.kit.model import FieldPath, Kit
 from orderkit.core.objects.kube_objects import TRACKING_ID, Manifest
-from orderkit.core.schema.validate.hints import schema_at
+from orderkit.core.schema.field_paths import schema_at
 
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 """Where Argo CD records the Application if it is configured to track by label."""

@@ -16,7 +16,7 @@ from orderkit.core.kit.field_problems import KitProblem
 from orderkit.core.kit.lease_approval_windows import ApprovalRule
 from orderkit.core.kit.model import Kit
 from orderkit.core.schema.cel.conditions import Subject, condition
-from orderkit.core.schema.structural.pruning import default
+from orderkit.core.schema.pruning import default
 
 _TEXT, _FLAG, _NUMBER = {"type": "string"}, {"type": "boolean"}, {"type": "number"}
 _COST = {"before": _NUMBER, "after": _NUMBER, "difference": _NUMBER, "currency": _TEXT}

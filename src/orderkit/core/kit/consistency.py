@@ -35,7 +35,7 @@ from orderkit.core.kit.model import Hints, How, Kit
 from orderkit.core.kit.view_problems import status_field, view_problems
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, KitFields, fields_of
 from orderkit.core.portal import js_regex
-from orderkit.core.schema.structural.pruning import PRESERVE
+from orderkit.core.schema.extensions import PRESERVE
 
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 

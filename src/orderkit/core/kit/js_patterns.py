@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 
 from orderkit.core.portal import js_regex
-from orderkit.core.schema.structural.re2_patterns import (
+from orderkit.core.schema.re2_patterns import (
     POSIX_CLASSES,
     PatternError,
     compile_pattern,

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from orderkit.core.schema.structural.re2_patterns import PatternError, compile_pattern
+from orderkit.core.schema.re2_patterns import PatternError, compile_pattern
 
 Schema = Mapping[str, Any]
 

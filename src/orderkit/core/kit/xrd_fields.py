@@ -20,8 +20,7 @@ from orderkit.core.kit.field_roles import is_infrastructure, is_secret
 from orderkit.core.kit.form_rules import RuleKeyword
 from orderkit.core.kit.model import FieldPath, Hidden, Hints, Kit
 from orderkit.core.objects.kube_objects import dig
-from orderkit.core.schema.structural.pruning import PRESERVE
-from orderkit.core.schema.structural.validators import INT_OR_STRING
+from orderkit.core.schema.extensions import INT_OR_STRING, PRESERVE
 from orderkit.core.schema.xrd import crd_for, scope_of, xr_kind
 from orderkit.core.schema.xrd.crossplane_fields import spec_fields
 

@@ -20,8 +20,8 @@ from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import FieldPath, Kit
 from orderkit.core.kit.xrd_fields import KitField, fields_of
 from orderkit.core.objects.values import ABSENT, value_at
+from orderkit.core.schema.field_paths import value_at as value_of_finding
 from orderkit.core.schema.validate import Validator
-from orderkit.core.schema.validate.hints import value_at as value_of_finding
 from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.manifests import ManifestError, ManifestLimits, parse_documents

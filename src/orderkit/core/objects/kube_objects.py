@@ -103,6 +103,8 @@ USAGE = Kind("protection.crossplane.io", "v1beta1", "Usage")
 CLUSTER_USAGE = Kind("protection.crossplane.io", "v1beta1", "ClusterUsage")
 IN_USE = "crossplane.io/in-use"
 """Label of objects that a Usage protects."""
+DELETION_ATTEMPT = "usage.crossplane.io/deletion-attempt-with-policy"
+"""Annotation: the propagation of a deletion that a Usage refused; ``replayDeletion`` repeats it."""
 
 ARGOCD_NAMESPACE = "argocd"
 """Where Argo CD looks for Applications and AppProjects by default."""

@@ -17,8 +17,8 @@ from orderkit.core.kit.pack import Kit
 from orderkit.core.names import OrderId
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.order_file import MANIFESTS
+from orderkit.core.schema.field_paths import value_at
 from orderkit.core.schema.validate import Validator
-from orderkit.core.schema.validate.hints import value_at
 from orderkit.core.yaml.manifests import parse_manifests
 
 _LINE_BREAKS = re.compile("\x85|\u2028|\u2029".encode())

@@ -25,7 +25,8 @@ from orderkit.core.objects.quantities import NoQuantity, Unsure
 from orderkit.core.order import ledger
 from orderkit.core.order.order_cost import OrderCost, add_up, money
 from orderkit.core.order.team_file import COST, ORDERS, CostLimit, TeamFile, TeamLimits
-from orderkit.core.schema.validate.hints import schema_at, shown, value_at
+from orderkit.core.schema.field_paths import schema_at, value_at
+from orderkit.core.schema.validate.hints import shown
 from orderkit.core.suggestions import did_you_mean
 
 _NUMBERS = ("integer", "number")

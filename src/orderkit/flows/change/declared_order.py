@@ -36,7 +36,8 @@ from orderkit.core.objects.values import ABSENT, with_value
 from orderkit.core.order.change import FieldDifference, FieldEdit, differences
 from orderkit.core.order.ledger import OrderEntry, team_namespace
 from orderkit.core.portal.template import check_fixed, read_assignments
-from orderkit.core.schema.validate import Finding, Validator, hints
+from orderkit.core.schema import field_paths
+from orderkit.core.schema.validate import Finding, Validator
 from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml.positions import LocatedManifest, located_manifests
 from orderkit.flows.change import Changed, ChangeRequest, change
@@ -194,7 +195,7 @@ def _secrets(kit: Kit, spec: Mapping[str, Any]) -> Iterator[InvalidInputError]:
     for top in fields_of(kit).top:
         for field in top.secrets():
             path = field.path.partition("[]")[0]
-            if hints.value_at({"spec": spec}, f"spec.{path}") is not None:
+            if field_paths.value_at({"spec": spec}, f"spec.{path}") is not None:
                 rule = (
                     "looks like a secret, and everybody who may read the repository could read it"
                 )
@@ -217,13 +218,13 @@ def _is_at(path: str, above: str) -> bool:
 def _refusal(
     file: DeclaredFile, located: LocatedManifest, spec: Mapping[str, Any], finding: Finding
 ) -> InvalidInputError:
-    value = hints.value_at({**located.manifest, "spec": spec}, finding.path)
+    value = field_paths.value_at({**located.manifest, "spec": spec}, finding.path)
     rule = f"is refused: {finding.message}{_place(file, located, finding.path)}"
     return InvalidInputError(finding.path, value, rule, hint=finding.hint)
 
 
 def _place(file: DeclaredFile, located: LocatedManifest, path: str) -> str:
-    mark = located.find(hints.steps_of(path))
+    mark = located.find(field_paths.steps_of(path))
     return f" ({PurePath(file.name).name}:{(mark or (located.line, 0))[0]})"
 
 

@@ -46,7 +46,8 @@ from orderkit.core.order.change import (
     same,
     value_at,
 )
-from orderkit.core.schema.validate import Finding, Validator, hints
+from orderkit.core.schema import field_paths
+from orderkit.core.schema.validate import Finding, Validator
 from orderkit.core.yaml import edit as yamledit
 from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.change.change_plan import ChangePlan
@@ -424,7 +425,7 @@ def _refusal(live: LiveOrder, finding: Finding, new: Manifest) -> InvalidInputEr
     path = finding.path.removeprefix("spec.")
     return InvalidInputError(
         live.kit.parameter(path) if path in live.kit.aliases else finding.path,
-        hints.value_at(new, finding.path),
+        field_paths.value_at(new, finding.path),
         f"is refused: {finding.message}",
         hint=finding.hint,
     )

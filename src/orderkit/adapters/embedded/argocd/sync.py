@@ -55,7 +55,7 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
-from orderkit.core.schema.structural import prune
+from orderkit.core.schema.pruning import prune
 from orderkit.ports.cluster import Cluster
 
 Phase = Literal["Running", "Terminating", "Succeeded", "Failed", "Error"]

@@ -16,7 +16,7 @@ from orderkit.adapters.embedded.cluster.documents import clone, meta, new_uid, n
 from orderkit.adapters.embedded.cluster.journal import StorageKey
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Manifest, dig, metadata
-from orderkit.core.schema.structural import default, prune
+from orderkit.core.schema.pruning import default, prune
 from orderkit.ports.cluster import Propagation
 
 FOREGROUND = "foregroundDeletion"

@@ -11,7 +11,7 @@ place twice is harmless. One thread, woken by the store.
 * Events older than an hour are deleted, as on a real cluster.
 
 An owner whose kind is not served, or a namespaced owner of a cluster-scoped object, is never
-taken for gone.
+taken for gone. A write that admission refuses is tried again each second, and delays no other.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -31,7 +31,7 @@ from orderkit.adapters.embedded.cluster.documents import meta
 from orderkit.adapters.embedded.cluster.journal import JournalEntry, StorageKey
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.adapters.embedded.cluster.lifecycle import FOREGROUND, ORPHAN, Deletion, Write
-from orderkit.adapters.embedded.cluster.refusals import InUse
+from orderkit.adapters.embedded.cluster.refusals import ApiRefusal
 from orderkit.adapters.embedded.cluster.registry import KindRegistry
 from orderkit.adapters.embedded.cluster.store import ObjectStore, owner_uids
 from orderkit.adapters.embedded.cluster.writes import Writes
@@ -43,6 +43,7 @@ OWNER = "kube-controller-manager"
 """Field manager of the writes of this module."""
 EVENT_LIFE = timedelta(hours=1)
 _EVENT_SWEEP_S = 60.0
+_RETRY_S = 1.0
 
 logger = logging.getLogger(__name__)
 
@@ -53,8 +54,9 @@ class Collector:
     def __init__(self, store: ObjectStore, registry: KindRegistry, writes: Writes) -> None:
         self._store, self._registry, self._writes = store, registry, writes
         self._stopping = threading.Event()
-        self._idle = threading.Condition()
         self._ready = threading.Event()
+        self._place: StorageKey | None = None
+        self._refused: set[StorageKey] = set()
         self._thread = threading.Thread(target=self._run, name="collector", daemon=True)
 
     def start(self) -> None:
@@ -72,10 +74,15 @@ class Collector:
         with self._store.watching(None) as watcher:
             self._ready.set()
             self._look_at_all(self._store.places())
-            next_sweep = time.monotonic() + _EVENT_SWEEP_S
+            next_sweep, next_retry = time.monotonic() + _EVENT_SWEEP_S, 0.0
             while not self._stopping.is_set() and not watcher.closed:
-                changes = watcher.take(timeout_s=max(0.0, next_sweep - time.monotonic()))
+                next_look = min(next_sweep, next_retry) if self._refused else next_sweep
+                changes = watcher.take(timeout_s=max(0.0, next_look - time.monotonic()))
                 places = dict.fromkeys(p for c in changes for p in self._concerned(c))
+                if time.monotonic() >= next_retry:
+                    places |= dict.fromkeys(self._refused)
+                    self._refused.clear()
+                    next_retry = time.monotonic() + _RETRY_S
                 self._look_at_all(sorted(places, key=_definitions_last))
                 if time.monotonic() >= next_sweep:
                     self._sweep_events()
@@ -103,6 +110,7 @@ class Collector:
         for store_key in places:
             if self._stopping.is_set():
                 return
+            self._place = store_key
             try:
                 self._look_at(store_key)
             except (NotFoundError, ConflictError):
@@ -245,7 +253,7 @@ class Collector:
     def _delete(
         self, served: ServedKind, store_key: StorageKey, how: Propagation, *, uid: str
     ) -> None:
-        with suppress(InUse):  # it is looked at again when its label goes
+        with self._refusals_noted():
             self._writes.delete(
                 served,
                 store_key.namespace,
@@ -266,7 +274,20 @@ class Collector:
         self, served: ServedKind, store_key: StorageKey, edit: Any, *, subresource: Any = ""
     ) -> None:
         write = Write(OWNER, subresource=subresource, account=COLLECTOR)
-        self._writes.change(served, store_key.namespace, store_key.name, edit, write)
+        with self._refusals_noted():
+            self._writes.change(served, store_key.namespace, store_key.name, edit, write)
+
+    @contextmanager
+    def _refusals_noted(self) -> Iterator[None]:
+        """Note the place that a refused write was for, and let the next object have its turn."""
+        try:
+            yield
+        except (NotFoundError, ConflictError):
+            raise
+        except ApiRefusal as refusal:
+            logger.info("collector: %s: %s", self._place, refusal)
+            if self._place is not None:
+                self._refused.add(self._place)
 
 
 def _definitions_last(store_key: StorageKey) -> bool:

@@ -45,6 +45,7 @@ from orderkit.adapters.embedded.cluster.refusals import (
     Cause,
     Conflict,
     Forbidden,
+    InUse,
     Invalid,
     NamespaceMissing,
     NotAllowed,
@@ -54,10 +55,18 @@ from orderkit.adapters.embedded.cluster.refusals import (
 )
 from orderkit.adapters.embedded.cluster.registry import KindRegistry
 from orderkit.adapters.embedded.cluster.store import ObjectStore
-from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Manifest, metadata
+from orderkit.core.objects.kube_objects import (
+    CRD,
+    DELETION_ATTEMPT,
+    NAMESPACE,
+    Manifest,
+    annotations_of,
+    metadata,
+)
 from orderkit.core.schema.admission import Operation
 from orderkit.core.schema.cel import BLOCKING
-from orderkit.core.schema.structural import default, problems, prune, type_problems
+from orderkit.core.schema.pruning import default, prune
+from orderkit.core.schema.structural import problems, type_problems
 
 Edit = Callable[[Manifest], Manifest]
 
@@ -178,14 +187,28 @@ class Writes:
                     f'namespaces "{name}" is forbidden: this namespace may not be deleted',
                     subject=served.subject(name),
                 )
-            self._admit(
-                served, None, old, Write(how.owner, dry_run=how.dry_run, account=how.account)
-            )
+            write = Write(how.owner, dry_run=how.dry_run, account=how.account)
+            try:
+                self._admit(served, None, old, write)
+            except InUse:
+                self._note_attempt(served, store_key, old, how)
+                raise
             new = marked(served, old, how)
             is_gone = not held(served, new)
             if how.dry_run or (not is_gone and new == old):
                 return Deleted(old if new == old else new, is_gone)
             return Deleted(self._commit(served, store_key, new, is_gone=is_gone), is_gone)
+
+    def _note_attempt(
+        self, served: ServedKind, store_key: StorageKey, old: Manifest, how: Deletion
+    ) -> None:
+        """Record a deletion that a Usage refused, as Crossplane's webhook does."""
+        propagation = how.propagation or "Background"
+        if how.dry_run or annotations_of(old).get(DELETION_ATTEMPT) == propagation:
+            return
+        new = clone(old)
+        meta(new)["annotations"] = {**annotations_of(old), DELETION_ATTEMPT: propagation}
+        self._commit(served, store_key, new)
 
     # -- the steps
 

@@ -4,12 +4,16 @@ Usages and ClusterUsages of ``protection.crossplane.io``: what is used is not de
 The used object gets the label ``crossplane.io/in-use``; the API server refuses to delete objects
 that have it while a Usage names them (``cluster.admission``). A composed Usage waits with its own
 end for the object that uses. So the parts of an XR go in the order that its Usages say: the
-garbage collector, refused at first, tries again when the label goes.
+garbage collector, refused at first, tries again when the label goes. A Usage with
+``replayDeletion`` repeats, when it is gone, the deletion that was refused.
 
-Not here: ``replayDeletion`` of a deletion that a person tried, legacy Usages.
+Not here: legacy Usages.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
+from typing import cast
 
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext, is_deleting
 from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL
@@ -17,6 +21,7 @@ from orderkit.core.errors import OrderkitError
 from orderkit.core.objects.conditions import AVAILABLE
 from orderkit.core.objects.kube_objects import (
     CLUSTER_USAGE,
+    DELETION_ATTEMPT,
     IN_USE,
     USAGE,
     Kind,
@@ -28,6 +33,7 @@ from orderkit.core.objects.kube_objects import (
     metadata,
     used_by,
 )
+from orderkit.ports.cluster import Propagation
 
 _FINALIZER = "usage.apiextensions.crossplane.io"
 _DETAILS = "crossplane.io/usage-details"
@@ -126,6 +132,11 @@ class UsageReconciler:
         ):
             self._site.patch_metadata(used_object, {"labels": {IN_USE: None}})
         self._site.drop_finalizer(usage, _FINALIZER)
+        propagation = annotations_of(used_object or {}).get(DELETION_ATTEMPT)
+        if used_object is not None and propagation and dig(usage, "spec", "replayDeletion"):
+            with suppress(OrderkitError):  # another Usage refuses it, and may replay it in turn
+                uid = metadata(used_object)["uid"]
+                cluster.delete(key, propagation=cast("Propagation", propagation), uid=uid)
         return None
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -157,16 +157,13 @@ class CloudTwin(Twin):
         external_name = self._name_of(managed)
         if record is not None and dig(record, "spec", "externalName") == external_name:
             return record
-        if not external_name:
+        if external_name:
+            return _first(self._records(), lambda it: _is_about(it, managed, external_name))
+        if annotations_of(managed).get(CREATED):
             return None
-        return next(
-            (
-                candidate
-                for candidate in self._records()
-                if _is_about(candidate, managed, external_name)
-            ),
-            None,
-        )
+        # A creation that was interrupted: it exists, and its managed resource does not say so yet.
+        uid = metadata(managed)["uid"]
+        return _first(self._records(), lambda it: dig(it, "spec", "managedBy", "uid") == uid)
 
     def _name_of(self, managed: Manifest) -> str:
         """Return its external name; '' if the cloud has not assigned one yet."""
@@ -260,7 +257,7 @@ class CloudTwin(Twin):
             "externalName": name,
             "forProvider": for_provider,
             "account": _account(managed),
-            "managedBy": ObjectKey.of(managed).to_json(),
+            "managedBy": {**ObjectKey.of(managed).to_json(), "uid": metadata(managed)["uid"]},
             "identifiers": sorted(identifiers),
             "dependsOn": sorted(self._needed(kind, for_provider)),
             "revision": dig(before or {}, "spec", "revision", default=0) + 1,
@@ -381,6 +378,10 @@ class CloudTwin(Twin):
     def _tell(self, managed: Manifest, reason: str, action: str) -> None:
         message = f"Successfully requested {action} of external resource"
         self._site.recorder.normal(managed, reason, message)
+
+
+def _first(records: Iterable[Manifest], is_it: Callable[[Manifest], bool]) -> Manifest | None:
+    return next(filter(is_it, records), None)
 
 
 def _is_about(record: Manifest, managed: Manifest, external_name: str) -> bool:

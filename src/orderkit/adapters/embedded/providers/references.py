@@ -30,8 +30,8 @@ from orderkit.core.objects.kube_objects import (
     plural_of,
 )
 from orderkit.core.objects.managed_objects import EXTERNAL_NAME
+from orderkit.core.schema.extensions import PRESERVE
 from orderkit.core.schema.known.managed_kinds import is_modern
-from orderkit.core.schema.structural.pruning import PRESERVE
 
 _REFERENCE = re.compile(r"(?P<stem>.+?)(?P<form>Refs|Ref|Selector)")
 _SECRETS = re.compile(r".*(Secret|ConfigMap)(Key)?Refs?|(secret|configMap)(Key)?Ref")

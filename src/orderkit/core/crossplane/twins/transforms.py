@@ -35,7 +35,7 @@ from orderkit.core.crossplane.twins.go_values import (
     type_name,
 )
 from orderkit.core.linear_patterns import LinearPattern
-from orderkit.core.schema.structural.re2_patterns import PatternError, compile_pattern
+from orderkit.core.schema.re2_patterns import PatternError, compile_pattern
 
 Transform = Mapping[str, Any]
 

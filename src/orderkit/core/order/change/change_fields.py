@@ -16,7 +16,7 @@ from orderkit.core.errors import InvalidInputError, OrderkitError, raise_problem
 from orderkit.core.kit.catalog_pickers import name_alone
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.values import ABSENT, Step, Steps, path_text, same, value_at, with_value
-from orderkit.core.schema.validate.hints import steps_of
+from orderkit.core.schema.field_paths import steps_of
 from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml import assignments
 

@@ -22,7 +22,7 @@ from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.names import fold_reference
 from orderkit.core.objects.values import ABSENT, same, shown, value_at
 from orderkit.core.order.change.differences import FieldDifference
-from orderkit.core.schema.validate.hints import schema_at, steps_of
+from orderkit.core.schema.field_paths import schema_at, steps_of
 from orderkit.core.suggestions import did_you_mean
 
 

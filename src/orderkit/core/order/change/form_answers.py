@@ -20,7 +20,7 @@ from orderkit.core.kit.yaml_settings import read_settings
 from orderkit.core.objects.values import ABSENT, Steps, path_text, same, value_at
 from orderkit.core.order.change.change_fields import FieldEdit
 from orderkit.core.order.change.differences import differences
-from orderkit.core.schema.validate.hints import schema_at
+from orderkit.core.schema.field_paths import schema_at
 
 Schema = Mapping[str, Any]
 

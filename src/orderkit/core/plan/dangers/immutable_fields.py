@@ -70,6 +70,10 @@ _IMMUTABLE: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
     ("apiextensions.crossplane.io", "Composition"): (("spec", "compositeTypeRef"),),
 }  # fmt: skip
 """What the API server of Kubernetes 1.36, and Crossplane 2.3's schemas, refuse to change."""
+_NEVER_FILLED_IN = {
+    "volumeClaimTemplates", "serviceName", "parameters", "data", "binaryData", "immutable",
+}  # fmt: skip
+"""Fields of the table that the API server does not set itself: it refuses to add or remove them."""
 
 _CLOUD_FIELDS = (
     "location", "region", "project", "availabilityZone", "zone", "engine", "storageEncrypted",
@@ -93,6 +97,8 @@ def immutable_dangers(before: Assembly, after: Assembly, mind: DangerContext) ->
         yield from _replacing(pair, mind)
         for steps in _steps(pair, mind):
             was, now = value_at(pair.old, steps), value_at(pair.new, steps)
+            if steps[-1] in _NEVER_FILLED_IN:
+                was, now = (None if value is ABSENT else value or None for value in (was, now))
             if was is not ABSENT and now is not ABSENT and not same(was, now):
                 message = f"{key_text(pair.new)}: {path_text(steps)} cannot change once it is set"
                 yield Danger(pair.path, Code.IMMUTABLE, message)

@@ -29,6 +29,7 @@ from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, parent_of
 from orderkit.core.schema import structural
 from orderkit.core.schema.known.builtin_kinds import METADATA
+from orderkit.core.schema.pruning import default, prune
 from orderkit.core.schema.validate.hints import nearest, shown
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
@@ -92,12 +93,12 @@ def _metadata(obj: OutcomeObject) -> Iterator[Fault]:
     if _is_plain(meta):
         return
     schema = {"type": "object", "properties": {"meta": METADATA}}
-    for path in structural.prune(schema, {"meta": meta})[1]:
+    for path in prune(schema, {"meta": meta})[1]:
         name = path.removeprefix("meta.")
         message = f'unknown field "metadata.{name}"'
         hint = nearest(name, METADATA["properties"])
         yield _name_fault(obj, obj.field(f"metadata.{name}"), message, hint, meta.get(name))
-    for problem in structural.problems(METADATA, structural.default(METADATA, meta)):
+    for problem in structural.problems(METADATA, default(METADATA, meta)):
         field = obj.field(f"metadata.{problem.path}")
         hint = "quote it: labels and annotations are strings" if "string" in problem.message else ""
         yield _name_fault(obj, field, problem.message, hint, None)

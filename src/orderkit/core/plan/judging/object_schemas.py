@@ -21,11 +21,11 @@ from orderkit.core.plan.outcome_objects import (
     OutcomeObject,
     objects_of,
 )
+from orderkit.core.schema.field_paths import value_at
 from orderkit.core.schema.known.builtin_kinds import built_in
 from orderkit.core.schema.known.known_kinds import KnownKind
 from orderkit.core.schema.validate import Finding
 from orderkit.core.schema.validate.findings import Reason
-from orderkit.core.schema.validate.hints import value_at
 
 _OTHER_SCHEMA = "another schema of this kind accepts it: is schemas/ of the pack up to date?"
 _WAY_OUT = "put its CRD into schemas/ of the pack, or pass --schemas FOLDER"

@@ -23,7 +23,7 @@ from orderkit.core.linear_patterns import LinearPattern
 from orderkit.core.objects import quantities
 from orderkit.core.objects.quantities import NoQuantity, Unsure
 from orderkit.core.schema.cel.kubernetes_library import positions
-from orderkit.core.schema.structural.re2_patterns import PatternError, compile_pattern
+from orderkit.core.schema.re2_patterns import PatternError, compile_pattern
 
 MARK = "orderkit: not evaluated: "
 INT64 = range(-(2**63), 2**63)

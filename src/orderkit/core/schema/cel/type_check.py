@@ -27,9 +27,9 @@ from orderkit.core.schema.cel.environments import HAS_OLD, OLD, Judge, Unavailab
 from orderkit.core.schema.cel.evaluation import gap_in, run
 from orderkit.core.schema.cel.rule_failures import error_text, failure
 from orderkit.core.schema.cel.type_shapes import CelType, shape_of
+from orderkit.core.schema.extensions import LIST_MAP_KEYS, LIST_TYPE
+from orderkit.core.schema.pruning import Schema
 from orderkit.core.schema.structural import SchemaProblem
-from orderkit.core.schema.structural.pruning import Schema
-from orderkit.core.schema.structural.validators import LIST_MAP_KEYS, LIST_TYPE
 
 BLOCKING = frozenset(
     {

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from orderkit.core.schema.structural.pruning import EMBEDDED, Schema
-from orderkit.core.schema.structural.validators import INT_OR_STRING, LIST_MAP_KEYS, LIST_TYPE
+from orderkit.core.schema.extensions import EMBEDDED, INT_OR_STRING, LIST_MAP_KEYS, LIST_TYPE
+from orderkit.core.schema.pruning import Schema
 
 _STRINGS = {
     "byte": "bytes",

@@ -14,9 +14,8 @@ from typing import Any
 
 from orderkit.core.objects.kube_objects import CRD, Kind
 from orderkit.core.objects.scopes import is_namespaced
+from orderkit.core.schema.extensions import INT_OR_STRING, PRESERVE
 from orderkit.core.schema.known.known_kinds import KnownKind, Layer
-from orderkit.core.schema.structural.pruning import PRESERVE
-from orderkit.core.schema.structural.validators import INT_OR_STRING
 from orderkit.core.schema.validate import Validator
 
 Schema = dict[str, Any]

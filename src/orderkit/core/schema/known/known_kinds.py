@@ -16,8 +16,8 @@ from typing import Any
 
 from orderkit.core.objects.kube_objects import CRD, XRD, Kind, Manifest, dig, metadata
 from orderkit.core.objects.scopes import is_namespaced
+from orderkit.core.schema.extensions import PRESERVE
 from orderkit.core.schema.known.managed_kinds import completed_crd
-from orderkit.core.schema.structural.pruning import PRESERVE
 from orderkit.core.schema.validate import Validator
 from orderkit.core.schema.xrd import BrokenXrdError, claim_crd_for, crd_for
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig
 from orderkit.core.schema.cel.type_shapes import escape
-from orderkit.core.schema.structural.pruning import PRESERVE
+from orderkit.core.schema.extensions import PRESERVE
 
 Schema = dict[str, Any]
 

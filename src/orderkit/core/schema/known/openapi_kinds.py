@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orderkit.core.objects.kube_objects import CRD, Kind
+from orderkit.core.schema.extensions import INT_OR_STRING, PRESERVE
 from orderkit.core.schema.known.known_kinds import KnownKind, Layer
-from orderkit.core.schema.structural.pruning import META_FIELDS, PRESERVE
-from orderkit.core.schema.structural.validators import INT_OR_STRING
+from orderkit.core.schema.pruning import META_FIELDS
 from orderkit.core.schema.validate import Validator
 
 _TAG = "x-kubernetes-group-version-kind"

@@ -1,10 +1,10 @@
 """
 Structural OpenAPI v3 schemas, as the Kubernetes API server treats them.
 
-`default` and `prune` change a value, `problems` judges it in the server's words, `type_problems`
-makes the narrower checks of server-side apply, and `check_schema` reports whether a schema is
-structural at all. The ``jsonschema`` library decides, extended for what OpenAPI and Kubernetes add;
-only the wording is ours.
+`problems` judges a value in the server's words, `type_problems` makes the narrower checks of
+server-side apply, and `check_schema` reports whether a schema is structural at all. Defaults and
+pruning are in ``core.schema.pruning``. The ``jsonschema`` library decides, extended for what
+OpenAPI and Kubernetes add; only the wording is ours.
 
 Not covered: CEL rules (see ``core.schema.cel``), the rules of ``metadata`` itself, and ratcheting
 (the server tolerates old faults in fields that an update leaves alone). Patterns have RE2's syntax;
@@ -18,16 +18,11 @@ Called by ``core.schema.validate``, ``core.schema.cel``, plans and the embedded 
 
 from orderkit.core.schema.structural.api_messages import SchemaProblem, problems
 from orderkit.core.schema.structural.apply_errors import type_problems
-from orderkit.core.schema.structural.pruning import default, prune
-from orderkit.core.schema.structural.re2_patterns import PatternError
 from orderkit.core.schema.structural.structural_rules import check_schema
 
 __all__ = [
-    "PatternError",
     "SchemaProblem",
     "check_schema",
-    "default",
     "problems",
-    "prune",
     "type_problems",
 ]

@@ -18,15 +18,10 @@ from typing import Any
 
 from jsonschema import ValidationError
 
-from orderkit.core.schema.structural.pruning import EMBEDDED, Schema
+from orderkit.core.schema.extensions import EMBEDDED, INT_OR_STRING, LIST_TYPE
+from orderkit.core.schema.pruning import Schema
 from orderkit.core.schema.structural.string_formats import FORMATS
-from orderkit.core.schema.structural.validators import (
-    INT_OR_STRING,
-    LIST_TYPE,
-    StructuralValidator,
-    type_name,
-    validator_of,
-)
+from orderkit.core.schema.structural.validators import StructuralValidator, type_name, validator_of
 
 INVALID, REQUIRED, UNSUPPORTED = "FieldValueInvalid", "FieldValueRequired", "FieldValueNotSupported"
 TOO_LONG, TOO_MANY, DUPLICATE = "FieldValueTooLong", "FieldValueTooMany", "FieldValueDuplicate"

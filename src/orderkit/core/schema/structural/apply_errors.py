@@ -12,6 +12,8 @@ from typing import Any
 
 from jsonschema import ValidationError
 
+from orderkit.core.schema.extensions import EMBEDDED, INT_OR_STRING
+from orderkit.core.schema.pruning import Schema
 from orderkit.core.schema.structural.api_messages import (
     WRONG_TYPE,
     SchemaProblem,
@@ -19,8 +21,7 @@ from orderkit.core.schema.structural.api_messages import (
     go_value,
     path_of,
 )
-from orderkit.core.schema.structural.pruning import EMBEDDED, Schema
-from orderkit.core.schema.structural.validators import INT_OR_STRING, TypeValidator
+from orderkit.core.schema.structural.validators import TypeValidator
 
 _WORDS = {"object": "map", "array": "list", "integer": "numeric (int or float)"}
 _WORDS["number"] = _WORDS["integer"]

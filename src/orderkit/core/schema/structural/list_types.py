@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from orderkit.core.schema.extensions import LIST_MAP_KEYS, LIST_TYPE, PRESERVE
+from orderkit.core.schema.pruning import Schema
 from orderkit.core.schema.structural.api_messages import compact
-from orderkit.core.schema.structural.pruning import PRESERVE, Schema
-from orderkit.core.schema.structural.validators import LIST_MAP_KEYS, LIST_TYPE
 
 MAP_TYPE = "x-kubernetes-map-type"
 Fault = tuple[str, str]

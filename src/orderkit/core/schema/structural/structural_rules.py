@@ -12,15 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from orderkit.core.schema.extensions import EMBEDDED, INT_OR_STRING, LIST_MAP_KEYS, PRESERVE
+from orderkit.core.schema.pruning import Schema, prune
+from orderkit.core.schema.re2_patterns import PatternError, compile_pattern
 from orderkit.core.schema.structural.api_messages import compact, problems
 from orderkit.core.schema.structural.list_types import topology_faults
-from orderkit.core.schema.structural.pruning import EMBEDDED, PRESERVE, Schema, prune
-from orderkit.core.schema.structural.re2_patterns import PatternError, compile_pattern
-from orderkit.core.schema.structural.validators import (
-    INT_OR_STRING,
-    LIST_MAP_KEYS,
-    StructuralValidator,
-)
+from orderkit.core.schema.structural.validators import StructuralValidator
 
 TYPES = ("string", "number", "integer", "boolean", "object", "array")
 FORBIDDEN = ("$ref", "additionalItems", "definitions", "dependencies", "id", "patternProperties")

@@ -16,13 +16,16 @@ from typing import Any
 from jsonschema import Draft4Validator, ValidationError, validators
 
 from orderkit.core.errors import with_article
-from orderkit.core.schema.structural.pruning import EMBEDDED, META_FIELDS, PRESERVE
-from orderkit.core.schema.structural.re2_patterns import compile_pattern
+from orderkit.core.schema.extensions import (
+    EMBEDDED,
+    INT_OR_STRING,
+    LIST_MAP_KEYS,
+    LIST_TYPE,
+    PRESERVE,
+)
+from orderkit.core.schema.pruning import META_FIELDS
+from orderkit.core.schema.re2_patterns import compile_pattern
 from orderkit.core.schema.structural.string_formats import FORMATS
-
-INT_OR_STRING = "x-kubernetes-int-or-string"
-LIST_TYPE = "x-kubernetes-list-type"
-LIST_MAP_KEYS = "x-kubernetes-list-map-keys"
 
 Errors = Iterator[ValidationError]
 Keyword = Callable[[Any, Any, Any, Any], Any]

@@ -13,8 +13,8 @@ from typing import Any
 from orderkit.core.errors import shorten
 from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.schema.cel import Gap
+from orderkit.core.schema.field_paths import steps_of
 from orderkit.core.schema.validate.findings import Finding
-from orderkit.core.schema.validate.hints import steps_of
 from orderkit.core.yaml.positions import LocatedManifest
 
 

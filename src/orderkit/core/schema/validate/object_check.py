@@ -15,6 +15,8 @@ from typing import Any
 from orderkit.core.objects.kube_objects import CRD, Kind, Manifest, dig, metadata
 from orderkit.core.schema import structural
 from orderkit.core.schema.cel import BLOCKING, Gap, RuleSet, has_rules
+from orderkit.core.schema.field_paths import schema_at, value_at
+from orderkit.core.schema.pruning import default, prune
 from orderkit.core.schema.structural import SchemaProblem
 from orderkit.core.schema.validate import hints
 from orderkit.core.schema.validate.findings import DefaultedValue, Finding, Reason, ValidationReport
@@ -93,8 +95,8 @@ class Validator:
         version = self._versions.get(kind.version)
         if version is None:
             return self._unknown_version(kind, new)
-        kept, pruned = structural.prune(version.schema, new)
-        result = structural.default(version.schema, kept)
+        kept, pruned = prune(version.schema, new)
+        result = default(version.schema, kept)
         problems = structural.problems(version.schema, result)
         findings = [_unknown(version.schema, new, path) for path in pruned]
         findings += [_structural(version.schema, new, result, problem) for problem in problems]
@@ -132,7 +134,7 @@ def _version(version: dict[str, Any]) -> _Version:
 
 def _unknown(schema: dict[str, Any], new: Manifest, path: str) -> Finding:
     parent, _, name = path.rpartition(".")
-    properties = hints.schema_at(schema, parent).get("properties") or {}
+    properties = schema_at(schema, parent).get("properties") or {}
     if not parent:
         properties = {**properties, "apiVersion": {}, "kind": {}, "metadata": {}}
     return Finding(
@@ -140,7 +142,7 @@ def _unknown(schema: dict[str, Any], new: Manifest, path: str) -> Finding:
         Reason.UNKNOWN_FIELD,
         f'unknown field "{path}"',
         rule="declared fields only",
-        value=hints.shown(hints.value_at(new, path)),
+        value=hints.shown(value_at(new, path)),
         hint=hints.nearest(name, properties),
     )
 
@@ -148,10 +150,10 @@ def _unknown(schema: dict[str, Any], new: Manifest, path: str) -> Finding:
 def _structural(
     schema: dict[str, Any], new: Manifest, result: Manifest, problem: SchemaProblem
 ) -> Finding:
-    field_schema = hints.schema_at(schema, problem.path)
-    rule, value = hints.rule_of(field_schema, problem.message), hints.value_at(new, problem.path)
+    field_schema = schema_at(schema, problem.path)
+    rule, value = hints.rule_of(field_schema, problem.message), value_at(new, problem.path)
     if value is None:
-        value = hints.value_at(result, problem.path)
+        value = value_at(result, problem.path)
     if problem.reason == "FieldValueRequired":
         rule = "required"
     return Finding(
@@ -183,20 +185,20 @@ def _rule_findings(
 ) -> tuple[list[Finding], tuple[Gap, ...]]:
     if not version.ruled:
         return [], ()
-    before = structural.default(version.schema, old) if old is not None else None
+    before = default(version.schema, old) if old is not None else None
     verdicts = version.rules.check(result, before)
     findings = []
     for broken in verdicts.broken:
-        problem, field_schema = broken.problem, hints.schema_at(version.schema, broken.problem.path)
+        problem, field_schema = broken.problem, schema_at(version.schema, broken.problem.path)
         hint = hints.advice_for(field_schema, "")
-        if broken.is_transition and (was := hints.value_at(before, problem.path)) is not None:
+        if broken.is_transition and (was := value_at(before, problem.path)) is not None:
             hint = "; ".join(filter(None, (f"put back {hints.shown(was)}", hint)))
         finding = Finding(
             problem.path,
             Reason.TRANSITION if broken.is_transition else Reason.RULE,
             problem.message,
             rule=broken.rule,
-            value=hints.shown(hints.value_at(result, problem.path)),
+            value=hints.shown(value_at(result, problem.path)),
             hint=hint,
         )
         findings.append(finding)

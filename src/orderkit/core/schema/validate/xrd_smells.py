@@ -14,9 +14,9 @@ from typing import Any
 
 from orderkit.core.portal import js_regex
 from orderkit.core.schema import structural
-from orderkit.core.schema.structural.pruning import PRESERVE
-from orderkit.core.schema.structural.re2_patterns import PatternError, compile_pattern
-from orderkit.core.schema.structural.validators import INT_OR_STRING
+from orderkit.core.schema.extensions import INT_OR_STRING, PRESERVE
+from orderkit.core.schema.pruning import default
+from orderkit.core.schema.re2_patterns import PatternError, compile_pattern
 from orderkit.core.schema.validate.findings import Finding, FindingSeverity, Reason
 
 Schema = Mapping[str, Any]
@@ -72,7 +72,7 @@ def _orphans(schema: Schema, path: str, field: str) -> Iterator[Finding]:
     """Find defaults inside an object that may be missing and has no default itself."""
     if schema.get("type") != "object" or "default" in schema or not schema.get("properties"):
         return
-    shaped = structural.default(schema, {})
+    shaped = default(schema, {})
     if shaped and not structural.problems(schema, shaped):
         yield _unmeant(
             path,

@@ -13,6 +13,7 @@ from orderkit.core.platform.installation import PlatformTarget
 from orderkit.flows.install.bootstrapping import idpbuilder_steps
 from orderkit.flows.install.bootstrapping.argocd_settings import InForceStep, SettingsStep
 from orderkit.flows.install.bootstrapping.layer_steps import LayerStep, RootStep, layers
+from orderkit.flows.install.bootstrapping.password_seed import PasswordSeedStep, may_need_seed
 from orderkit.flows.install.bootstrapping.platform_repositories import LedgerStep, PackStep
 from orderkit.flows.install.bootstrapping.portal_steps import PortalStep
 from orderkit.flows.install.bootstrapping.probe_order import ProbeStep
@@ -72,6 +73,7 @@ def _steps(site: BootstrapContext) -> Sequence[BootstrapStep]:
         RootStep(site),
         *(LayerStep(site, layer) for layer in layers(site)),
         InForceStep(site),
+        *([PasswordSeedStep(site)] if may_need_seed(site) else []),  # a layer may bring Crossplane
         *(TeamStep(site, team) for team in site.platform.teams),
         WebhookStep(site),
         PinStep(site),

@@ -29,7 +29,7 @@ from orderkit.core.order import order_file
 from orderkit.core.order.change import FieldEdit
 from orderkit.core.order.end_record import parse as parse_end
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.schema.validate.hints import schema_at
+from orderkit.core.schema.field_paths import schema_at
 from orderkit.flows import change
 from orderkit.flows.argocd.commit_pinning import deliver
 from orderkit.flows.argocd.refreshing import application_key

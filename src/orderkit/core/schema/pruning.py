@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from orderkit.core.schema.extensions import EMBEDDED, PRESERVE
+
 Schema = Mapping[str, Any]
 
 META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 """Fields of every Kubernetes object. Schemas need not declare them."""
-
-PRESERVE = "x-kubernetes-preserve-unknown-fields"
-EMBEDDED = "x-kubernetes-embedded-resource"
 
 
 def default(schema: Schema, value: Any) -> Any:

@@ -171,8 +171,8 @@ def test_a_refused_deletion_delays_no_other_and_is_tried_again(
         children = [cluster.create(dependent, owner="me") for dependent in dependents]
         whole = ObjectKey(NAMESPACE, "x") if place == "namespace" else ObjectKey.of(owner)
     cluster.delete(whole, propagation="Foreground")
-    for child in children[1:]:
-        eventually(lambda child=child: cluster.get(ObjectKey.of(child)) is None)
+    others = [ObjectKey.of(child) for child in children[1:]]
+    eventually(lambda: not any(map(cluster.get, others)))
     assert cluster.get(whole) is not None
     assert cluster.get(ObjectKey.of(children[0])) is not None
 

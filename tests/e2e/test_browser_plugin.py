@@ -54,7 +54,7 @@ def shoot(browser: RealBrowser, name: str) -> None:
 
 def register(portal: Backstage, up: PlatformSettings, team: str, order: str) -> None:
     """Put an order that was not ordered in the portal into its catalog."""
-    catalog = BackstageCatalog(portal.url, token=token(up.portal), allow_http=True)
+    catalog = BackstageCatalog(portal.url, token=token(up.portal))
     catalog.register(f"{up.forge.url}/{team}/{order}/src/branch/main/catalog-info.yaml")
 
 

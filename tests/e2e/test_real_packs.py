@@ -108,7 +108,7 @@ class Journey:
     complaint: str
     parts: frozenset[str]
     """Kinds that are composed, among others."""
-    namespace: str | None = f"team-{TEAM}"
+    namespace: str = f"team-{TEAM}"
 
     @property
     def entry(self) -> OrderEntry:
@@ -188,7 +188,7 @@ JOURNEYS = (
         Assignment("stage", "production"),
         "Unsupported value",
         frozenset({"Deployment", "StatefulSet", "Bucket", "Namespace"}),
-        namespace=None,
+        namespace="",
     ),
     _cluster("gcp", "Cluster", "NodePool", "Network"),
     _cluster("aws", "Cluster", "NodeGroup", "VPC"),

@@ -20,9 +20,12 @@ READ_TIMEOUT_S = 30.0
 _CHUNK_BYTES = 64 * 1024
 
 
-def check_url(field: str, url: str, *, allow_http: bool) -> str:
+def check_url(field: str, url: str, *, allow_http: bool | None = None) -> str:
     """
     Return a base URL without its last slash.
+
+    Args:
+        allow_http: What platform.yaml says about plain HTTP; None if it has no key for it.
 
     Raises:
         InvalidInputError: No http(s) address, or one with user, query or fragment.
@@ -35,9 +38,10 @@ def check_url(field: str, url: str, *, allow_http: bool) -> str:
         host_url = f"{parts.scheme}://{parts.hostname}"
         raise InvalidInputError(field, host_url, "must have no user, query or fragment")
     if parts.scheme == "http" and not allow_http and not is_loopback(parts.hostname):
+        lab = "; in a lab network only: allowHttp: true beside url in platform.yaml"
         raise RefusedError(
             f"{parts.hostname}: credentials over plain HTTP",
-            hint="use https; in a lab network only: allowHttp: true beside url in platform.yaml",
+            hint=f"use https{'' if allow_http is None else lab}",
         )
     return url.rstrip("/")
 

@@ -253,7 +253,7 @@ def notifier(settings: PlatformSettings, platform: Platform, channel: ChannelSet
             from orderkit.adapters.backstage.backstage_notifications import BackstageNotifier
 
             portal = settings.portal
-            return BackstageNotifier(portal.url, token=token(portal), allow_http=portal.allow_http)
+            return BackstageNotifier(portal.url, token=token(portal))
         case "pullRequest":
             from orderkit.flows.notify.pull_comments import PullComments
 

@@ -43,15 +43,15 @@ def entity_ref(entity: Manifest) -> str:
 class BackstageCatalog:
     """A Backstage backend's catalog."""
 
-    def __init__(self, base_url: str, *, token: str, allow_http: bool = False) -> None:
+    def __init__(self, base_url: str, *, token: str) -> None:
         """
         Prepare; nothing is sent.
 
         Raises:
             InvalidInputError: `base_url` is not an address.
-            RefusedError: Plain HTTP to another machine without `allow_http`.
+            RefusedError: Plain HTTP to another machine.
         """
-        self._base = f"{check_url('portal', base_url, allow_http=allow_http)}/api/catalog"
+        self._base = f"{check_url('portal', base_url)}/api/catalog"
         register(token)
         self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
 

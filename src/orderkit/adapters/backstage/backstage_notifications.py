@@ -25,20 +25,19 @@ _OK = range(200, 300)
 class BackstageNotifier:
     """The notifications of one Backstage backend."""
 
-    def __init__(self, base_url: str, *, token: str, allow_http: bool = False) -> None:
+    def __init__(self, base_url: str, *, token: str) -> None:
         """
         Prepare; nothing is sent.
 
         Args:
             base_url: The backend, without ``/api``.
             token: A static token of the backend.
-            allow_http: Plain HTTP to another machine is meant.
 
         Raises:
             InvalidInputError: `base_url` is not an address.
-            RefusedError: Plain HTTP to another machine without `allow_http`.
+            RefusedError: Plain HTTP to another machine.
         """
-        base = check_url("portal", base_url, allow_http=allow_http)
+        base = check_url("portal", base_url)
         self._url = f"{base}/api/notifications/notifications"
         register(token)
         self._headers = {

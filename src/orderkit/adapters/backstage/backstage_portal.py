@@ -47,21 +47,20 @@ class BackstagePortal:
         *,
         token: str,
         proxies: Mapping[str, ProxyTarget],
-        allow_http: bool = False,
     ) -> None:
         """
         Prepare; nothing is sent.
 
         Raises:
             InvalidInputError: An address is none.
-            RefusedError: Plain HTTP to another machine without `allow_http`.
+            RefusedError: Plain HTTP to another machine.
         """
-        self._api = f"{check_url('portal', base_url, allow_http=allow_http)}/api"
+        self._api = f"{check_url('portal', base_url)}/api"
         self._token = token
         register(token)
         self._proxies: dict[str, ProxyTarget] = {}
         for name, target in proxies.items():
-            url = check_url(f"proxy {name}", target.url, allow_http=allow_http)
+            url = check_url(f"proxy {name}", target.url)
             self._proxies[name.strip("/")] = ProxyTarget(url, target.headers)
             for value in target.headers.values():
                 register(value)

@@ -164,9 +164,9 @@ class Controller:
             target=self._watch_forever, args=(kind,), name=f"{self._name}-watch-{kind}", daemon=True
         )
 
-    def enqueue(self, key: ObjectKey, after_s: float = 0.0) -> None:
-        """Look at `key` after `after_s`."""
-        self._queue.add(key, after_s)
+    def enqueue(self, key: ObjectKey) -> None:
+        """Look at `key` soon."""
+        self._queue.add(key, 0.0)
 
     def start(self) -> None:
         """Start watchers and workers; returns at once."""

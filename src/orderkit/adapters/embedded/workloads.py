@@ -18,7 +18,7 @@ from orderkit.adapters.embedded.crossplane.events import text_of
 from orderkit.adapters.embedded.crossplane.reconciler_context import is_deleting
 from orderkit.core.objects.conditions import Condition, merged
 from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
-from orderkit.ports.clock import Clock, SystemClock
+from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment")
@@ -37,8 +37,8 @@ _CONDITIONS = (
 class Workloads:
     """One controller for all of these kinds."""
 
-    def __init__(self, cluster: Cluster, *, clock: Clock | None = None) -> None:
-        self._cluster, self._clock = cluster, clock or SystemClock()
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self._clock = cluster, SystemClock()
         self._controller = Controller("workloads", cluster, self._reconcile, workers=1)
         for kind in (DEPLOYMENT, STATEFUL_SET, CLAIM, SERVICE, INGRESS):
             self._controller.watch(kind)

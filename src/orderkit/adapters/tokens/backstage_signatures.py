@@ -48,15 +48,15 @@ _GROUPS_KEPT_MAX = 1000
 class BackstageRequesters:
     """The signatures of one Backstage."""
 
-    def __init__(self, base_url: str, *, allow_http: bool = False) -> None:
+    def __init__(self, base_url: str) -> None:
         """
         Prepare; nothing is sent.
 
         Raises:
             InvalidInputError: `base_url` is not an address.
-            RefusedError: Plain HTTP to another machine without `allow_http`.
+            RefusedError: Plain HTTP to another machine.
         """
-        self._base = check_url("signedBy", base_url, allow_http=allow_http)
+        self._base = check_url("signedBy", base_url)
         self._users = self._keys("/api/auth/.well-known/jwks.json")
         self._scaffolder = self._keys("/api/scaffolder/.backstage/auth/v1/jwks.json")
         self._groups = _Groups(f"{self._base}/api/auth/v1/userinfo")

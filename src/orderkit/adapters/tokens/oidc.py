@@ -27,21 +27,21 @@ _HINT = "is service.access.oidc.issuer in platform.yaml an OpenID provider?"
 class OidcRequesters:
     """The tokens of one provider."""
 
-    def __init__(self, settings: OidcSettings, *, allow_http: bool = False) -> None:
+    def __init__(self, settings: OidcSettings) -> None:
         """
         Prepare; nothing is sent.
 
         Raises:
             InvalidInputError: The issuer, or where its keys are, is not an address, or the file of
                 certificates has none.
-            RefusedError: Plain HTTP to another machine without `allow_http`.
+            RefusedError: Plain HTTP to another machine.
         """
-        self._settings, self._allow_http = settings, allow_http
-        self._issuer = check_url("issuer", settings.issuer, allow_http=allow_http)
+        self._settings = settings
+        self._issuer = check_url("issuer", settings.issuer)
         if settings.ca_file is not None:
             _check_certificates(settings.ca_file)
         if settings.jwks_url:
-            check_url("jwksUrl", settings.jwks_url, allow_http=allow_http)
+            check_url("jwksUrl", settings.jwks_url)
         self._keys = PublishedKeys(self._address, _unproved, hint=_HINT, ca_file=settings.ca_file)
 
     def describe(self) -> str:
@@ -122,7 +122,7 @@ class OidcRequesters:
                 f"{self._issuer}{_DISCOVERY} is of another issuer: '{document.get('issuer')}'",
                 hint=_HINT,
             )
-        return check_url(name, str(document.get(name)), allow_http=self._allow_http)
+        return check_url(name, str(document.get(name)))
 
 
 def _check_certificates(file: PurePath) -> None:

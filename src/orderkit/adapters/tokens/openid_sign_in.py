@@ -28,18 +28,16 @@ _REFUSED = (400, 401, 403)
 class OpenIdSignIn:
     """One provider."""
 
-    def __init__(
-        self, settings: SignInSettings, *, client_secret: str = "", allow_http: bool = False
-    ) -> None:
+    def __init__(self, settings: SignInSettings, *, client_secret: str = "") -> None:
         """
         Prepare; nothing is sent.
 
         Raises:
             InvalidInputError: The issuer is not an address.
-            RefusedError: Plain HTTP to another machine without `allow_http`.
+            RefusedError: Plain HTTP to another machine.
         """
         self._settings, self._client_secret = settings, client_secret
-        self._oidc = OidcRequesters(settings.provider, allow_http=allow_http)
+        self._oidc = OidcRequesters(settings.provider)
 
     @property
     def name(self) -> str:

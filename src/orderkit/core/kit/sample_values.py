@@ -65,9 +65,7 @@ def sample(schema: Schema) -> Any:
     return _BY_TYPE.get(str(schema.get("type")), _anything)(schema)
 
 
-def valid_samples(
-    schema: Schema, *, complete: bool = False, trials: int = _TRIALS_MAX
-) -> Iterator[dict[str, Any]]:
+def valid_samples(schema: Schema, *, complete: bool = False) -> Iterator[dict[str, Any]]:
     """
     Yield objects that may meet rules beyond the schema's keywords, the simplest first.
 
@@ -85,13 +83,13 @@ def valid_samples(
     queue = [full, *queue] if complete else queue
     queue += [value for _, value in alternatives(schema, full)]
     tried: list[dict[str, Any]] = []
-    while queue and len(tried) < trials:
+    while queue and len(tried) < _TRIALS_MAX:
         candidate = queue.pop(0)
         if candidate in tried:
             continue
         tried.append(candidate)
         yield candidate
-        if len(queue) < trials:
+        if len(queue) < _TRIALS_MAX:
             queue += [value for _, value in alternatives(schema, candidate)]
 
 

@@ -148,8 +148,6 @@ class KitFields:
     top: tuple[KitField, ...]
     rules: tuple[tuple[frozenset[str], str], ...]
     """For each rule: the top-level fields it uses, and its sentence."""
-    preserves: bool
-    """Whether ``spec`` keeps fields that are not in the schema."""
     unfold: FieldPath = ""
     """The group whose fields stand in the form as if they were beside it."""
 
@@ -193,7 +191,7 @@ def fields_of(kit: Kit) -> KitFields:
     group = next((field for field in top if field.path == kit.unfold), None)
     if group is not None:
         rules = (*rules, *((frozenset[str](), sentence) for sentence in group.sentences))
-    return KitFields(top, (*rules, *_choices(spec)), bool(spec.get(PRESERVE)), kit.unfold)
+    return KitFields(top, (*rules, *_choices(spec)), kit.unfold)
 
 
 def spec_of(kit: Kit) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class Condition:
     """Whether it says of which generation it is. What a function says does not, in Crossplane."""
 
 
+_NAMED = 3
 RESPONSIVE = Condition("Responsive", "True", "WatchCircuitClosed")
 RECONCILE_SUCCESS = Condition("Synced", "True", "ReconcileSuccess")
 RECONCILE_PAUSED = Condition(
@@ -98,11 +99,11 @@ def _same(old: dict[str, Any], new: dict[str, Any]) -> bool:
     return all((old.get(key) or "") == (new.get(key) or "") for key in keys)
 
 
-def first_and_more(names: Sequence[str], *, first: int = 3) -> str:
+def first_and_more(names: Sequence[str]) -> str:
     """Join sorted names as Crossplane does: ``a, b, and c`` or ``a, b, c, and 2 more``."""
     ordered = sorted(names)
-    if len(ordered) > first:
-        return f"{', '.join(ordered[:first])}, and {len(ordered) - first} more"
-    if len(ordered) == first:
+    if len(ordered) > _NAMED:
+        return f"{', '.join(ordered[:_NAMED])}, and {len(ordered) - _NAMED} more"
+    if len(ordered) == _NAMED:
         return f"{', '.join(ordered[:-1])}, and {ordered[-1]}"
     return ", ".join(ordered)

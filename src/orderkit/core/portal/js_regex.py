@@ -139,7 +139,6 @@ class TokenKind(StrEnum):
     GROUP = "group"
     CLOSE = "close"
     COUNT = "count"
-    BACK = "back"
 
 
 @dataclass(frozen=True, slots=True)

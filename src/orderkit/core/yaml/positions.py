@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import yaml
 
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.yaml.manifests import DEFAULT_LIMITS, ManifestLimits, objects_in, parse_documents
+from orderkit.core.yaml.manifests import objects_in, parse_documents
 
 Steps = tuple[str, ...]
 Mark = tuple[int, int]
@@ -42,16 +42,14 @@ class LocatedManifest:
         return None
 
 
-def located_manifests(
-    path: str, data: bytes, *, limits: ManifestLimits = DEFAULT_LIMITS
-) -> tuple[LocatedManifest, ...]:
+def located_manifests(path: str, data: bytes) -> tuple[LocatedManifest, ...]:
     """
     Return the objects of a file with their positions.
 
     Raises:
         ManifestError: As ``core.yaml.manifests.parse_manifests``.
     """
-    documents = parse_documents(path, data, limits=limits)
+    documents = parse_documents(path, data)
     marks = _marks(data.decode("utf-8-sig"))
     located: list[LocatedManifest] = []
     for index, (document, line) in enumerate(documents):

@@ -91,8 +91,6 @@ class Imported:
     """A kit that is in the pack now, and what a person should do about it."""
 
     added: KitAdded
-    starter: bool
-    """It has no Composition of its own and got a first station."""
     next: tuple[str, ...]
 
 
@@ -113,7 +111,7 @@ def import_kit(request: ImportRequest) -> Imported:
     composition = None if source is None else _composition(request, source)
     added, unguessed = _added(request, name, xrd, composition)
     notes = _next(request.pack, name, xrd, composition, unguessed)
-    return Imported(added, composition is None, tuple(notes))
+    return Imported(added, tuple(notes))
 
 
 def _added(

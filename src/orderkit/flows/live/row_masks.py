@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,6 +23,7 @@ from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
 from orderkit.core.order.part_states import MISSING, UNREAD
 from orderkit.flows.order.state_without_secrets import CROSSPLANES_OWN
 from orderkit.flows.platform import Platform, get_object
+from orderkit.flows.worker_thread import WorkerThread
 
 BEING_CHECKED = "the reason is being checked for values of Secrets"
 _PAUSE_S = 5.0
@@ -41,7 +41,7 @@ Make = Callable[[OrderSources, SecretTexts], OrderRow]
 """Makes the row of sources, without the values of these Secrets."""
 
 
-class RowMasks:
+class RowMasks(WorkerThread):
     """The checked rows, and the thread that reads Secrets for new ones."""
 
     def __init__(self, platform: Platform, on_checked: Callable[[str], None]) -> None:
@@ -52,30 +52,14 @@ class RowMasks:
             platform: Where the Secrets are.
             on_checked: Has the row made again.
         """
+        super().__init__("live masks")
         self._platform, self._on_checked = platform, on_checked
-        self._wake = threading.Condition()
         self._checked: dict[str, tuple[OrderRow, OrderRow]] = {}
         """By order: a row as it was made, and as it is shown."""
         self._texts: dict[str, tuple[OrderRow, SecretTexts]] = {}
         """By order: Secrets that were read after this row was made; until it is made again."""
         self._waiting: OrderedDict[str, tuple[ObjectKey, OrderRow]] = OrderedDict()
         self._not_before_s: dict[str, float] = {}
-        self._is_closed = False
-        self._thread = threading.Thread(target=self._run, name="live masks", daemon=True)
-
-    def start(self) -> None:
-        """Begin to check."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ask the thread to end after the order that it checks."""
-        with self._wake:
-            self._is_closed = True
-            self._wake.notify_all()
-
-    def join(self, timeout_s: float) -> None:
-        """Wait for the thread."""
-        self._thread.join(timeout_s)
 
     def forget(self, order: str) -> None:
         """Drop what is known of an order that is gone."""

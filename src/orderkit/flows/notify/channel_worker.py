@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import random
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from orderkit.core.notify.order_event import OrderEvent, Topic
 from orderkit.core.platform.notification_settings import NotificationSettings, QuietTime
 from orderkit.core.secrets import redact
 from orderkit.flows.notify.notified_events import GivenUp, NotifiedEvents
+from orderkit.flows.worker_thread import WorkerThread
 from orderkit.ports.clock import Clock
 from orderkit.ports.notifier import NotDeliveredError, Notifier
 
@@ -81,7 +81,7 @@ class ChannelState:
     """Why the last attempt failed; empty if it did not."""
 
 
-class ChannelWorker:
+class ChannelWorker(WorkerThread):
     """Delivers to one channel. Thread-safe."""
 
     def __init__(
@@ -92,32 +92,17 @@ class ChannelWorker:
         *,
         first_pause_s: float = _FIRST_PAUSE_S,
     ) -> None:
+        super().__init__(f"notify {plan.id}")
         self.plan = plan
         self._clock, self._may_send, self._first_pause_s = clock, may_send, first_pause_s
         self._gather_s = plan.settings.gather_s if plan.for_people else 0.0
-        self._wake = threading.Condition()
         self._due: dict[tuple[str, Topic], _Delivery] = {}
         self._paused_until_s = 0.0
         self._failures_in_a_row = 0
-        self._is_dirty = self._is_closed = False
+        self._is_dirty = False
         self._sent: Counter[str] = Counter()
         self._failed = self._given_up = 0
         self._problem = ""
-        self._thread = threading.Thread(target=self._run, name=f"notify {plan.id}", daemon=True)
-
-    def start(self) -> None:
-        """Begin to deliver."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ask the thread to end after what it sends now."""
-        with self._wake:
-            self._is_closed = True
-            self._wake.notify_all()
-
-    def join(self, timeout_s: float) -> None:
-        """Wait for the thread."""
-        self._thread.join(timeout_s)
 
     def offer(self, events: DueEvents) -> None:
         """Take everything that is due now; what was due before and is not any more is dropped."""

@@ -33,7 +33,8 @@ from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.order.repository_check import move_command
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.manifests import ManifestError, parse_manifests
-from orderkit.flows.order.registering import Registration, check_free, register
+from orderkit.flows.order.registering import Registration, register
+from orderkit.flows.order.registration_check import check_free
 from orderkit.flows.platform import (
     Platform,
     get_object,

@@ -14,17 +14,11 @@ from functools import partial
 from orderkit.core.errors import MovedError, NotFoundError, OrderkitError
 from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE
 from orderkit.core.order import ledger, order_file
+from orderkit.core.order.damage import delivered_commits, in_cluster
 from orderkit.flows.order import order_report
-from orderkit.flows.order.order_damage import (
-    NEWEST,
-    IsListed,
-    delivered_commits,
-    entry_of,
-    in_cluster,
-    look,
-    with_damages,
-)
+from orderkit.flows.order.order_damage import IsListed, entry_of, look, with_damages
 from orderkit.flows.order.order_report import OrderReport
+from orderkit.flows.order.repository_damage import NEWEST
 from orderkit.flows.platform import Platform, ledger_snapshot
 
 _AT_ONCE = 8

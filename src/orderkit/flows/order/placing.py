@@ -53,8 +53,8 @@ from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.provided_entity import ProvidedEntity
 from orderkit.flows.order.publishing import publish, publish_files
 from orderkit.flows.order.reference_check import check_references
-from orderkit.flows.order.registering import check_free
 from orderkit.flows.order.registering_portal import RegisteringPortal
+from orderkit.flows.order.registration_check import check_free
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.team.limit_check import check_may_order, check_values
 from orderkit.flows.template import scaffolder

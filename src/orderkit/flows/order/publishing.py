@@ -13,7 +13,7 @@ import hashlib
 from orderkit.core.errors import AlreadyOrderedError, ConflictError
 from orderkit.core.names import CommitSha, blob_sha
 from orderkit.core.order import order_file
-from orderkit.flows.order.registering import archived
+from orderkit.flows.order.registration_check import archived
 from orderkit.flows.template.actions.action_context import PublishRequest
 from orderkit.ports.forge import FileChange, Forge, Operation, Repository
 

@@ -6,42 +6,33 @@ Called by the service (a portal's template step) and thereby by every ``orderkit
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import (
-    AlreadyOrderedError,
-    InvalidInputError,
-    NotFoundError,
-    RefusedError,
-)
+from orderkit.core.errors import AlreadyOrderedError, RefusedError
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester
-from orderkit.core.objects.kube_objects import labels_of, metadata
-from orderkit.core.order import ledger, order_file, team_limits
+from orderkit.core.objects.kube_objects import metadata
+from orderkit.core.order import ledger, team_limits
 from orderkit.core.order.lease import lease_annotations
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.order_file import OrderFile
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd import commit_pinning
-from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
-from orderkit.flows.foreign_access import refuse_foreign_access
+from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
 from orderkit.flows.main_protection import checks_of, forbid_squash, protect_main
 from orderkit.flows.order import cost_limit, live_order, order_proposals
 from orderkit.flows.order.approval_needs import Asking, order_needs
 from orderkit.flows.order.change_approvals import may_need_approval, noted_bypass, refuse_bypass
 from orderkit.flows.order.new_lease import new_lease, note_expiry
 from orderkit.flows.order.order_proposals import note_bypass
+from orderkit.flows.order.registration_check import check_free, check_kit, check_new, check_record
 from orderkit.flows.order.registrations import REFUSE, REGISTER, registered_by
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
-    get_object,
     ledger_snapshot,
     published_kit,
-    read_text,
     write_ledger,
 )
 from orderkit.flows.team import limit_check
@@ -112,13 +103,13 @@ def register(platform: Platform, registration: Registration) -> Registered:
     check_free(entry, snapshot.blobs)
     is_waiting = entry.waiting_path in snapshot.blobs
     is_new = is_waiting or entry.application_path not in snapshot.blobs
-    _check_kit(platform, registration, entry, is_new=is_new)
+    check_kit(platform, entry, registration.kit, is_new=is_new)
     team = limit_check.check_may_order(platform, entry, registration.kit, snapshot)
-    record = _check_record(platform, registration, entry.repository)
+    record = check_record(platform, entry, registration.kit)
     kit = published_kit(platform, record.kit)
     live = live_order.LiveOrder(entry, kit, record, team)
     if is_new:
-        _check_new(platform, live, snapshot)
+        check_new(platform, live, snapshot)
     protect_main(platform.forge, entry.repository, kit)
     forbid_squash(platform.forge, entry.repository)
     bypassed = ""
@@ -380,112 +371,3 @@ def _no_place(
     if excess is None:
         return None
     return _NoPlace("above the team's cost limit", excess, team.limits.over == "ask")
-
-
-def _check_new(
-    platform: Platform, live: live_order.LiveOrder, snapshot: RepositorySnapshot
-) -> None:
-    entry, team = live.entry, live.team
-    refuse_foreign_access(
-        platform,
-        entry.repository,
-        adopted=team.adopted,
-        writers=team.members,
-        way_out=f"orderkit team change {entry.team} --adopt {{holders}}",
-    )
-    _check_application(platform, entry)
-    _check_values(platform, live, snapshot)
-
-
-def _check_kit(
-    platform: Platform, registration: Registration, entry: OrderEntry, *, is_new: bool
-) -> None:
-    """Refuse a kit that the order's id does not name, or that it was not registered with."""
-    if not is_new:
-        live_order.check_kit(platform, entry, registration.kit)
-    if not entry.order.startswith(f"{registration.kit}-"):
-        raise InvalidInputError(
-            "order",
-            entry.order,
-            f"is not an order of kit '{registration.kit}': the id is <kit>-<name>",
-            hint=f"name the repository {registration.kit}-<name>, or name the kit of this one",
-        )
-    published_kit(platform, registration.kit)
-
-
-def _check_application(platform: Platform, entry: OrderEntry) -> None:
-    """Refuse an id that would replace an Application that is not an order's."""
-    application = get_object(platform, application_key(entry.order))
-    if application is not None and labels_of(application).get(ledger.ORDER_LABEL) != entry.order:
-        raise RefusedError(
-            f"{entry.order} is the name of one of the platform's own Applications",
-            hint="order another name",
-        )
-
-
-def _check_values(
-    platform: Platform, live: live_order.LiveOrder, snapshot: RepositorySnapshot
-) -> None:
-    """Hold the order's XR, as its repository has it, to the bounds of its team."""
-    limits = live.team.limits
-    if live.kit.name not in limits.fields and limits.cost is None:
-        return
-    head = platform.forge.head(live.repository)
-    if head is None:
-        return  # gone since its record was read: there is nothing to deliver
-    xr = live_order.read_xr(platform, live, head).xr
-    limit_check.check_values(live.team, live.kit, xr)
-    xr = live_order.delivered_xr(live, xr)
-    cost_limit.check_new(platform, live.team, live.entry, xr, snapshot.blobs)
-
-
-def archived(repo: RepoId) -> AlreadyOrderedError:
-    """Make the error for an order whose repository was archived at its end."""
-    return AlreadyOrderedError(
-        f"{repo} is archived: the order ended",
-        hint=f"'orderkit destroy {repo.name} --delete-repository' frees the name; or order another",
-    )
-
-
-def check_free(entry: OrderEntry, ledger_paths: Collection[PurePosixPath]) -> None:
-    """
-    Check by the ledger's paths that the team may order and the id is not another order's.
-
-    Raises:
-        NotFoundError: The team is not in the ledger.
-        AlreadyOrderedError: The order is ending, or its id belongs to another team.
-    """
-    if ledger.team_path(entry.team) not in ledger_paths:
-        raise limit_check.unknown_team(entry.team, list(ledger.teams(ledger_paths)))
-    if entry.end_path in ledger_paths:
-        raise AlreadyOrderedError(
-            f"{entry.order} is ending", hint=f"finish that first: orderkit destroy {entry.order}"
-        )
-    if entry.application_path in ledger_paths or entry.waiting_path in ledger_paths:
-        return
-    # Whose it is may be none of the caller's business.
-    if ledger.living_order(ledger_paths, entry.order) is not None:
-        raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
-
-
-def _check_record(platform: Platform, registration: Registration, repo: RepoId) -> OrderFile:
-    repository = platform.forge.repo(repo)
-    if repository is not None and repository.archived:
-        raise archived(repo)
-    text = read_text(platform, repo, order_file.PATH, "main")
-    if text is None:
-        raise NotFoundError(
-            f"{repo}: no {order_file.PATH} on branch main", hint="publish the order first"
-        )
-    record = order_file.parse(text.encode(), name=f"{repo}/{order_file.PATH}")
-    claims = {
-        "order": (registration.order, record.order),
-        "kit": (registration.kit, record.kit),
-        "team": (registration.team, record.team),
-    }
-    for field, (claimed, recorded) in claims.items():
-        if claimed != recorded:
-            raise InvalidInputError(
-                field, claimed, f"is not what {repo}/{order_file.PATH} says: '{recorded}'"
-            )
-    return record

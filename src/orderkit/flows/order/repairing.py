@@ -31,6 +31,7 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.order import ledger, order_file
+from orderkit.core.order.damage import Damage, DamageKind
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
@@ -44,17 +45,10 @@ from orderkit.flows.argocd.refreshing import (
 from orderkit.flows.order import order_report
 from orderkit.flows.order.adopting import AdoptRequest, adopt
 from orderkit.flows.order.expiry_note import note_expiry
-from orderkit.flows.order.order_damage import (
-    Damage,
-    DamagedOrder,
-    DamageKind,
-    good_record,
-    look,
-    restoring_branch,
-    unlisted_entry,
-)
+from orderkit.flows.order.order_damage import DamagedOrder, look, unlisted_entry
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.registrations import was_taken_back
+from orderkit.flows.order.repository_damage import good_record, restoring_branch
 from orderkit.flows.platform import (
     Platform,
     get_object,

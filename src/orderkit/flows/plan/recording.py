@@ -33,8 +33,8 @@ from orderkit.ports.cluster import NoSuchKindError, ObjectList
 class PlanRecorder:
     """Records everything that a plan of one or many orders reads. Thread-safe."""
 
-    def __init__(self, order: str = "", *, team: str = "", pack: str = "") -> None:
-        self._order, self._team, self._pack = order, team, pack
+    def __init__(self, order: str = "") -> None:
+        self._order = order
         self._lock = threading.Lock()
         self._orders: list[RecordedOrder] = []
         self._schemas: dict[str, str] = {}
@@ -47,7 +47,7 @@ class PlanRecorder:
 
     def record_order(self, cluster: Lookup | None, xr: Manifest, kit: Kit) -> Lookup | None:
         """Note the order, and return a `Lookup` that records its answers."""
-        self.note(RecordedOrder(self._order, kit.name, xr, self._team), kit)
+        self.note(RecordedOrder(self._order, kit.name, xr, ""), kit)
         return self.wrap(cluster)
 
     def note(self, order: RecordedOrder, kit: Kit) -> None:
@@ -94,7 +94,7 @@ class PlanRecorder:
         with self._lock:
             return PlanSnapshot(
                 tuple(self._orders),
-                pack or self._pack,
+                pack,
                 dict(self._schemas),
                 tuple(self._asked),
                 tuple(self._listed),

@@ -28,7 +28,7 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
-from orderkit.ports.clock import Clock, SystemClock
+from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster, NoSuchKindError
 
 POLL_S = 3.0
@@ -45,9 +45,7 @@ class EmbeddedArgoCD:
         cluster: Cluster,
         sources: RepositorySources,
         *,
-        clock: Clock | None = None,
         poll_s: float = POLL_S,
-        workers: int = 4,
     ) -> None:
         self._sources, self._poll_s = sources, poll_s
         self._index = Index()
@@ -58,12 +56,12 @@ class EmbeddedArgoCD:
             cluster,
             TargetLoader(sources),
             self._index,
-            clock or SystemClock(),
+            SystemClock(),
             is_composite=self._is_composite,
             follow=self._watch_kind,
         )
         self._cluster = cluster
-        self._controller = Controller("delivery", cluster, reconciler.reconcile, workers=workers)
+        self._controller = Controller("delivery", cluster, reconciler.reconcile, workers=4)
         self._controller.watch(APPLICATION, self._concerned)
         self._controller.watch(APP_PROJECT, self._members)
         self._controller.watch(XRD, self._defined)

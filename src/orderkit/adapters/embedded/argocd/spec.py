@@ -143,15 +143,15 @@ def read_source(source: Mapping[str, Any]) -> ApplicationSource:
     )
 
 
-def read_retry(retry: Mapping[str, Any] | None, *, default_limit: int = 0) -> Retry:
+def read_retry(retry: Mapping[str, Any] | None) -> Retry:
     """
-    Read a retry strategy; absent means `default_limit` tries with Argo CD's delays.
+    Read a retry strategy; absent means no retries, with Argo CD's delays.
 
     Raises:
         InvalidSpecError: A duration is malformed.
     """
     if retry is None:
-        return Retry(limit=default_limit)
+        return Retry(limit=0)
     backoff = dig(retry, "backoff", default={}) or {}
     usual = Retry()
     return Retry(

@@ -36,8 +36,7 @@ class _Circuit:
 class CircuitBreaker:
     """The circuits of one kind of XR. Thread-safe."""
 
-    def __init__(self, burst: int = BURST) -> None:
-        self._burst = burst
+    def __init__(self) -> None:
         self._circuits: dict[ObjectKey, _Circuit] = {}
         self._lock = threading.Lock()
 
@@ -64,9 +63,9 @@ class CircuitBreaker:
 
     def _take(self, xr: ObjectKey, source: str) -> bool:
         now = time.monotonic()
-        circuit = self._circuits.setdefault(xr, _Circuit(self._burst, now))
+        circuit = self._circuits.setdefault(xr, _Circuit(BURST, now))
         filled = circuit.tokens + _REFILL_PER_S * (now - circuit.filled_s)
-        circuit.tokens, circuit.filled_s = min(self._burst, filled), now
+        circuit.tokens, circuit.filled_s = min(BURST, filled), now
         circuit.sources.append(source)
         if circuit.opened_s is not None and now - circuit.opened_s >= _COOLDOWN_S:
             circuit.opened_s = None

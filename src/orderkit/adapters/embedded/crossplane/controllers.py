@@ -31,7 +31,7 @@ from orderkit.core.objects.kube_objects import (
     controller,
 )
 from orderkit.core.schema.xrd import XRD_KIND
-from orderkit.ports.clock import Clock, SystemClock
+from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 
 _AGAIN_S = 0.02
@@ -55,10 +55,9 @@ class EmbeddedCrossplane:
         cluster: Cluster,
         functions: Mapping[str, Station],
         *,
-        clock: Clock | None = None,
         seed: int | None = None,
     ) -> None:
-        clock = clock or SystemClock()
+        clock = SystemClock()
         self._recorder = EventRecorder(cluster, clock)
         chance = random.Random(seed)  # noqa: S311 - an order, not a secret
         self._site = ReconcilerContext(cluster, functions, self._recorder, clock, chance)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 DELAY_S = 0.05
@@ -22,11 +22,8 @@ DELAY_S = 0.05
 class Checks:
     """Which pull requests are being checked, by the id of their issue."""
 
-    def __init__(
-        self, delay_s: float = DELAY_S, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, delay_s: float = DELAY_S) -> None:
         self.delay_s = delay_s
-        self._clock = clock
         self._until: dict[int, float] = {}
         self._lock = threading.Lock()
         self._held = 0
@@ -34,13 +31,13 @@ class Checks:
     def start(self, pull_id: int) -> None:
         """Restart the check."""
         with self._lock:
-            self._until[pull_id] = self._clock() + self.delay_s
+            self._until[pull_id] = time.monotonic() + self.delay_s
 
     def running(self, pull_id: int) -> bool:
         """Say whether the check is still going on."""
         with self._lock:
             until = self._until.get(pull_id)
-            if until is None or (not self._held and self._clock() >= until):
+            if until is None or (not self._held and time.monotonic() >= until):
                 self._until.pop(pull_id, None)
                 return False
             return True

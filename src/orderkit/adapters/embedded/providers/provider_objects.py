@@ -46,7 +46,7 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.schema.known.managed_kinds import config_group, is_modern
 from orderkit.core.suggestions import did_you_mean
-from orderkit.ports.clock import Clock, SystemClock
+from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 
 PROVIDER = Kind("pkg.crossplane.io", "v1", "Provider")
@@ -107,10 +107,8 @@ def read_twins(text: str) -> tuple[str, ...]:
 class Providers:
     """The Provider objects of one cluster, and the twins they asked for."""
 
-    def __init__(
-        self, cluster: Cluster, library: ManagedLibrary | None = None, *, clock: Clock | None = None
-    ) -> None:
-        clock = clock or SystemClock()
+    def __init__(self, cluster: Cluster, library: ManagedLibrary | None = None) -> None:
+        clock = SystemClock()
         chance = random.Random()  # noqa: S311 - no secret; the twins apply one thing at a time
         self._recorder = EventRecorder(cluster, clock)
         self._site = ReconcilerContext(cluster, {}, self._recorder, clock, chance)

@@ -112,14 +112,9 @@ def has_rules(schema: object) -> bool:
 class RuleSet:
     """The rules of one schema, compiled on the first call of `faults` or `check`."""
 
-    def __init__(self, schema: Schema, *, resource: bool = True) -> None:
-        """
-        Read the rules of a schema.
-
-        Args:
-            resource: The schema describes a whole Kubernetes object, not a part of one.
-        """
-        self._schema, self._resource = schema, resource
+    def __init__(self, schema: Schema) -> None:
+        """Read the rules of the schema of a whole Kubernetes object."""
+        self._schema = schema
         self._faults: list[tuple[str, RuleFault]] = []
         self._root: _Node | None = None
         self._unavailable = ""
@@ -173,7 +168,7 @@ class RuleSet:
             except UnavailableError as error:
                 self._unavailable = str(error)
             else:
-                self._root = self._node(self._schema, _Level("", resource=self._resource))
+                self._root = self._node(self._schema, _Level("", resource=True))
             self._compiled = True
 
     def _node(self, schema: Schema, level: _Level) -> _Node | None:

@@ -47,16 +47,14 @@ def edit(
     return bom + stream.text.encode()
 
 
-def read_value(
-    data: bytes, path: Sequence[Step], *, document: int | None = None, limits: YamlLimits = LIMITS
-) -> Value:
+def read_value(data: bytes, path: Sequence[Step], *, document: int | None = None) -> Value:
     """
     Return the plain data at a path as YAML 1.2 reads it.
 
     Raises:
         EditRefusedError: The path does not exist, or an edit there would be refused too.
     """
-    stream = read(decode(data, limits), limits)
+    stream = read(decode(data, LIMITS), LIMITS)
     target = locating.locate(stream, locating.root(stream, document), path)
     if target.missing:
         raise missing(stream, target, path)

@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
+
 MAGIC = b"k8s\x00"
 """What every Kubernetes protobuf body starts with."""
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +191,9 @@ def _read(data: bytes, message: Message) -> dict[str, Any]:
     return fields
 
 
-def _value(field: ProtobufField, raw: int | bytes) -> Any:
+def _value(field: ProtobufField, raw: Any) -> Any:
+    if type(raw) is not (int if field.type in {"bool", "int"} else bytes):
+        raise ValueError(f"the protobuf field {field.name} has another type")
     if isinstance(raw, int):
         return bool(raw) if field.type == "bool" else raw
     match field.type:
@@ -212,35 +217,11 @@ def _time(raw: bytes) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
     """Yield number and raw value of every field of a message."""
-    at = 0
-    while at < len(data):
-        key, at = _read_varint(data, at)
-        number, wire = key >> 3, key & 7
-        if wire == _VARINT:
-            value, at = _read_varint(data, at)
-            yield number, value
-            continue
-        if wire == _BYTES:
-            size, at = _read_varint(data, at)
-        elif wire in {_FIXED64, _FIXED32}:
-            size = 8 if wire == _FIXED64 else 4
-        else:
-            raise ValueError(f"protobuf wire type {wire} is not used by Kubernetes")
-        if at + size > len(data):
-            raise ValueError("the protobuf body is cut off")
-        yield number, data[at : at + size]
-        at += size
-
-
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(data):
-            raise ValueError("the protobuf body is cut off")
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if not byte & 0x80:
-            return value, at
+    try:
+        fields = UnknownFieldSet(Empty.FromString(data))
+    except DecodeError as error:
+        raise ValueError(f"the protobuf body cannot be read: {error}") from error
+    for index in range(len(fields)):
+        yield fields[index].field_number, fields[index].data

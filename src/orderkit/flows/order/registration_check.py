@@ -1,0 +1,154 @@
+"""
+What must hold before an order is entered into the ledger: its kit, record, repository, values.
+
+Called by ``registering``, and by what publishes or adopts an order's repository. Only reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import PurePosixPath
+
+from orderkit.core.errors import AlreadyOrderedError, InvalidInputError, NotFoundError, RefusedError
+from orderkit.core.names import RepoId
+from orderkit.core.objects.kube_objects import labels_of
+from orderkit.core.order import ledger, order_file
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_file import OrderFile
+from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.foreign_access import refuse_foreign_access
+from orderkit.flows.order import cost_limit, live_order
+from orderkit.flows.platform import (
+    Platform,
+    RepositorySnapshot,
+    get_object,
+    published_kit,
+    read_text,
+)
+from orderkit.flows.team import limit_check
+
+
+def check_free(entry: OrderEntry, ledger_paths: Collection[PurePosixPath]) -> None:
+    """
+    Check by the ledger's paths that the team may order and the id is not another order's.
+
+    Raises:
+        NotFoundError: The team is not in the ledger.
+        AlreadyOrderedError: The order is ending, or its id belongs to another team.
+    """
+    if ledger.team_path(entry.team) not in ledger_paths:
+        raise limit_check.unknown_team(entry.team, list(ledger.teams(ledger_paths)))
+    if entry.end_path in ledger_paths:
+        raise AlreadyOrderedError(
+            f"{entry.order} is ending", hint=f"finish that first: orderkit destroy {entry.order}"
+        )
+    if entry.application_path in ledger_paths or entry.waiting_path in ledger_paths:
+        return
+    # Whose it is may be none of the caller's business.
+    if ledger.living_order(ledger_paths, entry.order) is not None:
+        raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
+
+
+def check_kit(platform: Platform, entry: OrderEntry, kit: str, *, is_new: bool) -> None:
+    """
+    Check the kit of an order that is to be registered.
+
+    Raises:
+        InvalidInputError: The order's id does not name it. RefusedError: It is registered with
+            another kit. NotFoundError: The pack has no such kit.
+    """
+    if not is_new:
+        live_order.check_kit(platform, entry, kit)
+    if not entry.order.startswith(f"{kit}-"):
+        raise InvalidInputError(
+            "order",
+            entry.order,
+            f"is not an order of kit '{kit}': the id is <kit>-<name>",
+            hint=f"name the repository {kit}-<name>, or name the kit of this one",
+        )
+    published_kit(platform, kit)
+
+
+def check_record(platform: Platform, entry: OrderEntry, kit: str) -> OrderFile:
+    """
+    Return the record of an order that is to be registered.
+
+    Raises:
+        AlreadyOrderedError: Its repository is archived. NotFoundError: It has no record.
+        InvalidInputError: The record names another order, kit or team.
+    """
+    repo = entry.repository
+    repository = platform.forge.repo(repo)
+    if repository is not None and repository.archived:
+        raise archived(repo)
+    text = read_text(platform, repo, order_file.PATH, "main")
+    if text is None:
+        raise NotFoundError(
+            f"{repo}: no {order_file.PATH} on branch main", hint="publish the order first"
+        )
+    record = order_file.parse(text.encode(), name=f"{repo}/{order_file.PATH}")
+    claims = {
+        "order": (entry.order, record.order),
+        "kit": (kit, record.kit),
+        "team": (entry.team, record.team),
+    }
+    for field, (claimed, recorded) in claims.items():
+        if claimed != recorded:
+            raise InvalidInputError(
+                field, claimed, f"is not what {repo}/{order_file.PATH} says: '{recorded}'"
+            )
+    return record
+
+
+def archived(repo: RepoId) -> AlreadyOrderedError:
+    """Make the error for an order whose repository was archived at its end."""
+    return AlreadyOrderedError(
+        f"{repo} is archived: the order ended",
+        hint=f"'orderkit destroy {repo.name} --delete-repository' frees the name; or order another",
+    )
+
+
+def check_new(platform: Platform, live: live_order.LiveOrder, snapshot: RepositorySnapshot) -> None:
+    """
+    Check what only an order that is not in the ledger yet may break.
+
+    Raises:
+        RefusedError: Somebody else owns its repository, its id is that of a platform's
+            Application, or its values are above a limit of its team.
+    """
+    entry, team = live.entry, live.team
+    refuse_foreign_access(
+        platform,
+        entry.repository,
+        adopted=team.adopted,
+        writers=team.members,
+        way_out=f"orderkit team change {entry.team} --adopt {{holders}}",
+    )
+    _check_application(platform, entry)
+    _check_values(platform, live, snapshot)
+
+
+def _check_application(platform: Platform, entry: OrderEntry) -> None:
+    """Refuse an id that would replace an Application that is not an order's."""
+    application = get_object(platform, application_key(entry.order))
+    if application is not None and labels_of(application).get(ledger.ORDER_LABEL) != entry.order:
+        raise RefusedError(
+            f"{entry.order} is the name of one of the platform's own Applications",
+            hint="order another name",
+        )
+
+
+def _check_values(
+    platform: Platform, live: live_order.LiveOrder, snapshot: RepositorySnapshot
+) -> None:
+    """Hold the order's XR, as its repository has it, to the bounds of its team."""
+    limits = live.team.limits
+    if live.kit.name not in limits.fields and limits.cost is None:
+        return
+    head = platform.forge.head(live.repository)
+    if head is None:
+        return  # gone since its record was read: there is nothing to deliver
+    xr = live_order.read_xr(platform, live, head).xr
+    limit_check.check_values(live.team, live.kit, xr)
+    xr = live_order.delivered_xr(live, xr)
+    cost_limit.check_new(platform, live.team, live.entry, xr, snapshot.blobs)

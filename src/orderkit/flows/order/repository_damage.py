@@ -1,0 +1,207 @@
+"""
+Find what was done to an order's repository past Orderkit: moved, deleted, rewritten, its record.
+
+Called by ``flows.order.order_damage``. Only reads.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from orderkit.core.errors import InvalidInputError, MovedError, NotFoundError
+from orderkit.core.names import MAIN, CommitSha, RepoId
+from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.order import order_file
+from orderkit.core.order.damage import Damage, DamageKind, delivered_commits
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_state import short
+from orderkit.flows.order.commit_judging import CommitJudge
+from orderkit.flows.order.order_report import OrderReport
+from orderkit.flows.platform import Platform
+from orderkit.ports.forge import Commit
+
+NEWEST = 50
+"""Commits of a history that are looked at."""
+
+
+def by_whom(platform: Platform, repo: RepoId, commit: Commit) -> str:
+    """Name a commit and its author, or its proved requester: an author is only a claim."""
+    head = platform.forge.head(repo) or commit.id
+    try:
+        requester = CommitJudge(platform, repo, head).requester(commit)
+    except InvalidInputError:
+        requester = ""  # the ledger's keys are broken, which 'doctor' reports
+    author = requester or f"{commit.author or 'nobody'} (as the commit claims: it is not signed)"
+    when = f" at {commit.when}" if commit.when else ""
+    return f"in {short(commit.id)} by {author}{when}"
+
+
+def on_forge(platform: Platform, entry: OrderEntry, report: OrderReport) -> Iterator[Damage]:
+    """Yield what was done to an order's repository on the forge, and to its branch main."""
+    repo, application = entry.repository, report.sources.application
+    try:
+        repository = platform.forge.repo(repo)
+    except MovedError as error:
+        yield _moved(platform, entry, error)
+        return
+    if repository is None:
+        yield Damage(
+            DamageKind.DELETED,
+            f"the repository {repo} does not exist any more, or we may not read it;"
+            " Git does not record who deleted it",
+        )
+        return
+    if repository.archived:
+        yield Damage(
+            DamageKind.ARCHIVED, f"the repository {repo} is archived: nobody can change it"
+        )
+    head = report.state.head or platform.forge.head(repo)
+    if head is None:
+        yield _without_main(platform, repo, application)
+        return
+    if rule := platform.forge.blocking_rule(repo, MAIN):
+        yield Damage(
+            DamageKind.PROTECTED,
+            f"main of {repo} is protected on the forge by the rule '{rule}',"
+            " which does not let Orderkit's account push",
+            "remove that rule on the forge, or add the account to those who may push",
+        )
+    if names := platform.forge.names_like(repo, MAIN):
+        deletions = " ".join(shlex.quote(f":{name}") for name in names)
+        yield Damage(
+            DamageKind.MISLEADING,
+            f"{repo} has {' and '.join(map(repr, names))}, which can be taken for its branch main:"
+            " changes may fail, or another commit may be delivered",
+            f"git push {repository.clone_url} {deletions}",
+        )
+    yield from _record(platform, entry, report.kit, head)
+    yield from _rewritten(platform, entry, application, head)
+
+
+def _moved(platform: Platform, entry: OrderEntry, error: MovedError) -> Damage:
+    owner, _, name = error.place.partition("/")
+    what = f"the repository {entry.repository} was"
+    if owner == entry.repository.owner and name:
+        return Damage(DamageKind.MOVED, f"{what} renamed to {error.place}", place=name)
+    return Damage(
+        DamageKind.MOVED,
+        f"{what} transferred to {error.place or 'another address'}",
+        f"transfer it back to {entry.team} on {platform.forge.base_url}: an order lives in its"
+        " team's organisation",
+    )
+
+
+def _without_main(platform: Platform, repo: RepoId, application: Manifest | None) -> Damage:
+    """Name the newest delivered commit that the repository has; it may have been made again."""
+    what = f"{repo} has no branch main any more"
+    for revision in reversed(delivered_commits(application)):
+        if _has(platform, repo, CommitSha(revision)):
+            text = f"{what}; {short(revision)} was delivered last"
+            return Damage(DamageKind.NO_MAIN, text, place=revision)
+    return Damage(DamageKind.NO_MAIN, what, "push main again")
+
+
+def _record(platform: Platform, entry: OrderEntry, kit: str, head: CommitSha) -> Iterator[Damage]:
+    """Compare the record with what the order was placed with; nobody has a reason to edit it."""
+    repo, path = entry.repository, order_file.PATH
+    now = platform.forge.read(repo, path, head)
+    why = "is gone"
+    if now is not None:
+        try:
+            record = order_file.parse(now.data, name=f"{repo}/{path}")
+        except InvalidInputError as error:
+            why = f"cannot be read: {error}"
+        else:
+            commits = platform.forge.commits(repo, path=path)
+            if len(commits) <= 1 and (record.kit, record.team) == (kit or record.kit, entry.team):
+                return
+            good = good_record(platform, entry)
+            if good is None or good[1].same_order(record):
+                return
+            why = _differences(good[1], record)
+    commits = platform.forge.commits(repo, path=path, limit=1)
+    who = f" ({by_whom(platform, repo, commits[0])})" if commits else ""
+    yield Damage(DamageKind.RECORD, f"{repo}/{path} {why}{who}")
+
+
+def _differences(good: order_file.OrderFile, record: order_file.OrderFile) -> str:
+    pairs = {
+        "metadata.name": (good.order, record.order),
+        "spec.kit": (good.kit, record.kit),
+        "spec.team": (good.team, record.team),
+        "spec.ordered": (good.ordered, record.ordered),
+    }
+    words = [
+        f"{field} was {old!r} and is {new!r}" for field, (old, new) in pairs.items() if old != new
+    ]
+    return f"was changed: {'; '.join(words)}"
+
+
+def good_record(platform: Platform, entry: OrderEntry) -> tuple[bytes, order_file.OrderFile] | None:
+    """
+    Return the record as Orderkit wrote it last, else as it was first; None if no commit has it.
+
+    Only a signature proves the former, so a platform without a key goes back to the beginning.
+    """
+    repo, path = entry.repository, order_file.PATH
+    head = platform.forge.head(repo)
+    if head is None:
+        return None
+    judge = CommitJudge(platform, repo, head)
+    commits = platform.forge.commits(repo, path=path, limit=NEWEST)
+    proved = [commit for commit in commits if judge.is_proved(commit)]
+    for commit in (*proved, *reversed(commits)):
+        revision = platform.forge.read(repo, path, commit.id)
+        if revision is None:
+            continue
+        try:
+            record = order_file.parse(revision.data, name=f"{repo}/{path}")
+        except InvalidInputError:
+            continue
+        if (record.order, record.team) == (entry.order, entry.team):
+            return revision.data, record
+    return None
+
+
+def _rewritten(
+    platform: Platform, entry: OrderEntry, application: Manifest | None, head: CommitSha
+) -> Iterator[Damage]:
+    """Report a delivered commit that main no longer contains, unless somebody decided about it."""
+    repo = entry.repository
+    recent = {commit.id for commit in platform.forge.commits(repo, ref=head, limit=NEWEST)}
+    for revision in reversed(delivered_commits(application)):
+        if revision in recent or not _is_lost(platform, repo, CommitSha(revision), head):
+            continue
+        branch = restoring_branch(revision)
+        if any(
+            pull.state != "open" for pull in platform.forge.pulls(repo, state="all", head=branch)
+        ):
+            return  # merged: restored; closed: nobody wants it back
+        what = (
+            f"main of {repo} was moved to {short(head)} by a forced push, and {short(revision)},"
+            " which was delivered before, is not part of it any more"
+        )
+        yield Damage(DamageKind.REWRITTEN, what, place=revision)
+        return
+
+
+def _is_lost(platform: Platform, repo: RepoId, commit: CommitSha, head: CommitSha) -> bool:
+    """Say whether the forge has a commit that `head` does not contain."""
+    try:
+        return bool(platform.forge.compare(repo, head, commit))
+    except NotFoundError:
+        return False  # of a repository that was deleted, or collected: nothing to go back to
+
+
+def _has(platform: Platform, repo: RepoId, commit: CommitSha) -> bool:
+    try:
+        platform.forge.compare(repo, commit, commit)
+    except NotFoundError:
+        return False
+    return True
+
+
+def restoring_branch(revision: str) -> str:
+    """Return the branch whose pull request brings a lost commit back."""
+    return f"orderkit/restore-{short(revision)}"

@@ -347,9 +347,10 @@ def publish_order(platform: Running, team: str, order: str, stage: str = "stage2
         f"metadata: {{name: {order}}}\n"
         f"spec: {{kit: garage, team: {team}, requester: 'user:default/x', ordered: {{}}}}\n"
     )
+    name = order.removeprefix("garage-")
     xr = (
         "apiVersion: blog.opsbogus.dev/v1alpha1\nkind: XGarage\n"
-        f"metadata: {{name: {order}}}\nspec: {{teamName: {team}, stage: {stage}}}\n"
+        f"metadata: {{name: {order}}}\nspec: {{teamName: {name}, stage: {stage}}}\n"
     )
     files = {".orderkit/order.yaml": record, "manifests/xgarage.yaml": xr}
     changes = []

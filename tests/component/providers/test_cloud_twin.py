@@ -375,6 +375,19 @@ def test_it_fails_as_asked_until_the_annotation_goes(
     wait(cluster, key, lambda seen: says("Ready", "True")(seen) and says("Synced", "True")(seen))
 
 
+def test_two_that_manage_one_thing_do_not_overwrite_each_other_for_ever(cluster: Cluster) -> None:
+    meta = {"annotations": {"crossplane.io/external-name": "shared"}}
+    ready(cluster, managed(SHELF, "first", meta=meta, **{"class": "oak"}))
+
+    rival = place(cluster, managed(SHELF, "second", meta=meta, **{"class": "pine"}))
+
+    wait(cluster, rival, says("Synced", "False", f"{HOME}/first manages 'shared'"))
+    assert records(cluster, "shared")[0]["spec"]["forProvider"]["class"] == "oak"
+    cluster.delete(ObjectKey(SHELF, "first", HOME))
+    wait(cluster, rival, says("Ready", "True"))
+    assert records(cluster, "shared")[0]["spec"]["forProvider"]["class"] == "pine"
+
+
 def test_what_vanishes_is_made_again_under_another_name(cluster: Cluster) -> None:
     first = ready(cluster, managed(MACHINE, "gone"))
     key = ObjectKey.of(first)

@@ -13,7 +13,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import yaml
@@ -23,11 +23,11 @@ from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.cluster.http import cluster_app
 from orderkit.adapters.embedded.controller import side_by_side
 from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
-from orderkit.adapters.embedded.providers import Providers
+from orderkit.adapters.embedded.providers import ManagedLibrary, Providers
 from orderkit.adapters.embedded.providers.provider_objects import DELAY
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.embedded.workloads import Workloads
-from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
+from orderkit.adapters.folders.pack_folder import SCHEMAS, read_folder, read_room, reference_pack
 from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.crossplane.python_functions import python_functions
@@ -167,7 +167,7 @@ def assembling(
             cluster.apply(crd, owner=_OWNER)
         parts = (
             EmbeddedCrossplane(cluster, python_functions(found.stations), seed=1),
-            Providers(cluster),
+            Providers(cluster, ManagedLibrary(found.schemas)),
             Workloads(cluster),
             Operators(cluster),
         )
@@ -190,20 +190,23 @@ class _Packs:
     stations: Mapping[str, Station]
     workshops: Mapping[str, AssemblyContext]
     delivered: Sequence[Manifest]
+    schemas: Mapping[PurePosixPath, bytes]
 
 
 def _read(packs: Sequence[Path]) -> _Packs:
     kits: dict[str, Kit] = {}
     stations: dict[str, Station] = {}
     workshops: dict[str, AssemblyContext] = {}
+    schemas: dict[PurePosixPath, bytes] = {}
     for folder in packs:
+        schemas |= read_room(folder, SCHEMAS)
         pack, own = read_pack(read_folder(folder)), load_stations(folder)
         stations |= own
         for kit in pack.kits():
             kits[kit.name] = kit
             workshops[kit.name] = workshop_of(pack, own)
     delivered = {ObjectKey.of(manifest): manifest for manifest in _files(packs)}
-    return _Packs(kits, stations, workshops, tuple(delivered.values()))
+    return _Packs(kits, stations, workshops, tuple(delivered.values()), schemas)
 
 
 def _files(packs: Sequence[Path]) -> Iterator[Manifest]:

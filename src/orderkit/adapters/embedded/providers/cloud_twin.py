@@ -220,6 +220,7 @@ class CloudTwin(Twin):
         if after == before and dig(record, "spec", "managedBy"):
             return record
         if after != before:
+            self._refuse_rival(managed, record)
             self._fail(failure, managed, "quota", "notfound", "denied", verb="update")
             behaviour = self._library.behaviour(Kind.of(managed))
             for path, old, new in replacements(behaviour.replaces, before, after):
@@ -232,6 +233,19 @@ class CloudTwin(Twin):
             created=dig(record, "spec", "createdAt", default=""),
             before=record,
         )
+
+    def _refuse_rival(self, managed: Manifest, record: Manifest) -> None:
+        """Refuse an update of what another managed resource manages: providers overwrite it."""
+        manager = dig(record, "spec", "managedBy") or {}
+        if not manager.get("uid") or manager["uid"] == metadata(managed)["uid"]:
+            return
+        key = ObjectKey.from_json(manager)
+        rival = self._site.cluster.get(key) if self._site.cluster.serves(key.kind) else None
+        if rival is not None and metadata(rival)["uid"] == manager["uid"]:
+            raise ManagedError(
+                f"update failed: {key} manages '{record['spec']['externalName']}' with other "
+                "values; a provider would overwrite them, and so on without end"
+            )
 
     def _write(
         self,

@@ -10,6 +10,7 @@ from pathlib import Path
 import mixedplatform
 import pytest
 import requests
+from lab import realgitea
 from lab.realgitea import Gitea, add_token, add_user
 from published import Up
 from realbrowser import RealBrowser, real_browser
@@ -28,6 +29,13 @@ from orderkit.ports.requesters import Requester
 from orderkit.web.service import service_app
 
 OURS, THEIRS = "sign-in-ours", "sign-in-theirs"
+
+
+@pytest.fixture(scope="module")
+def real_gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gitea]:
+    """A Gitea of our own: another platform may have its ledger on the shared one."""
+    with realgitea.serving(tmp_path_factory.mktemp("gitea")) as gitea:
+        yield gitea
 
 
 @pytest.fixture(scope="module")

@@ -214,6 +214,7 @@ def a_kept_child_outlives_its_file_until_it_is_unmarked(stage: Stage) -> None:
     stage.step("its file leaves again")
     stage.push_and_refresh({"manifests/one.yaml": None}, "root", repo="root")
     stage.app_gone("one")
+    stage.until("root", sync="Synced", health="Healthy")
     assert stage.data("a") == {"v": "2"}
 
 

@@ -157,6 +157,8 @@ class Controller:
                 if self._started:
                     self._watchers[kind].start()
                 return
+            if not self._started:
+                return  # its watcher lists at start; a real server may not serve the kind yet
         self._relist(kind)
 
     def _thread(self, kind: Kind) -> threading.Thread:

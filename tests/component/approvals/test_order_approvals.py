@@ -73,7 +73,7 @@ def test_an_agreement_that_the_service_proves_delivers_it(desk: Desk) -> None:
 
     decision = approve(desk.platform, entry.order, person(desk.frank))
 
-    assert decision.state == "delivered"
+    assert decision.state == "delivered", decision.missing
     assert entry not in ledger.waiting_orders(ledger_snapshot(desk.platform).blobs)
     assert "automated" in desk.in_ledger(entry)
 

@@ -130,7 +130,7 @@ def _to_re2(text: str) -> str:
 
 
 class TokenKind(StrEnum):
-    """What a part of a pattern is."""
+    """What a part of a pattern is; most values are names of groups of the token pattern."""
 
     ATOM = "atom"
     """Matches one character."""
@@ -139,6 +139,7 @@ class TokenKind(StrEnum):
     GROUP = "group"
     CLOSE = "close"
     COUNT = "count"
+    BACK = "back"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from orderkit.core.names import MAIN
 from orderkit.core.order import end_record, ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.end.destroying import EndRequest, destroy
-from orderkit.flows.order.order_proposals import Settled, proposal_of
+from orderkit.flows.order.order_proposals import Proposal, Settled, proposal_of
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text
 
 _PATIENCE_S = 30.0
@@ -43,7 +43,17 @@ def settle(platform: Platform, entry: OrderEntry, *, patience_s: float = 0.0) ->
     if proposal and settled and settled.state == "closed":
         withdraw(platform, entry, proposal.waiting.requester, proposal.waiting.proof)
         return Settled("withdrawn", pull=settled.pull)
+    if proposal and settled and settled.state == "waiting" and _was_merged(platform, proposal):
+        return settle(platform, entry)
     return settled
+
+
+def _was_merged(platform: Platform, proposal: Proposal) -> bool:
+    """Say whether somebody merged or closed a proposal while it was judged: that was no refusal."""
+    if proposal.pull.state != "open":
+        return False
+    now = platform.forge.pull(platform.ledger, proposal.pull.number)
+    return now is not None and now.state != "open"
 
 
 def settle_all(platform: Platform) -> None:

@@ -49,11 +49,11 @@ def settle(platform: Platform, entry: OrderEntry, *, patience_s: float = 0.0) ->
 
 
 def _was_merged(platform: Platform, proposal: Proposal) -> bool:
-    """Say whether somebody merged or closed a proposal while it was judged: that was no refusal."""
+    """Say whether somebody merged a proposal while it was judged: that is not a refusal."""
     if proposal.pull.state != "open":
         return False
     now = platform.forge.pull(platform.ledger, proposal.pull.number)
-    return now is not None and now.state != "open"
+    return now is not None and now.state == "merged"
 
 
 def settle_all(platform: Platform) -> None:

@@ -23,6 +23,7 @@ from orderkit.core.objects.kube_objects import (
     ObjectKey,
     annotations_of,
     controller,
+    controller_reference,
     dig,
     labels_of,
     metadata,
@@ -247,14 +248,7 @@ def _set_controller(logical_name: str, meta: dict[str, Any], xr: Manifest) -> No
             f"reference: {meta.get('name') or logical_name} is already controlled by "
             f"{present.get('kind')} {present.get('name')} (UID {present.get('uid')})"
         )
-    ours = {
-        "apiVersion": xr["apiVersion"],
-        "kind": xr["kind"],
-        "name": metadata(xr).get("name", ""),
-        "uid": uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    ours = controller_reference(xr, uid=uid)
     other_owners = [o for o in meta.get("ownerReferences") or () if o.get("uid") != uid]
     meta["ownerReferences"] = [*other_owners, ours]
 

@@ -156,6 +156,18 @@ def controller(manifest: Manifest) -> dict[str, Any] | None:
     return None
 
 
+def controller_reference(owner: Manifest, *, uid: str) -> dict[str, Any]:
+    """Return the owner reference that marks an object as the controller of another."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": metadata(owner).get("name", ""),
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
 def used_by(usage: Manifest, side: Literal["of", "by"]) -> ObjectKey:
     """Return what a Usage says is used (``of``) or uses it (``by``); its name is '' if unknown."""
     resource: Any = dig(usage, "spec", side, default={})

@@ -21,7 +21,7 @@ from orderkit.core.errors import (
 )
 from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.names import MAIN, RepoId
-from orderkit.core.order import end_record, ledger
+from orderkit.core.order import ledger
 from orderkit.core.order.approval import Agreement
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.plan.plan_markdown import plain_line
@@ -37,13 +37,14 @@ from orderkit.flows.order import order_report
 from orderkit.flows.order.approval_judging import forge_user, may_agree
 from orderkit.flows.order.approval_records import record_agreement, waiting_order
 from orderkit.flows.order.commit_judging import CommitJudge
+from orderkit.flows.order.end_records import begun_end
 from orderkit.flows.order.live_order import find_living
 from orderkit.flows.order.order_proposals import (
     Proposal,
     open_proposal,
     proposal_of,
 )
-from orderkit.flows.platform import Platform, ledger_snapshot, read_text
+from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import ForgeUser, PullRequest
 from orderkit.ports.requesters import UNKNOWN, Requester
 
@@ -161,11 +162,8 @@ def decline(
 def _own_withdrawal(platform: Platform, order: str, person: Requester) -> OrderEntry | None:
     """Return an order whose end somebody began and that did not come to its end."""
     entry = ledger.ending_order(ledger_snapshot(platform).blobs, order)
-    text = read_text(platform, platform.ledger, entry.end_path, MAIN) if entry else None
-    if entry is None or text is None or not person.proof:
-        return None
-    record = end_record.parse(text, name=str(entry.end_path))
-    return entry if record.requester == person.ref else None
+    end = begun_end(platform, entry) if entry and person.proof else None
+    return entry if end and end.requester == person.ref else None
 
 
 def approve_on_forge(platform: Platform, order: str, *, number: int | None = None) -> Decision:
@@ -244,8 +242,8 @@ def _declined(who: str, reason: str) -> str:
 
 
 def _is_withdrawn(platform: Platform, entry: OrderEntry) -> bool:
-    text = read_text(platform, platform.ledger, entry.end_path, MAIN)
-    return text is not None and end_record.parse(text, name=str(entry.end_path)).is_withdrawal
+    end = begun_end(platform, entry)
+    return end is not None and end.is_withdrawal
 
 
 def _on_forge(

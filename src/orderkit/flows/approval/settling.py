@@ -12,12 +12,12 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from orderkit.core.errors import OrderkitError
-from orderkit.core.names import MAIN
-from orderkit.core.order import end_record, ledger
+from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.order.end_records import begun_end
 from orderkit.flows.order.order_proposals import Proposal, Settled, proposal_of
-from orderkit.flows.platform import Platform, ledger_snapshot, read_text
+from orderkit.flows.platform import Platform, ledger_snapshot
 
 _PATIENCE_S = 30.0
 _INTERRUPTED = timedelta(minutes=2)
@@ -78,8 +78,7 @@ def _try(entry: OrderEntry, act: Callable[[OrderEntry], object]) -> None:
 
 
 def _finish_withdrawal(platform: Platform, entry: OrderEntry) -> None:
-    text = read_text(platform, platform.ledger, entry.end_path, MAIN)
-    record = end_record.parse(text, name=str(entry.end_path)) if text else None
+    record = begun_end(platform, entry)
     if record is None or not record.is_withdrawal:
         return
     age = platform.clock.now() - datetime.fromisoformat(record.started_at)

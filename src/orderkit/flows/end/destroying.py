@@ -44,6 +44,7 @@ from orderkit.flows.end.guard_check import check_may_end
 from orderkit.flows.end.remaining_objects import Absence, Remaining
 from orderkit.flows.end.withdrawing import begin_withdrawal, close_proposals
 from orderkit.flows.order import order_report, tracing
+from orderkit.flows.order.end_records import begun_end
 from orderkit.flows.platform import (
     Platform,
     get_object,
@@ -170,9 +171,8 @@ def _write_tombstone(
 def _record(
     platform: Platform, entry: OrderEntry, request: EndRequest, on_step: OnStep
 ) -> EndRecord:
-    text = read_text(platform, platform.ledger, entry.end_path, "main")
-    if text is not None:
-        record = parse(text, name=str(entry.end_path))
+    record = begun_end(platform, entry)
+    if record is not None:
         _check_taken(platform, record, request)
         return replace(record, repository="delete") if request.repository == "delete" else record
     trace = tracing.trace(platform, entry.order)

@@ -37,7 +37,13 @@ from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.compositions import composition_of, name_shown
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
+from orderkit.core.objects.kube_objects import (
+    Kind,
+    Manifest,
+    ObjectKey,
+    controller_reference,
+    metadata,
+)
 from orderkit.core.order.order_check import check_order_files
 from orderkit.core.platform.baking import bake
 from orderkit.core.portal.template import Template, parse_template
@@ -288,14 +294,7 @@ def _adopted(xr: Manifest, observed: Mapping[str, Manifest]) -> dict[str, Manife
     """Return observed resources as this XR's own, where nothing else is said."""
     xr = root_labelled(xr)
     uid = metadata(xr).get("uid") or preview_uid(xr)
-    owner = {
-        "apiVersion": xr["apiVersion"],
-        "kind": xr["kind"],
-        "name": metadata(xr)["name"],
-        "uid": uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    owner = controller_reference(xr, uid=uid)
     return {
         name: {**manifest, "metadata": {"ownerReferences": [owner], **metadata(manifest)}}
         for name, manifest in observed.items()

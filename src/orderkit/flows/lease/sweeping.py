@@ -35,7 +35,6 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.objects.values import same
 from orderkit.core.order import ledger
 from orderkit.core.order.change import FieldEdit
-from orderkit.core.order.end_record import parse
 from orderkit.core.order.lease import (
     LeaseAction,
     LeaseDecision,
@@ -58,9 +57,10 @@ from orderkit.flows.end.guard_check import check_may_end
 from orderkit.flows.lease.extending import LeasedOrder, read_leased
 from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order import tracing
+from orderkit.flows.order.end_records import begun_end
 from orderkit.flows.order.expiry_note import try_note_expiry
 from orderkit.flows.order.live_order import XrFile
-from orderkit.flows.platform import Platform, ledger_snapshot, published_pack, read_text
+from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.ports.forge import Operation
 from orderkit.ports.requesters import Requester
 
@@ -419,8 +419,8 @@ class _Sweep:
 
     def _continue(self, entry: OrderEntry) -> SweptOrder | None:
         """Continue an end of a sweep's that was cut off near its own end."""
-        text = read_text(self._platform, self._platform.ledger, entry.end_path, "main")
-        if text is None or parse(text, name=str(entry.end_path)).requester != SWEEPER:
+        end = begun_end(self._platform, entry)
+        if end is None or end.requester != SWEEPER:
             return None
         what = "it is continued"
         if not self._request.dry_run:

@@ -27,15 +27,16 @@ from orderkit.core.errors import (
     UnknownOrderError,
 )
 from orderkit.core.names import CommitSha
-from orderkit.core.order import end_record, ledger
+from orderkit.core.order import ledger
 from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.argocd.refreshing import RepeatedRefresh
 from orderkit.flows.order import order_report
 from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.end_records import begun_end
 from orderkit.flows.order.live_order import find_commit, find_living
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.tracing import WaitReport
-from orderkit.flows.platform import Platform, ledger_snapshot, read_text
+from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.waiting import until
 
 Goal = Literal["ready", "gone", "commit"]
@@ -280,8 +281,8 @@ def _end_of(platform: Platform, order: str) -> _End:
     paths = ledger_snapshot(platform).blobs
     ending = ledger.ending_order(paths, order)
     if ending:
-        text = read_text(platform, platform.ledger, ending.end_path, "main")
-        step = end_record.parse(text, name=str(ending.end_path)).step if text else "closing"
+        end = begun_end(platform, ending)
+        step = end.step if end else "closing"
         return _End(why_not=f"its end is at the step '{step}'")
     if ledger.living_order(paths, order):
         return _End(why_not=f"nobody has ended it; 'orderkit destroy {order}' does")

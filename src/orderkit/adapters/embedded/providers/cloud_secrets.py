@@ -14,7 +14,15 @@ from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerC
 from orderkit.adapters.embedded.providers.managed_reconciler import ManagedError
 from orderkit.adapters.embedded.providers.references import secret_references
 from orderkit.core.crossplane.managed_state import password_of
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, controller, dig, metadata
+from orderkit.core.objects.kube_objects import (
+    Kind,
+    Manifest,
+    ObjectKey,
+    controller,
+    controller_reference,
+    dig,
+    metadata,
+)
 
 SECRET = Kind("", "v1", "Secret")
 OWNER = "cloud-twin"
@@ -47,15 +55,7 @@ class CloudSecrets:
                 "cannot publish connection details: existing secret is not controlled by UID "
                 f'"{meta["uid"]}"'
             )
-        owner = {
-            "apiVersion": managed["apiVersion"],
-            "kind": managed["kind"],
-            "name": meta["name"],
-            "uid": meta["uid"],
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
-        self._write(key, connection, owner)
+        self._write(key, connection, controller_reference(managed, uid=meta["uid"]))
 
     def _write(
         self, key: ObjectKey, texts: dict[str, Any], owner: dict[str, Any] | None = None

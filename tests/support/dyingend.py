@@ -5,8 +5,9 @@ End an order in a process that dies by SIGKILL before or after its n-th write, a
 forge and catalog. With ``approve``, ``decline`` or ``settle``, somebody decides about an order that
 waits; with ``decline-on-forge`` by the forge's credentials in the environment. What it asks of the
 cluster is not counted: refreshes, as many as it has to wait; but for ``notify``, which tells the
-channel LOGIN once that the order fails. *After* is when the server's whole answer is here, of which
-the flow learns nothing. NUMBER 0 never dies: it prints the writes, one a line.
+channel LOGIN once that the order fails, and for ``seed``, a step of a bootstrap. *After* is when
+the server's whole answer is here, of which the flow learns nothing. NUMBER 0 never dies: it prints
+the writes, one a line.
 """
 
 from __future__ import annotations
@@ -20,12 +21,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from orderkit.cli.connecting import connect, load_settings
+from orderkit.core.names import CommitSha
 from orderkit.core.notify.order_event import due, row_events
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import NAMESPACE_NAME
+from orderkit.core.platform.settings import LOCAL_REGISTRY
 from orderkit.flows.approval.deciding import approve, decline, decline_on_forge, waiting_entry
 from orderkit.flows.approval.settling import settle
 from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.install.bootstrapping import BootstrapRequest
+from orderkit.flows.install.bootstrapping.password_seed import PasswordSeedStep
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext
+from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.notify.notified_events import NotifiedEvents
 from orderkit.flows.platform import Platform
 from orderkit.ports.requesters import Requester
@@ -91,6 +98,7 @@ def main(file: str, order: str, number: str, side: str, *more: str) -> None:
     counter = _Counter(int(number), side)
     forge: Any = _Deadly(platform.forge, "forge", counter)
     catalog: Any = _Deadly(platform.catalog, "catalog", counter)
+    cluster: Any = _Deadly(platform.cluster, "cluster", counter)
     deadly = replace(platform, forge=forge, catalog=catalog)
     person = Requester(f"user:default/{login}", "a token")
     match deed:
@@ -103,8 +111,12 @@ def main(file: str, order: str, number: str, side: str, *more: str) -> None:
         case "settle":
             settle(deadly, waiting_entry(deadly, order))
         case "notify":
-            cluster: Any = _Deadly(platform.cluster, "cluster", counter)
             _notify(replace(platform, cluster=cluster), order, login)
+        case "seed":
+            values = PlatformValues("", CommitSha("0" * 40), LOCAL_REGISTRY)
+            request = BootstrapRequest({}, values, REQUESTER)
+            site = BootstrapContext(replace(platform, cluster=cluster), request)
+            PasswordSeedStep(site).ensure(lambda _: None)
         case _:
             destroy(deadly, EndRequest(order, REQUESTER), on_step=lambda *_: None)
 

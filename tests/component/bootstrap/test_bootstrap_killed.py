@@ -2,7 +2,8 @@
 ``orderkit bootstrap`` killed by SIGKILL at random moments and repeated: the same end each time.
 
 The command is a process of its own; the platform that it works on lives on. Each platform is
-bootstrapped from nothing and the command killed several times before it may end.
+bootstrapped from nothing and the command killed several times before it may end. The seed of
+passwords, which nothing could restore, is tried at both sides of its one write.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
+from orderkit.core.crossplane.generated_passwords import SEED_NAME, SEED_NAMESPACE, is_seed
 from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import APPLICATION, metadata
+from orderkit.core.objects.kube_objects import APPLICATION, ObjectKey, metadata
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.install.bootstrapping import BootstrapRequest, StepVerdict, plan
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import ledger_snapshot
+from orderkit.flows.team.read_credential import SECRET
 
 from .conftest import Bare, bare
 
@@ -35,6 +38,7 @@ PLATFORMS, KILLS = (1, 25), (2, 2)
 BUSY_S = (0.4, 4.0)
 """Between these the command does its work on a free machine."""
 TEMPLATES = 4
+SEED = ObjectKey(SECRET, SEED_NAME, SEED_NAMESPACE)
 
 
 @pytest.mark.timeout(900)
@@ -110,3 +114,32 @@ def _until_gone(site: Bare) -> None:
     while site.platform.cluster.get(application_key("garage-ae86")) is not None:
         assert time.monotonic() < deadline, "the probe's Application stays"
         time.sleep(0.1)
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_a_seed_whose_process_dies_is_drawn_once(site: Bare, side: str) -> None:
+    drawn, cluster = side == "after", site.platform.cluster
+    cluster.delete(SEED)
+
+    assert _draws(site, 1, side).returncode == -signal.SIGKILL
+    left = cluster.get(SEED)
+    again = _draws(site, 0, side)
+
+    assert (left is not None) is drawn
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout.splitlines() == ([] if drawn else ["cluster create"])
+    assert is_seed(cluster.get(SEED) or {})
+    assert left in (None, cluster.get(SEED))
+
+
+def _draws(site: Bare, at: int, side: str) -> subprocess.CompletedProcess[str]:
+    """Run the step of the seed in a process that dies at its write, or never (0)."""
+    file = site.written("platform")
+    return subprocess.run(
+        [sys.executable, "-m", "dyingend", str(file), "", str(at), side, "seed", ""],
+        cwd=Path(__file__).parents[2] / "support",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
 from approvaldesk import Desk, person
 from commands import Command
 
-from orderkit.core.errors import OrderkitError, RefusedError
+from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError, RefusedError
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.approval.deciding import approve, decline
@@ -159,6 +160,19 @@ def assert_withdrawn(desk: Desk, entry: OrderEntry) -> None:
     assert len(ledger.tombstones(paths, entry.order)) == 1
     assert not {entry.waiting_path, entry.end_path, entry.application_path} & set(paths)
     assert desk.proposal(entry).state == "closed"
+
+
+def test_many_withdraw_at_once_and_it_is_withdrawn_once(desk: Desk) -> None:
+    entry = desk.order().entry
+
+    def withdraw(_: int) -> None:
+        with suppress(ConflictError, NotFoundError):  # another was faster, which they say
+            decline(desk.platform, entry.order, person(desk.eve))
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(withdraw, range(4)))
+
+    assert_withdrawn(desk, entry)
 
 
 def test_a_waiting_order_is_ended_as_any_other(desk: Desk, orderkit: Command) -> None:

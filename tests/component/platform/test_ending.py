@@ -16,7 +16,7 @@ from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL
 from orderkit.core.kit.model import KindRef
-from orderkit.core.names import OrderId, RepoId, TeamName
+from orderkit.core.names import MAIN, OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey
 from orderkit.core.order import end_record, ledger
 from orderkit.core.order.end_guards import DEPENDS_ON, PROTECTED
@@ -25,7 +25,7 @@ from orderkit.core.yaml import yaml11
 from orderkit.flows.end.destroying import EndRequest, destroy
 from orderkit.flows.end.remaining_objects import Absence
 from orderkit.flows.order.registering import Registration, register
-from orderkit.flows.platform import published_pack
+from orderkit.flows.platform import ledger_snapshot, published_pack, read_text
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
@@ -107,6 +107,26 @@ def test_a_protected_order_is_not_ended_until_git_lifts_it(
 
     annotate(platform, team, PROTECTED, "False")
     assert orderkit("destroy", order).code == 0
+
+
+def test_an_end_that_somebody_else_finishes_is_over_for_both(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    order, steps = placed(orderkit, team), []
+
+    def on_step(step: Phase, _: str) -> None:
+        steps.append(step)
+        if step == "unregistering":
+            assert orderkit("destroy", order).code == 0
+
+    ended = destroy(platform.platform, EndRequest(order, EVE), on_step=on_step)
+
+    assert (ended.changed, steps[-1]) == (False, "unregistering")
+    paths = ledger_snapshot(platform.platform).blobs
+    assert ledger.ending_order(paths, order) is None
+    (tombstone,) = ledger.tombstones(paths, order)
+    text = read_text(platform.platform, platform.platform.ledger, tombstone, MAIN)
+    assert ended.record == end_record.parse(text or "", name=str(tombstone))
 
 
 def test_an_order_that_another_one_needs_is_not_ended_before_it(

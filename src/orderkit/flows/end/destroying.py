@@ -43,6 +43,7 @@ from orderkit.flows.end.before_end import first_of, make_first, survivors
 from orderkit.flows.end.guard_check import check_may_end
 from orderkit.flows.end.remaining_objects import Absence, Remaining
 from orderkit.flows.end.withdrawing import begin_withdrawal, close_proposals
+from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order import order_report, tracing
 from orderkit.flows.order.end_records import begun_end
 from orderkit.flows.platform import (
@@ -113,6 +114,7 @@ def destroy(
         NotFoundError: There is no such order, and no tombstone of one.
         RefusedError: It is protected, or another order needs it.
         IncompleteError: A part is not gone in time; the message lists what is left.
+        ConflictError: Somebody else began to withdraw or end it at the same moment.
     """
     check_requester(request.requester)
     paths = ledger_snapshot(platform).blobs
@@ -133,7 +135,17 @@ def destroy(
         on_step("marked", "withdrawn before it was delivered")
     else:
         record = _record(platform, entry, request, on_step)
-    return _End(platform, entry, request, on_step, on_wait).run(record)
+    try:
+        return _End(platform, entry, request, on_step, on_wait).run(record)
+    except _EndedByAnotherError:
+        tombstones = ledger.tombstones(ledger_snapshot(platform).blobs, request.order)
+        if not tombstones:
+            raise
+        return _already_ended(platform, request, tombstones[-1])
+
+
+class _EndedByAnotherError(NotFoundError):
+    """The record of an end that was under way is gone."""
 
 
 def _already_ended(platform: Platform, request: EndRequest, tombstone: PurePosixPath) -> Ended:
@@ -174,7 +186,7 @@ def _record(
     record = begun_end(platform, entry)
     if record is not None:
         _check_taken(platform, record, request)
-        return replace(record, repository="delete") if request.repository == "delete" else record
+        return record
     trace = tracing.trace(platform, entry.order)
     check_may_end(platform, entry, trace.report.xr)
     kit = _kit(platform, trace.report.kit)
@@ -236,6 +248,7 @@ class _End:
         self._on_step, self._on_wait = on_step, on_wait
 
     def run(self, record: EndRecord) -> Ended:
+        record = self._as_asked(record)
         if not record.passed("marked"):
             self._mark(record)
             record = self._note(self._with_new_parts(record).at("emptying"))
@@ -261,12 +274,27 @@ class _End:
         )
 
     def _note(self, record: EndRecord) -> EndRecord:
-        """Record that a step begins."""
-        write_ledger(
-            self._platform,
-            {self._entry.end_path: record.to_yaml()},
-            self._operation(record, record.step),
-        )
+        """Record that a step begins; return the record of whoever is further in the same end."""
+        noted = in_rounds(lambda: self._try_note(record))
+        return self._as_asked(noted)
+
+    def _as_asked(self, record: EndRecord) -> EndRecord:
+        is_delete = self._wanted.repository == "delete"
+        return replace(record, repository="delete") if is_delete else record
+
+    def _try_note(self, record: EndRecord) -> EndRecord:
+        base = ledger_snapshot(self._platform)
+        current = begun_end(self._platform, self._entry, base.commit)
+        if current is None:  # to record it now would begin the end anew
+            raise _EndedByAnotherError(
+                f"{record.order}: the ledger has no record of its end any more",
+                hint=f"'orderkit status {record.order}' says what is there",
+            )
+        if current.step == record.step or current.passed(record.step):
+            return current
+        contents: dict[PurePosixPath, str | None] = {self._entry.end_path: record.to_yaml()}
+        operation = self._operation(record, record.step)
+        write_ledger(self._platform, contents, operation, base=base)
         return record
 
     def _mark(self, record: EndRecord) -> None:

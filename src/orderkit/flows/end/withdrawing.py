@@ -15,7 +15,7 @@ from orderkit.core.kit.model import End
 from orderkit.core.order.end_record import EndRecord, Survivor
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.order.approval_records import waiting_order
-from orderkit.flows.platform import Platform, published_kit, write_ledger
+from orderkit.flows.platform import Platform, ledger_snapshot, published_kit, write_ledger
 from orderkit.ports.forge import Operation
 
 
@@ -36,9 +36,10 @@ def begin_withdrawal(
 
     Raises:
         NotFoundError: It does not wait any more.
-        ConflictError: The ledger was changed by others in every round.
+        ConflictError: Somebody else withdraws it at the same time.
     """
-    waiting = waiting_order(platform, entry)
+    base = ledger_snapshot(platform)
+    waiting = waiting_order(platform, entry, base.commit)
     if waiting is None:
         raise NotFoundError(f"{entry.order} does not wait any more", hint="repeat the command")
     end = End()
@@ -65,7 +66,7 @@ def begin_withdrawal(
         proof,
         tuple(notes),
     )
-    write_ledger(platform, contents, operation)
+    write_ledger(platform, contents, operation, base=base)
     return record
 
 

@@ -1,10 +1,10 @@
 """
-A real Kubernetes API server on a real etcd, with two controllers: plain processes on the loopback.
+A real Kubernetes API server on a real etcd, with three controllers: processes on the loopback.
 
-The controllers collect garbage and empty namespaces. No other runs (no service account appears by
-itself, nothing becomes of a Deployment), and no kubelet. State lies in a folder of the caller;
-logs are kept in ``.cache/logs``. All end with the process that started them. etcd does not wait
-for the disk.
+The controllers collect garbage, empty namespaces, and let go of volume claims that no pod uses.
+No other runs (no service account appears by itself, nothing becomes of a Deployment), and no
+kubelet. State lies in a folder of the caller; logs are kept in ``.cache/logs``. All end with the
+process that started them. etcd does not wait for the disk.
 
 Used by the fixture ``real_kube`` of ``tests/conftest.py`` and by ``make lab``.
 """
@@ -35,6 +35,11 @@ from orderkit.adapters.embedded.certificates import Certificate, ensure_certific
 
 KUBECONFIG_VARIABLE = "ORDERKIT_TEST_KUBECONFIG"
 _ISSUER = "https://kubernetes.default.svc.cluster.local"
+_CONTROLLERS = (
+    "namespace-controller",
+    "garbage-collector-controller",
+    "persistentvolumeclaim-protection-controller",
+)
 _READY_S = 240.0
 _ATTEMPTS = 3
 
@@ -45,7 +50,7 @@ class Kube:
 
     kubeconfig: Path
     controllers: bool
-    """Whether the namespace and garbage collector controllers run beside it."""
+    """Whether the controllers of ``_CONTROLLERS`` run beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +185,7 @@ def _apiserver(site: _Site) -> dict[str, object]:
 def _controllers(site: _Site) -> dict[str, object]:
     return {
         "kubeconfig": site.kubeconfig,
-        "controllers": "namespace-controller,garbage-collector-controller",
+        "controllers": ",".join(_CONTROLLERS),
         "leader-elect": "false",
         "bind-address": HOST,
         "secure-port": site.controllers_port,

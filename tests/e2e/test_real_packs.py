@@ -194,9 +194,8 @@ JOURNEYS = (
     _cluster("aws", "Cluster", "NodeGroup", "VPC"),
     _cluster("azure", "KubernetesCluster", "VirtualNetwork"),
 )
-IN_SOAK = ("cluster-try-aws", "cluster-try-azure", "unifiedenvironment-feature-x")
-"""Two clouds, of which `make e2e` tries the third; and an order that does not end in the lab yet:
-nothing there takes the finalizer ``kubernetes.io/pvc-protection`` from its volume claim."""
+IN_SOAK = ("cluster-try-aws", "cluster-try-azure")
+"""Two clouds, of which `make e2e` tries the third."""
 
 
 @dataclass(frozen=True)

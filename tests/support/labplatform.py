@@ -34,7 +34,6 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.cli.connecting import connect, service_options, token
 from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
-from orderkit.core.crossplane.generated_passwords import seed_secret
 from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
@@ -112,7 +111,6 @@ def serving(
         )
         controllers: list[EmbeddedCrossplane | Providers | Workloads] = [assembly]
         if twins:
-            cluster.apply(seed_secret(secrets.token_hex(32)), owner="lab")
             library = ManagedLibrary(read_room(pack or reference_pack(), SCHEMAS))
             controllers += [Providers(cluster, library), Workloads(cluster)]
         undo.callback(side_by_side, [controller.stop for controller in controllers])

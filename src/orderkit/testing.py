@@ -34,7 +34,8 @@ from orderkit.core.order.change import FieldEdit
 from orderkit.core.schema.known.managed_kinds import OPEN
 from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.change.reviewing import merge_unreviewed
-from orderkit.flows.end import destroying
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.order import order_report, placing
 from orderkit.flows.order.delivering import await_commit
 from orderkit.ports.cluster import Cluster
@@ -134,8 +135,8 @@ class TrialPlatform:
 
     def end(self, order: str) -> int:
         """End an order; return how many objects were seen to be gone."""
-        request = destroying.EndRequest(order, self.requester, timeout_s=_TIMEOUT_S)
-        ended = destroying.destroy(self._running.platform, request, on_step=_ignore)
+        request = EndRequest(order, self.requester, timeout_s=_TIMEOUT_S)
+        ended = destroy(self._running.platform, request, on_step=_ignore)
         return len(ended.record.must_be_gone)
 
     def orders(self) -> list[str]:

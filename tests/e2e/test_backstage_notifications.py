@@ -16,7 +16,8 @@ from orderkit.adapters.backstage.backstage_notifications import BackstageNotifie
 from orderkit.cli.connecting import notify_options, token
 from orderkit.core.notify.event_texts import trial_message
 from orderkit.core.platform.notification_settings import read_notifications
-from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.notify.notifying import Notifications
 from orderkit.flows.order import placing

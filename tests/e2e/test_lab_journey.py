@@ -31,7 +31,8 @@ from orderkit.core.objects.kube_objects import NAMESPACE, ObjectKey
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import RepeatedRefresh, nudge, refresh
-from orderkit.flows.end import destroying
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.order import order_report, tracing
 from orderkit.flows.platform import Platform, write_ledger
 from orderkit.flows.team.teams import TeamChange, change_team
@@ -206,9 +207,9 @@ def test_an_application_of_another_teams_repository_delivers_nothing(site: Site)
 
 def test_a_destroyed_order_leaves_nothing(site: Site) -> None:
     entry = ENTRIES[0]
-    wanted = destroying.EndRequest(entry.order, CHIEF, timeout_s=400.0)
+    wanted = EndRequest(entry.order, CHIEF, timeout_s=400.0)
 
-    destroying.destroy(site.platform, wanted, on_step=lambda *_: None)
+    destroy(site.platform, wanted, on_step=lambda *_: None)
 
     assert site.lab.cluster.get(ObjectKey(XGARAGE, entry.order)) is None
     assert site.lab.cluster.get(ObjectKey(NAMESPACE, entry.order)) is None

@@ -28,7 +28,8 @@ from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.change.reviewing import merge_reviewed
-from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.order import placing
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.order_report import status

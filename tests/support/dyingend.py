@@ -28,7 +28,8 @@ from orderkit.core.platform.notification_settings import NAMESPACE_NAME
 from orderkit.core.platform.settings import LOCAL_REGISTRY
 from orderkit.flows.approval.deciding import approve, decline, decline_on_forge, waiting_entry
 from orderkit.flows.approval.settling import settle
-from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.install.bootstrapping import BootstrapRequest
 from orderkit.flows.install.bootstrapping.password_seed import PasswordSeedStep
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext

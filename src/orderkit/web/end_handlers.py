@@ -21,7 +21,8 @@ from orderkit.core.order.end_record import EndRecord, Phase, parse
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.service_access import Right
 from orderkit.flows.end.before_end import survivors
-from orderkit.flows.end.destroying import Ended, EndRequest, destroy
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import Ended, EndRequest
 from orderkit.flows.order.live_order import find_living
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse

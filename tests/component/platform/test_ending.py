@@ -22,7 +22,8 @@ from orderkit.core.order import end_record, ledger
 from orderkit.core.order.end_guards import DEPENDS_ON, PROTECTED
 from orderkit.core.order.end_record import Phase
 from orderkit.core.yaml import yaml11
-from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.end.remaining_objects import Absence
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot, published_pack, read_text

@@ -18,7 +18,7 @@ from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import SECRET_HEADER, service_options, token
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import OrderId, RepoId, TeamName
-from orderkit.core.order import ledger, order_file
+from orderkit.core.order import ledger, ledger_applications, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_selection import OrderQuery
 from orderkit.core.order.order_view import OrderRow
@@ -26,7 +26,8 @@ from orderkit.core.platform.webhook_key import HEADER, PATH, hook_key, signature
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.live.order_model import REREAD_S, OrderModel
 from orderkit.flows.order import order_report
 from orderkit.flows.order.order_watch import selected_orders
@@ -197,7 +198,9 @@ def with_another_ledger(platform: Platform, entry: OrderEntry) -> Platform:
     """Return the same platform with a ledger that Argo CD does not deliver, with one order."""
     other = replace(platform, ledger=RepoId(platform.ledger.owner, f"ledger-of-{entry.team}"))
     platform.forge.ensure_repo(other.ledger, description="another ledger")
-    made = ledger.order_application(entry, kit="garage", forge_url=platform.forge.base_url)
+    made = ledger_applications.order_application(
+        entry, kit="garage", forge_url=platform.forge.base_url
+    )
     change = FileChange(entry.application_path, yaml11.dump(made).encode(), None)
     platform.forge.write(other.ledger, [change], Operation("another", EVE, "another ledger"))
     return other
@@ -214,7 +217,7 @@ def test_a_push_to_the_ledger_makes_an_order_appear_at_once(platform: Running, t
     try:
         assert listed(server, platform) == ["garage-first"]
         second = replace(entry, order=OrderId("garage-second"))
-        made = ledger.order_application(second, kit="garage", forge_url="http://forge")
+        made = ledger_applications.order_application(second, kit="garage", forge_url="http://forge")
         change = FileChange(second.application_path, yaml11.dump(made).encode(), None)
         other.forge.write(other.ledger, [change], Operation("second", EVE, "second"))
         assert listed(server, platform) == ["garage-first"], "nothing has said so yet"

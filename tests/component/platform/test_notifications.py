@@ -29,7 +29,8 @@ from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import read_notifications
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.core.platform.webhook_key import stamped_signature
-from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.leader_election import LEASE
 from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.notify.notified_events import GivenUp, NotifiedEvents

@@ -319,11 +319,12 @@ def destroy_command(
     from orderkit.cli.output import Progress
     from orderkit.cli.views import order_views
     from orderkit.core.errors import InvalidInputError
-    from orderkit.flows.end import destroying
+    from orderkit.flows.end.destroying import destroy
+    from orderkit.flows.end.end_request import EndRequest
 
     if confirm not in (None, order):
         raise InvalidInputError("confirm", confirm, "is not the order's id", hint=f"type {order}")
-    end_request = destroying.EndRequest(
+    end_request = EndRequest(
         order,
         requester,
         repository=None if delete_repository is None else _survivor(delete=delete_repository),
@@ -332,7 +333,7 @@ def destroy_command(
         take=_names_to_take(take),
     )
     progress = Progress(enabled=False if as_json else None)
-    ended = destroying.destroy(
+    ended = destroy(
         connect_to(platform_file),
         end_request,
         on_step=progress,

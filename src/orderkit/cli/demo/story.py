@@ -38,7 +38,8 @@ from orderkit.core.order.lease import EXPIRES_AT, time_text
 from orderkit.flows.approval.deciding import approve_on_forge
 from orderkit.flows.approval.settling import withdraw
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.end import destroying
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.lease.extending import ExtendRequest, extend_lease
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.order import order_report, placing, tracing
@@ -175,8 +176,8 @@ def _lease(story: Story, running: Running) -> None:
 
 def _end(story: Story, running: Running) -> None:
     platform = running.platform
-    request = destroying.EndRequest(ORDER, REQUESTER, timeout_s=PATIENCE_S)
-    ended = destroying.destroy(platform, request, on_step=lambda *_: None)
+    request = EndRequest(ORDER, REQUESTER, timeout_s=PATIENCE_S)
+    ended = destroy(platform, request, on_step=lambda *_: None)
     for key in (XGARAGE, BAY, SPEC_SHEET, application_key(ORDER)):
         expect(platform.cluster.get(key) is None, f"{key} is gone")
     expect(order_report.list_orders(platform) == [], "no order is left in the ledger")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from orderkit.cli.output import Row, emit_json, emit_table, say
 from orderkit.core.errors import UsageError
 from orderkit.core.order.order_state import short
-from orderkit.flows.end.destroying import Ended
+from orderkit.flows.end.end_request import Ended
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.adopting import Adopted
 from orderkit.flows.order.order_events import OrderEvent

@@ -14,7 +14,8 @@ from functools import partial
 from orderkit.core.errors import OrderkitError
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.order.end_records import begun_end
 from orderkit.flows.order.order_proposals import Proposal, Settled, proposal_of
 from orderkit.flows.platform import Platform, ledger_snapshot

@@ -18,83 +18,32 @@ for deleted XRs, so nothing here depends on them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import TypeVar
 
-from orderkit.core.errors import NotFoundError, RefusedError
-from orderkit.core.kit.model import End, Kit
-from orderkit.core.names import CommitSha, OrderId, TeamName, check_requester
-from orderkit.core.objects.kube_objects import Manifest, annotations_of, dig, metadata
-from orderkit.core.order import ledger, order_state
-from orderkit.core.order.end_record import EndRecord, Phase, Survivor, parse
+from orderkit.core.errors import RefusedError
+from orderkit.core.kit.model import End
+from orderkit.core.names import OrderId, TeamName, check_requester
+from orderkit.core.order import ledger
+from orderkit.core.order.end_record import EndRecord, parse
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.order_file import MANIFESTS
-from orderkit.core.yaml import yaml11
-from orderkit.flows.argocd.commit_pinning import application_at, deliver
-from orderkit.flows.argocd.obstacles import obstacle
-from orderkit.flows.argocd.refreshing import (
-    StuckOperationEnder,
-    application_key,
-    knows_retry_refresh,
-    refresh,
-)
 from orderkit.flows.end.before_end import first_of, make_first, survivors
+from orderkit.flows.end.end_request import Ended, EndRequest, OnStep
+from orderkit.flows.end.end_steps import (
+    EndedByAnotherError,
+    EndRun,
+    kit_if_published,
+    write_tombstone,
+)
 from orderkit.flows.end.guard_check import check_may_end
-from orderkit.flows.end.remaining_objects import Absence, Remaining
-from orderkit.flows.end.withdrawing import begin_withdrawal, close_proposals
-from orderkit.flows.lost_races import in_rounds
+from orderkit.flows.end.withdrawing import begin_withdrawal
 from orderkit.flows.order import order_report, tracing
 from orderkit.flows.order.end_records import begun_end
 from orderkit.flows.platform import (
     Platform,
-    get_object,
     ledger_snapshot,
-    published_kit,
     read_text,
-    snapshot,
-    write_ledger,
 )
-from orderkit.flows.waiting import until
-from orderkit.ports.forge import REASON_TRAILER, FileChange, Operation
-
-_LOOKS = 2
-"""How often in a row an object must be absent: one read may come from a stale cache."""
-
-
-@dataclass(frozen=True, slots=True)
-class EndRequest:
-    """What to end, for whom, and what becomes of the repository."""
-
-    order: str
-    requester: str
-    repository: Survivor | None = None
-    """What becomes of the repository. None: as the kit says."""
-    timeout_s: float = 300.0
-    proof: str = ""
-    """What proves the requester; empty: a claim."""
-    reason: str = ""
-    take: tuple[str, ...] = ()
-    """Resources to remove that would survive, by the kit's names (``end.survives``)."""
-
-    @property
-    def notes(self) -> tuple[tuple[str, str], ...]:
-        """The trailers of the commits besides the requester."""
-        reason = " ".join(self.reason.split())
-        return ((REASON_TRAILER, reason),) if reason else ()
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The tombstone, and whether this call wrote it."""
-
-    record: EndRecord
-    team: TeamName
-    changed: bool
-
-
-T = TypeVar("T")
-OnStep = Callable[[Phase, str], None]
 
 
 def destroy(
@@ -136,16 +85,12 @@ def destroy(
     else:
         record = _record(platform, entry, request, on_step)
     try:
-        return _End(platform, entry, request, on_step, on_wait).run(record)
-    except _EndedByAnotherError:
+        return EndRun(platform, entry, request, on_step, on_wait).run(record)
+    except EndedByAnotherError:
         tombstones = ledger.tombstones(ledger_snapshot(platform).blobs, request.order)
         if not tombstones:
             raise
         return _already_ended(platform, request, tombstones[-1])
-
-
-class _EndedByAnotherError(NotFoundError):
-    """The record of an end that was under way is gone."""
 
 
 def _already_ended(platform: Platform, request: EndRequest, tombstone: PurePosixPath) -> Ended:
@@ -159,25 +104,8 @@ def _already_ended(platform: Platform, request: EndRequest, tombstone: PurePosix
     is_recorded = record.repository == "delete"  # not yet if a run was killed in between
     if not is_recorded:
         record = replace(record, repository="delete")
-        _write_tombstone(platform, entry, record, request)
+        write_tombstone(platform, entry, record, request)
     return Ended(record, entry.team, changed=deleted or not is_recorded)
-
-
-def _write_tombstone(
-    platform: Platform, entry: OrderEntry, record: EndRecord, request: EndRequest
-) -> None:
-    """Replace the end mark by the tombstone, in one commit."""
-    write_ledger(
-        platform,
-        {entry.tombstone_path(record.started_at): record.to_yaml(), entry.end_path: None},
-        Operation(
-            f"end-{entry.order}-tombstone-{record.repository}-{record.started_at}",
-            request.requester,
-            f"{entry.order}: ended, repository {record.repository}d",
-            request.proof,
-            request.notes,
-        ),
-    )
 
 
 def _record(
@@ -189,7 +117,7 @@ def _record(
         return record
     trace = tracing.trace(platform, entry.order)
     check_may_end(platform, entry, trace.report.xr)
-    kit = _kit(platform, trace.report.kit)
+    kit = kit_if_published(platform, trace.report.kit)
     end = kit.end if kit else End()
     xr = trace.report.xr
     firsts = first_of(kit, request.take) if kit else ()
@@ -216,287 +144,10 @@ def _record(
 
 def _check_taken(platform: Platform, record: EndRecord, request: EndRequest) -> None:
     """Refuse further resources once the end is under way: no station runs any more."""
-    kit = _kit(platform, record.kit) if request.take else None
+    kit = kit_if_published(platform, record.kit) if request.take else None
     for survivor in kit.end.survives if kit else ():
         if survivor.name in request.take and survivor.text in record.survives:
             raise RefusedError(
                 f"{record.order} is already ending and will not remove '{survivor.name}'",
                 hint=f"leave that --take out; {survivor.text} stays, remove it yourself",
             )
-
-
-def _kit(platform: Platform, name: str) -> Kit | None:
-    """Return the kit; None if the pack no longer has it: its orders must still be able to end."""
-    try:
-        return published_kit(platform, name)
-    except NotFoundError:
-        return None
-
-
-class _End:
-    """One run through the remaining steps."""
-
-    def __init__(
-        self,
-        platform: Platform,
-        entry: OrderEntry,
-        request: EndRequest,
-        on_step: OnStep,
-        on_wait: Callable[[str], object] | None,
-    ) -> None:
-        self._platform, self._entry, self._wanted = platform, entry, request
-        self._on_step, self._on_wait = on_step, on_wait
-
-    def run(self, record: EndRecord) -> Ended:
-        record = self._as_asked(record)
-        if not record.passed("marked"):
-            self._mark(record)
-            record = self._note(self._with_new_parts(record).at("emptying"))
-        if not record.passed("emptying"):
-            record = self._empty(record)
-            record = self._note(record.at("removing"))
-        if not record.passed("removing"):
-            self._remove()
-            record = self._note(record.at("unregistering"))
-        if not record.passed("unregistering"):
-            self._unregister()
-            record = self._note(record.at("closing"))
-        return Ended(self._close(record), self._entry.team, changed=True)
-
-    def _operation(self, record: EndRecord, summary: str) -> Operation:
-        digest = f"{record.step}-{record.started_at}-{record.emptied_at[:8]}"
-        return Operation(
-            f"end-{self._entry.order}-{digest}",
-            self._wanted.requester,
-            f"{self._entry.order}: {summary}",
-            self._wanted.proof,
-            self._wanted.notes,
-        )
-
-    def _note(self, record: EndRecord) -> EndRecord:
-        """Record that a step begins; return the record of whoever is further in the same end."""
-        noted = in_rounds(lambda: self._try_note(record))
-        return self._as_asked(noted)
-
-    def _as_asked(self, record: EndRecord) -> EndRecord:
-        is_delete = self._wanted.repository == "delete"
-        return replace(record, repository="delete") if is_delete else record
-
-    def _try_note(self, record: EndRecord) -> EndRecord:
-        base = ledger_snapshot(self._platform)
-        current = begun_end(self._platform, self._entry, base.commit)
-        if current is None:  # to record it now would begin the end anew
-            raise _EndedByAnotherError(
-                f"{record.order}: the ledger has no record of its end any more",
-                hint=f"'orderkit status {record.order}' says what is there",
-            )
-        if current.step == record.step or current.passed(record.step):
-            return current
-        contents: dict[PurePosixPath, str | None] = {self._entry.end_path: record.to_yaml()}
-        operation = self._operation(record, record.step)
-        write_ledger(self._platform, contents, operation, base=base)
-        return record
-
-    def _mark(self, record: EndRecord) -> None:
-        """Commit the end mark, switch self-heal off, wait until the cluster has both."""
-        base = ledger_snapshot(self._platform)
-        before = application_at(self._platform, self._entry, base.commit)
-        application = ledger.order_application(
-            self._entry,
-            kit=record.kit,
-            forge_url=self._platform.forge.base_url,
-            commit=ledger.delivered_commit(before),
-            stage="ending",
-            refreshes=knows_retry_refresh(self._platform),
-            recorded=before,
-        )
-        commit_result = write_ledger(
-            self._platform,
-            {
-                self._entry.end_path: record.to_yaml(),
-                self._entry.application_path: yaml11.dump(application),
-            },
-            self._operation(record, "ends"),
-            base=base,
-        )
-        automated = application["spec"]["syncPolicy"]["automated"]
-
-        def is_marked(live: Manifest | None) -> bool:
-            """Say whether it prunes, and goes itself once its file leaves the ledger."""
-            if live is None:
-                return True
-            is_kept = ledger.KEPT.keys() & annotations_of(live).keys()
-            return dig(live, "spec", "syncPolicy", "automated") == automated and not is_kept
-
-        self._until_taken_over(
-            commit_result.commit,
-            is_marked,
-            goal="Argo CD applying the end mark",
-        )
-        self._on_step("marked", "self-heal is off, the Application may become empty")
-
-    def _with_new_parts(self, record: EndRecord) -> EndRecord:
-        """Add what was composed while the mark was delivered, so that its end is verified."""
-        now = tracing.trace(self._platform, self._entry.order).parts()
-        return replace(record, must_be_gone=tuple(dict.fromkeys((*record.must_be_gone, *now))))
-
-    def _application(self) -> Manifest | None:
-        return get_object(self._platform, application_key(self._entry.order))
-
-    def _empty(self, record: EndRecord) -> EndRecord:
-        """Commit the order without manifests; wait until two looks in a row find nothing."""
-        kit = _kit(self._platform, record.kit)
-        absence = Absence(self._platform, record.order, record.must_be_gone, kit)
-        commit = self._empty_repository(record)
-        if commit is None:
-            refresh(self._platform, self._entry.order)
-        else:
-            deliver(self._platform, self._entry, commit, self._wanted.requester, self._wanted.proof)
-        if commit and self._application() is not None:
-            urging = StuckOperationEnder(self._platform, self._entry.repository, commit)
-
-            def missing(application: Manifest) -> str:
-                """Say what is missing for the commit, or a later one, to be delivered."""
-                at = (
-                    dig(application, "status", "sync", "revision")
-                    if urging.has_compared(application)
-                    else commit
-                )
-                return order_state.undelivered(application, at)
-
-            self._until(
-                self._application,
-                lambda live: live is None or not missing(live),
-                goal=f"delivery of {order_state.short(commit)}",
-                why_not=lambda live: "; ".join(
-                    filter(None, (missing(live or {}), absence.describe()))
-                ),
-                on_look=lambda live: urging.look(live) if live else None,
-            )
-        self._until_gone(absence)
-        self._on_step("emptying", f"{len(record.must_be_gone)} objects verified to be gone, twice")
-        return replace(record, emptied_at=commit or "")
-
-    def _empty_repository(self, record: EndRecord) -> CommitSha | None:
-        forge, repo = self._platform.forge, self._entry.repository
-        if self._application() is None and forge.head(repo) is None:
-            return None  # it was never created, or somebody deleted it; nothing delivers it
-        # Argo CD prunes nothing for a repository that it cannot read: one that somebody deleted is
-        # made again, empty, and one that somebody archived is opened until it is archived again.
-        repository = forge.ensure_repo(
-            repo, description=f"ended: {record.order}", private=self._platform.private
-        )
-        if repository.archived:
-            forge.archive(repo, undo=True)
-        files = snapshot(self._platform, repo)
-        blobs = files.blobs if files else {}
-        keep = MANIFESTS / ledger.KEEP
-        old = [p for p in blobs if p.is_relative_to(MANIFESTS) and p != keep]
-        changes = [FileChange(path, None, blobs[path]) for path in sorted(old)]
-        if keep not in blobs:
-            changes.append(FileChange(keep, b"", None))
-        if not changes:
-            return files.commit if files else None
-        operation = self._operation(record, "ends, nothing to deliver any more")
-        return forge.write(repo, changes, operation).commit
-
-    def _until_gone(self, absence: Absence) -> None:
-        absent_looks = 0
-
-        def look() -> list[Remaining]:
-            nonlocal absent_looks
-            remaining = absence.remaining()
-            absent_looks = 0 if remaining else absent_looks + 1
-            return remaining
-
-        self._until(
-            look,
-            lambda remaining: not remaining and absent_looks >= _LOOKS,
-            goal="the removal of every part",
-            why_not=lambda _: absence.describe(),
-        )
-
-    def _remove(self) -> None:
-        """Remove the Application from the ledger; wait until it is gone."""
-        record = Operation(
-            f"end-{self._entry.order}-application",
-            self._wanted.requester,
-            f"{self._entry.order}: Application removed",
-            self._wanted.proof,
-            self._wanted.notes,
-        )
-        commit_result = write_ledger(self._platform, {self._entry.application_path: None}, record)
-        self._until_taken_over(
-            commit_result.commit,
-            lambda application: application is None,
-            goal="the removal of the Application",
-        )
-        self._on_step("removing", "the Application is gone")
-
-    def _unregister(self) -> None:
-        close_proposals(self._platform, self._entry)
-        was_registered = False
-        for location in self._platform.catalog.locations():
-            prefix = f"{self._platform.forge.base_url}/{self._entry.repository}/"
-            if location.target.startswith(prefix):
-                was_registered = (
-                    self._platform.catalog.unregister(location.target) or was_registered
-                )
-        note = "removed from the catalog" if was_registered else "was not in the catalog"
-        self._on_step("unregistering", note)
-
-    def _close(self, record: EndRecord) -> EndRecord:
-        repo = self._entry.repository
-        if record.repository == "delete":
-            self._platform.forge.delete_repo(repo)
-        else:
-            try:
-                self._platform.forge.archive(repo)
-            except NotFoundError:
-                record = replace(record, repository="delete")
-        ended = replace(record, ended_at=self._platform.clock.now().isoformat(timespec="seconds"))
-        _write_tombstone(self._platform, self._entry, ended, self._wanted)
-        note = "deleted" if record.repository == "delete" else "archived"
-        self._on_step("closing", f"repository {repo} {note}, tombstone written")
-        return ended
-
-    def _until_taken_over(
-        self, commit: CommitSha, is_done: Callable[[Manifest | None], bool], *, goal: str
-    ) -> None:
-        """Wait until the order's Application is as in a commit of the ledger."""
-        team = application_key(ledger.team_application(self._entry.team))
-        urging = StuckOperationEnder(self._platform, self._platform.ledger, commit)
-
-        def urge(_: Manifest | None) -> None:
-            if parent := get_object(self._platform, team):
-                urging.look(parent)
-
-        def why_not(application: Manifest | None) -> str:
-            parent = get_object(self._platform, team)
-            for waiting in filter(None, (parent, application)):
-                if why := obstacle(self._platform, waiting):
-                    return f"{metadata(waiting)['name']}: {why.reason}"
-            return ""
-
-        refresh(self._platform, team.name)
-        self._until(self._application, is_done, goal=goal, why_not=why_not, on_look=urge)
-
-    def _until(
-        self,
-        look: Callable[[], T],
-        is_done: Callable[[T], bool],
-        *,
-        goal: str,
-        why_not: Callable[[T], str] = lambda _: "",
-        on_look: Callable[[T], object] = lambda _: None,
-    ) -> None:
-        until(
-            self._platform.clock,
-            look,
-            is_done,
-            timeout_s=self._wanted.timeout_s,
-            goal=f"{self._entry.order}: {goal}",
-            why_not=why_not,
-            on_look=on_look,
-            on_wait=self._on_wait,
-        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orderkit.core.argocd.application import tracker
+from orderkit.core.argocd.delivery_hindrances import tracker
 from orderkit.core.errors import RefusedError
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from orderkit.core.argocd.application import tracker
+from orderkit.core.argocd.delivery_hindrances import tracker
 from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL
 from orderkit.core.errors import AccessError
 from orderkit.core.kit.model import Kit

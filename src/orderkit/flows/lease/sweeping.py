@@ -52,7 +52,8 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import refresh
 from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.end.before_end import xr_in_git
-from orderkit.flows.end.destroying import EndRequest, destroy
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.end.guard_check import check_may_end
 from orderkit.flows.lease.extending import LeasedOrder, read_leased
 from orderkit.flows.lost_races import in_rounds

@@ -35,7 +35,8 @@ from orderkit.flows.argocd.commit_pinning import deliver
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.change import Changed, ChangeRequest
 from orderkit.flows.change.reviewing import merge_unreviewed
-from orderkit.flows.end import destroying
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.install.bootstrapping.steps import (
     BootstrapContext,
     Look,
@@ -171,14 +172,14 @@ class _Run:
         await_commit(self._platform, order, commit, timeout_s=timeout_s)
 
     def _end(self) -> str:
-        request = destroying.EndRequest(
+        request = EndRequest(
             self.choice.entry.order,
             REQUESTER,
             repository="delete",
             timeout_s=self.site.wanted.timeout_s,
             reason="probe of the platform",
         )
-        destroying.destroy(self._platform, request, on_step=lambda *_: None)
+        destroy(self._platform, request, on_step=lambda *_: None)
         if remains := self._remains():
             raise IncompleteError(
                 f"the probe has ended, but left {remains}", hint="repeat the command"

@@ -1,0 +1,48 @@
+"""
+What an end is asked for, and what it comes to.
+
+Called by ``destroying`` and ``end_steps``, and by everything that ends an order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from orderkit.core.names import TeamName
+from orderkit.core.order.end_record import EndRecord, Phase, Survivor
+from orderkit.ports.forge import REASON_TRAILER
+
+OnStep = Callable[[Phase, str], None]
+"""Told of each phase that is over, and what was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndRequest:
+    """What to end, for whom, and what becomes of the repository."""
+
+    order: str
+    requester: str
+    repository: Survivor | None = None
+    """What becomes of the repository. None: as the kit says."""
+    timeout_s: float = 300.0
+    proof: str = ""
+    """What proves the requester; empty: a claim."""
+    reason: str = ""
+    take: tuple[str, ...] = ()
+    """Resources to remove that would survive, by the kit's names (``end.survives``)."""
+
+    @property
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """The trailers of the commits besides the requester."""
+        reason = " ".join(self.reason.split())
+        return ((REASON_TRAILER, reason),) if reason else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The tombstone, and whether this call wrote it."""
+
+    record: EndRecord
+    team: TeamName
+    changed: bool

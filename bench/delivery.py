@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from bench.figure import Figure, timed_s
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.argocd.application import hindrance
+from orderkit.core.argocd.delivery_hindrances import hindrance
 
 if TYPE_CHECKING:
     from deliveries import Delivery

@@ -33,8 +33,9 @@ from orderkit.core.objects.kube_objects import (
     Kind,
     Manifest,
 )
-from orderkit.core.order import ledger
-from orderkit.core.order.ledger import OrderEntry, TeamPlace
+from orderkit.core.order import ledger, ledger_applications
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.ledger_applications import TeamPlace
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.core.schema.xrd import crd_for
 from orderkit.core.yaml import yaml11
@@ -86,7 +87,9 @@ def write_ledger(platform: Platform, *, teams: int = TEAMS, orders_: int = ORDER
     kinds = kinds_of(read_pack(read_folder(reference_pack())).kits())
     files = {PurePosixPath("README.md"): "# Ledger\n"}
     for team in map(team_name, range(teams)):
-        files[ledger.team_path(team)] = ledger.team_file(TeamPlace(team, url, repo, kinds))
+        files[ledger.team_path(team)] = ledger_applications.team_file(
+            TeamPlace(team, url, repo, kinds)
+        )
         files[ledger.apps_keep_path(team)] = ""
     for number in range(orders_):
         entry = entry_of(number, teams)
@@ -179,7 +182,9 @@ def fill_cluster(platform: Platform) -> None:
 
 
 def _made(entry: OrderEntry, url: str) -> Manifest:
-    return ledger.order_application(entry, kit="garage", forge_url=url, requester=REQUESTER)
+    return ledger_applications.order_application(
+        entry, kit="garage", forge_url=url, requester=REQUESTER
+    )
 
 
 def application(entry: OrderEntry, url: str) -> Manifest:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from orderkit.core.yaml import assignments
 from orderkit.core.yaml import edit as yamledit
 from orderkit.core.yaml.edit import LIMITS, EditRefusal, EditRefusedError
-from orderkit.core.yaml.edit.edits import HINTS
+from orderkit.core.yaml.edit.edit_operations import HINTS
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]

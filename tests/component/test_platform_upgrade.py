@@ -12,7 +12,7 @@ from packcopies import UNRUNNABLE, ExtraLayer, copied_pack
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.main import run
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.argocd.application import pinned
+from orderkit.core.argocd.delivery_hindrances import pinned
 from orderkit.core.objects.kube_objects import CONFIG_MAP, FUNCTION, ObjectKey, dig
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.live.order_model import OrderModel

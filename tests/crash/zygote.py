@@ -34,7 +34,7 @@ PRELOADED = (
     "orderkit.cli.inputs",
     "orderkit.cli.signals",
     "orderkit.core.crossplane.auto_ready",
-    "orderkit.core.crossplane.twins.environment",
+    "orderkit.core.crossplane.function_twins.environment",
     "orderkit.adapters.embedded.catalog.http",
     "orderkit.adapters.embedded.certificates",
     "orderkit.cli.commands.demo",

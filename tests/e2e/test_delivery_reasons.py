@@ -29,7 +29,7 @@ from lab.realgitea import Gitea
 
 from orderkit.adapters.gitea.client import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.argocd.application import hindrance
+from orderkit.core.argocd.delivery_hindrances import hindrance
 from orderkit.core.objects.kube_objects import NAMESPACE, Manifest, ObjectKey, dig
 
 ORGANISATION = "lab"

@@ -30,8 +30,9 @@ from orderkit.core.objects.kube_objects import (
     ObjectKey,
     dig,
 )
-from orderkit.core.order import ledger
-from orderkit.core.order.ledger import OrderEntry, TeamPlace, team_namespace
+from orderkit.core.order import ledger_applications
+from orderkit.core.order.ledger import OrderEntry, team_namespace
+from orderkit.core.order.ledger_applications import TeamPlace
 from orderkit.core.order.maintenance import DAYS
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.refreshing import REFRESH
@@ -130,16 +131,16 @@ def allow(delivery: Delivery, window: MaintenanceWindow | None = None) -> None:
     windows = {"app": (window,)} if window else {}
     team, url = team_of(delivery), delivery.forge.base_url
     place = TeamPlace(team, url, RepoId(team, "ledger"), kinds, windows=windows)
-    for manifest in parse_manifests("team", ledger.team_file(place).encode()):
+    for manifest in parse_manifests("team", ledger_applications.team_file(place).encode()):
         if Kind.of(manifest) != APPLICATION:
             delivery.cluster.apply(manifest, owner="ledger")
 
 
-def enter(delivery: Delivery, commit: CommitSha, stage: ledger.Stage) -> None:
+def enter(delivery: Delivery, commit: CommitSha, stage: ledger_applications.Stage) -> None:
     """Write the order's Application, as the ledger has it."""
     order = OrderEntry(team_of(delivery), OrderId(delivery.name))
     url = delivery.forge.base_url
-    application = ledger.order_application(
+    application = ledger_applications.order_application(
         order, kit="app", forge_url=url, commit=commit, stage=stage
     )
     delivery.cluster.apply(application, owner="ledger")

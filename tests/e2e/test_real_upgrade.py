@@ -11,7 +11,7 @@ from commands import Done, as_process
 from labplatform import LabPlatform
 from packcopies import UNRUNNABLE, ExtraLayer, copied_pack
 
-from orderkit.core.argocd.application import pinned
+from orderkit.core.argocd.delivery_hindrances import pinned
 from orderkit.core.objects.kube_objects import CONFIG_MAP, FUNCTION, Manifest, ObjectKey, dig
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.waiting import until

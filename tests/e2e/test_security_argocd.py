@@ -29,7 +29,7 @@ from labplatform import LabPlatform, bootstrapped
 
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey, dig
-from orderkit.core.order import ledger
+from orderkit.core.order import ledger_applications
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.team.read_credential import SECRET, credential_secret
@@ -214,7 +214,7 @@ def test_a_source_that_names_its_tool_runs_no_other(site: Site) -> None:
     delivery = site.repository()
     site.log.write_text("")
 
-    source = source_of(site, delivery, directory=ledger.MANIFESTS_ONLY)
+    source = source_of(site, delivery, directory=ledger_applications.MANIFESTS_ONLY)
     delivery.deliver("default", source=source)
     application = delivery.await_application(settled)
 
@@ -233,7 +233,7 @@ def test_a_plugin_finds_what_it_looks_for_unless_the_source_names_its_tool(site:
     delivery.await_application(lambda found: dig(found, "status", "sourceType") == "Plugin")
     ran = site.ran()
     site.log.write_text("")
-    source = source_of(site, delivery, directory=ledger.MANIFESTS_ONLY)
+    source = source_of(site, delivery, directory=ledger_applications.MANIFESTS_ONLY)
     delivery.deliver("default", source=source)
     delivery.await_application(lambda found: dig(found, "status", "sourceType") == "Directory")
 

@@ -39,7 +39,7 @@ from orderkit.core.objects.kube_objects import (
     ObjectKey,
     dig,
 )
-from orderkit.core.order.ledger import is_safe
+from orderkit.core.order.ledger_applications import is_safe
 from orderkit.flows.argocd.refreshing import refresh
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until

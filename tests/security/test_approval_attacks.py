@@ -13,7 +13,7 @@ from forgeusers import ForgeUser, embedded_admin
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.errors import ConflictError, OrderkitError, RefusedError
-from orderkit.core.order import ledger
+from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.approval import Agreement
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.yaml import yaml11
@@ -182,7 +182,7 @@ def test_what_somebody_wrote_into_the_ledger_is_taken_back(desk: Desk) -> None:
     entry = desk.order().entry
     waiting = waiting_order(desk.platform, entry)
     assert waiting is not None
-    application = ledger.order_application(
+    application = ledger_applications.order_application(
         entry, kit="garage", forge_url=desk.platform.forge.base_url, commit=waiting.commit
     )
     change = FileChange(entry.application_path, yaml11.dump(application).encode(), None)

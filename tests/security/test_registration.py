@@ -23,7 +23,7 @@ from orderkit.core.order.ledger import KIT_LABEL, OrderEntry
 from orderkit.core.schema.admission import BINDING
 from orderkit.core.yaml import yaml11
 from orderkit.flows.change import ChangeRequest, change
-from orderkit.flows.install import diagnosis
+from orderkit.flows.install import doctor_checks
 from orderkit.flows.kit.start_kit import new_kit
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import Platform, read_text
@@ -111,7 +111,9 @@ def test_an_id_with_the_longer_name_of_another_kit_is_no_order_of_the_shorter(
 
 
 def test_doctor_reports_a_policy_that_a_push_switches_off(platform: Platform) -> None:
-    finding = next(finding for finding in diagnosis.check(platform) if finding.check == "policies")
+    finding = next(
+        finding for finding in doctor_checks.check(platform) if finding.check == "policies"
+    )
     assert finding.verdict == "ok"
     selector = {"matchLabels": {KIT_LABEL: "locker"}}
     binding = {
@@ -126,7 +128,9 @@ def test_doctor_reports_a_policy_that_a_push_switches_off(platform: Platform) ->
     }
     platform.cluster.apply(binding, owner="test")
 
-    finding = next(finding for finding in diagnosis.check(platform) if finding.check == "policies")
+    finding = next(
+        finding for finding in doctor_checks.check(platform) if finding.check == "policies"
+    )
 
     platform.cluster.delete(ObjectKey(BINDING, "old.orderkit.dev"))
     assert finding.verdict == "fail"

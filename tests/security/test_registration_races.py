@@ -14,10 +14,10 @@ from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
 from orderkit.core.errors import AlreadyOrderedError, OrderkitError
 from orderkit.core.names import OrderId, TeamName
-from orderkit.core.order import ledger
+from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.yaml import yaml11
-from orderkit.flows.install import diagnosis
+from orderkit.flows.install import doctor_checks
 from orderkit.flows.order import placing
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import Platform, ledger_snapshot, write_ledger
@@ -69,10 +69,12 @@ def test_an_id_that_two_teams_order_at_once_is_one_teams(platform: Platform) -> 
 
     # The same, where the second writer is stopped before it takes its entry back.
     entry = OrderEntry(second, OrderId("locker-both"))
-    application = ledger.order_application(entry, kit="locker", forge_url=platform.forge.base_url)
+    application = ledger_applications.order_application(
+        entry, kit="locker", forge_url=platform.forge.base_url
+    )
     operation = Operation(f"register-{entry.order}", roguery.REQUESTER, "locker-both: ordered")
     write_ledger(platform, {entry.application_path: yaml11.dump(application)}, operation)
-    finding = next(f for f in diagnosis.check(platform) if f.check == "ledger")
+    finding = next(f for f in doctor_checks.check(platform) if f.check == "ledger")
     assert finding.detail == "several teams have the same order: locker-both"
     assert not register(platform, registration(first)).changed
     with pytest.raises(AlreadyOrderedError, match="locker-both is taken"):

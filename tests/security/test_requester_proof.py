@@ -26,7 +26,7 @@ from orderkit.core.errors import ConflictError, InvalidInputError, RefusedError
 from orderkit.core.order import order_file
 from orderkit.flows.change.reverting import RevertRequest, revert
 from orderkit.flows.change.reviewing import merge_unreviewed
-from orderkit.flows.install import diagnosis
+from orderkit.flows.install import doctor_checks
 from orderkit.flows.install.bootstrapping import BootstrapRequest, StepVerdict, steps_of
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.order.commit_judging import KEYS_PATH, CommitJudge, SignatureVerdict
@@ -473,7 +473,7 @@ def test_an_old_key_stays_valid_until_it_is_removed(bay: Bay, tmp_path: Path) ->
     file.write_text(new_signing_key())
     platform = replace(bay.platform, signatures=Ed25519Signatures(file))
     commit = bay.commits()[0]
-    (missing,) = [f for f in diagnosis.check(platform) if f.check == "signatures"]
+    (missing,) = [f for f in doctor_checks.check(platform) if f.check == "signatures"]
     assert (missing.verdict, missing.advice) == ("fail", "publish it: orderkit bootstrap")
     assert CommitJudge(platform, bay.repo, done.commit).is_proved(commit)
 
@@ -505,7 +505,7 @@ def test_a_machine_without_the_key_says_that_its_commits_prove_nothing(
 
     assert (again.commit, again.repeated) == (done.commit, True)
     assert verdicts(bay) == ["missing", "valid"]
-    (finding,) = [f for f in diagnosis.check(keyless) if f.check == "signatures"]
+    (finding,) = [f for f in doctor_checks.check(keyless) if f.check == "signatures"]
     assert "not signed, so shown as made by hand" in finding.detail
 
 

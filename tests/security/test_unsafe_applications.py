@@ -27,7 +27,7 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
-from orderkit.core.order import ledger
+from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.delivery_tree import SETTINGS, fitted
 from orderkit.core.platform.installation import CrossplaneSettings, Installation, PlatformTarget
@@ -125,7 +125,7 @@ def test_no_file_chooses_the_tool_of_any_application(site: Running, order: Order
     found = {str(metadata(app)["name"]): app for app in applications(site.platform)}
 
     assert {"root", "ledger", "apis", "team-ae86", "team-rx7", order.order} <= set(found)
-    assert [name for name, app in found.items() if not ledger.is_pinned(app)] == []
+    assert [name for name, app in found.items() if not ledger_applications.is_pinned(app)] == []
 
 
 @pytest.mark.parametrize("tool", OTHER_TOOLS)
@@ -209,7 +209,7 @@ def test_settings_do_not_take_a_tool_from_somebody_else(site: Running, orderkit:
         "spec": {
             "project": "default",
             "source": {"repoURL": "https://forge.example/shop.git", "path": "."},
-            "destination": {"server": ledger.IN_CLUSTER, "namespace": "shop"},
+            "destination": {"server": ledger_applications.IN_CLUSTER, "namespace": "shop"},
         },
     }
     keeping = Installation(PlatformTarget.CLUSTER, argocd_tools=("kustomize",))
@@ -243,7 +243,7 @@ def test_what_an_earlier_release_wrote_is_reported_and_pinned(
     for name in names:
         await_application(
             platform, name, "spec", "source", "directory",
-            expected=ledger.MANIFESTS_ONLY, goal=f"{name}: pinned",
+            expected=ledger_applications.MANIFESTS_ONLY, goal=f"{name}: pinned",
         )  # fmt: skip
 
     assert finding(before, "sources")["verdict"] == "fail"

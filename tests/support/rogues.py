@@ -21,7 +21,8 @@ from orderkit.adapters.folders.skeletons import render_skeleton
 from orderkit.core.generate.kit_draft import Draft, FieldDraft
 from orderkit.core.names import OrderId, TeamName
 from orderkit.core.objects.kube_objects import Kind, Manifest
-from orderkit.core.order.ledger import OrderEntry, order_application
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.ledger_applications import order_application
 from orderkit.core.yaml import yaml11
 from orderkit.flows.kit.generate_kits import apply_generation, plan_generation
 from orderkit.flows.kit.start_kit import new_kit

@@ -15,8 +15,8 @@ from commands import Done
 
 from orderkit.cli.main import run
 from orderkit.core.crossplane.auto_ready import auto_ready
+from orderkit.core.crossplane.function_twins.patch_and_transform import patch_and_transform
 from orderkit.core.crossplane.station import Ready, Resource, State, StationRequest
-from orderkit.core.crossplane.twins.patch_and_transform import patch_and_transform
 from orderkit.core.errors import RefusedError
 from orderkit.core.generate.converted_composition import converted
 

@@ -42,7 +42,7 @@ from orderkit.core.objects.kube_objects import (
     ObjectKey,
     dig,
 )
-from orderkit.core.order.ledger import is_safe, order_application
+from orderkit.core.order.ledger_applications import is_safe, order_application
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import nudge, refresh
 from orderkit.flows.platform import write_ledger

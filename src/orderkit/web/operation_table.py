@@ -21,8 +21,8 @@ from orderkit.web import (
 )
 from orderkit.web.budget_gate_handlers import GateHandlers
 from orderkit.web.end_handlers import EndRuns, get_preview
+from orderkit.web.event_stream import MEDIA
 from orderkit.web.operations import ServiceOperation
-from orderkit.web.order_streams import MEDIA
 from orderkit.web.request_schemas import (
     CHANGE,
     DELIVERY,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from orderkit.core.platform.service_access import Right
 from orderkit.flows.lease.sweeper import SWEEP_INTERVAL_S
 from orderkit.web.callers import Caller, CallerAccess
-from orderkit.web.order_streams import BOUNDS, OrderStreams, StreamBounds
+from orderkit.web.event_stream import BOUNDS, OrderStreams, StreamBounds
 
 if TYPE_CHECKING:
     from orderkit.flows.live.order_model import OrderModel

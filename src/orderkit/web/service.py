@@ -30,13 +30,13 @@ from orderkit.flows.platform import Platform
 from orderkit.web.auditing import ASSET, AUDIT_KEY, AuditedApp
 from orderkit.web.console.console import Console
 from orderkit.web.console.rendering import asset
+from orderkit.web.event_stream import OrderStreams
 from orderkit.web.exchange import Exchange, Refusal, error_answer
 from orderkit.web.link_exchange import LinkExchange, asks_for_page
 from orderkit.web.metrics import Metrics
 from orderkit.web.openapi import document
 from orderkit.web.operation_table import operations
 from orderkit.web.operations import Service, ServiceOperation, ServiceOptions
-from orderkit.web.order_streams import OrderStreams
 from orderkit.web.request_pipeline import RequestPipeline
 
 DOCUMENT_PATH = "/openapi.json"

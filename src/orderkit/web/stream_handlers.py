@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 
 from orderkit.core.order.order_view import OrderRow
+from orderkit.web.event_stream import EventStream
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.order_streams import EventStream
 
 
 def get_stream(service: Service, call: ServiceRequest) -> ServiceResponse:

@@ -28,9 +28,9 @@ from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import CommitStatus, PullRequest
 from orderkit.web.callers import CallerAccess
+from orderkit.web.event_stream import OrderStreams
 from orderkit.web.metrics import Metrics
 from orderkit.web.operations import Service, ServiceOptions, ServiceRequest
-from orderkit.web.order_streams import OrderStreams
 from orderkit.web.webhook_handlers import TEAM_MAX, PullPlans
 
 SECRET = "secret-of-a-test"

@@ -28,7 +28,7 @@ from orderkit.core.platform.service_access import (
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.team.teams import add_team
 from orderkit.ports.requesters import Requester
-from orderkit.web.order_streams import StreamBounds
+from orderkit.web.event_stream import StreamBounds
 from orderkit.web.service import service_app
 
 OURS, THEIRS = "stream-ours", "stream-theirs"

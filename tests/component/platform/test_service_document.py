@@ -21,7 +21,7 @@ from tests.conftest import Chances
 from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import SECRET_HEADER, service_options
 from orderkit.cli.serving.embedded_platform import Running
-from orderkit.web.order_streams import StreamBounds
+from orderkit.web.event_stream import StreamBounds
 from orderkit.web.service import service_app
 
 ROOT = Path(__file__).parents[3]

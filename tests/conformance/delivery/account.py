@@ -24,7 +24,7 @@ from typing import Any
 from tests.conformance.delivery.builders import HOLD
 from tests.conformance.delivery.eventlog import Event, per_object
 
-from orderkit.core.argocd.application import tracker
+from orderkit.core.argocd.delivery_hindrances import tracker
 from orderkit.core.argocd.waves import wave_of
 from orderkit.core.objects.kube_objects import (
     APPLICATION,

@@ -15,7 +15,8 @@ from tests.conformance.policies.apiserver import ApiServer, Object, eventually
 from orderkit import __version__
 from orderkit.adapters.embedded.argocd import argocd_crds
 from orderkit.core.names import OrderId, TeamName
-from orderkit.core.order.ledger import OrderEntry, order_application
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.ledger_applications import order_application
 from orderkit.core.portal.runner_job import ACCOUNT, NAMESPACE, RunnerJob, manifest
 
 POLICIES = Path(__file__).parents[3] / "day2" / "job" / "policies.yaml"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from deliveryfaults import FAULTS, RECORDED, REPO_SERVER_DOWN, TERMINATE, Fault, recorded
 
-from orderkit.core.argocd.application import automated, delivers_nothing, hindrance, pinned
+from orderkit.core.argocd.delivery_hindrances import automated, delivers_nothing, hindrance, pinned
 from orderkit.core.objects.kube_objects import Manifest, dig
 
 HEAD, OLD = "a" * 40, "b" * 40

@@ -13,10 +13,10 @@ from orderkit.core.crossplane.function_processes import (
     development_processes,
     processes_of,
 )
+from orderkit.core.crossplane.function_twins import choose
+from orderkit.core.crossplane.function_twins.choice import TWINS, package_name
 from orderkit.core.crossplane.python_functions import functions_here, packages_of
 from orderkit.core.crossplane.station import Resource, State, StationRequest
-from orderkit.core.crossplane.twins import choose
-from orderkit.core.crossplane.twins.choice import TWINS, package_name
 from orderkit.core.errors import InvalidInputError
 
 PT = "function-patch-and-transform"

@@ -11,7 +11,7 @@ from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.deliverable_kinds import PATH, OrderKinds, kinds, kinds_of, read_kinds
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import RepoId, TeamName
-from orderkit.core.order import ledger
+from orderkit.core.order import ledger_applications
 
 
 def kit(kind: str, scope: str) -> Kit:
@@ -52,8 +52,10 @@ def test_a_broken_list_is_told_by_its_file() -> None:
 
 
 def test_a_teams_project_allows_each_kind_where_it_lives() -> None:
-    text = ledger.team_file(
-        ledger.TeamPlace(TeamName("ae86"), "http://f", RepoId("platform", "ledger"), FOUND)
+    text = ledger_applications.team_file(
+        ledger_applications.TeamPlace(
+            TeamName("ae86"), "http://f", RepoId("platform", "ledger"), FOUND
+        )
     )
     namespace, project, _ = yaml.safe_load_all(text)
 

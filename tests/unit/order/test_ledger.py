@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from orderkit.core.kit.deliverable_kinds import OrderKinds
 from orderkit.core.names import OrderId, RepoId, TeamName
 from orderkit.core.objects.kube_objects import Kind, ObjectKey
-from orderkit.core.order import end_record, ledger
+from orderkit.core.order import end_record, ledger, ledger_applications
 from orderkit.core.order.end_record import EndRecord
 from orderkit.core.order.ledger import OrderEntry
 
@@ -60,13 +60,15 @@ def test_the_holder_of_an_order_is_found_by_its_whole_name(
     assert (found.team if found else None) == team, reason
 
 
-def place(kinds: OrderKinds, *namespaces: str) -> ledger.TeamPlace:
+def place(kinds: OrderKinds, *namespaces: str) -> ledger_applications.TeamPlace:
     home = RepoId("platform", "ledger")
-    return ledger.TeamPlace(TeamName("ae86"), "http://forge", home, kinds, namespaces)
+    return ledger_applications.TeamPlace(TeamName("ae86"), "http://forge", home, kinds, namespaces)
 
 
 def test_a_team_may_deliver_its_own_repositories_and_listed_kinds_only() -> None:
-    text = ledger.team_file(place(OrderKinds(cluster=(("blog.opsbogus.dev", "XGarage"),))))
+    text = ledger_applications.team_file(
+        place(OrderKinds(cluster=(("blog.opsbogus.dev", "XGarage"),)))
+    )
     project, application = yaml.safe_load_all(text)
 
     assert project["spec"]["sourceRepos"] == ["http://forge/ae86/*"]
@@ -75,15 +77,15 @@ def test_a_team_may_deliver_its_own_repositories_and_listed_kinds_only() -> None
     ]
     assert project["spec"]["namespaceResourceWhitelist"] == []
     assert project["spec"]["destinations"] == [
-        {"server": ledger.IN_CLUSTER, "namespace": "team-ae86"}
+        {"server": ledger_applications.IN_CLUSTER, "namespace": "team-ae86"}
     ]
     assert application["spec"]["source"]["path"] == "apps/ae86"
 
 
 def test_a_team_with_namespaced_kits_gets_a_namespace_and_delivers_nowhere_else() -> None:
     kinds = OrderKinds(namespaced=(("lab.example.org", "XC"),))
-    namespace, project, _ = yaml.safe_load_all(ledger.team_file(place(kinds, "shop")))
-    order = ledger.order_application(ENTRY, kit="c", forge_url="http://forge")
+    namespace, project, _ = yaml.safe_load_all(ledger_applications.team_file(place(kinds, "shop")))
+    order = ledger_applications.order_application(ENTRY, kit="c", forge_url="http://forge")
 
     assert namespace["metadata"]["name"] == "team-ae86"
     allowed = [each["namespace"] for each in project["spec"]["destinations"]]
@@ -93,8 +95,10 @@ def test_a_team_with_namespaced_kits_gets_a_namespace_and_delivers_nowhere_else(
 
 
 def test_an_ending_order_may_become_empty_and_is_not_healed() -> None:
-    living = ledger.order_application(ENTRY, kit="garage", forge_url="http://forge")
-    ending = ledger.order_application(ENTRY, kit="garage", forge_url="http://forge", stage="ending")
+    living = ledger_applications.order_application(ENTRY, kit="garage", forge_url="http://forge")
+    ending = ledger_applications.order_application(
+        ENTRY, kit="garage", forge_url="http://forge", stage="ending"
+    )
 
     assert living["spec"]["syncPolicy"]["automated"] == {"prune": False, "selfHeal": True}
     assert ending["spec"]["syncPolicy"]["automated"] == {
@@ -106,7 +110,9 @@ def test_an_ending_order_may_become_empty_and_is_not_healed() -> None:
 
 def test_who_ordered_first_stays_in_the_application() -> None:
     """Whatever writes it again, and whoever asks for that, up to the end of the order."""
-    make = partial(ledger.order_application, ENTRY, kit="garage", forge_url="http://forge")
+    make = partial(
+        ledger_applications.order_application, ENTRY, kit="garage", forge_url="http://forge"
+    )
     first = make(stage="entering", requester="user:default/eve")
     first["metadata"]["annotations"] |= {"orderkit.dev/note": "stays", "example.org/other": "goes"}
 
@@ -116,32 +122,38 @@ def test_who_ordered_first_stays_in_the_application() -> None:
     for application in (first, again, ending):
         assert ledger.requester_of(application) == "user:default/eve"
     ours = {"orderkit.dev/requester": "user:default/eve", "orderkit.dev/note": "stays"}
-    assert again["metadata"]["annotations"] == {**ours, **ledger.KEPT}
+    assert again["metadata"]["annotations"] == {**ours, **ledger_applications.KEPT}
     assert ending["metadata"]["annotations"] == ours
     assert ledger.requester_of(None) == ledger.requester_of(make()) == ""
 
 
 def test_only_an_end_deletes_what_an_order_delivered() -> None:
     """Neither a push, nor a deleted Application, nor a file that the ledger loses."""
-    stages: tuple[ledger.Stage, ...] = ("entering", "living", "ending")
+    stages: tuple[ledger_applications.Stage, ...] = ("entering", "living", "ending")
     entering, living, ending = (
-        ledger.order_application(ENTRY, kit="garage", forge_url="http://forge", stage=stage)
+        ledger_applications.order_application(
+            ENTRY, kit="garage", forge_url="http://forge", stage=stage
+        )
         for stage in stages
     )
 
-    assert not ledger.is_safe(entering), "it is taken back if the team got its last order meanwhile"
-    assert ledger.is_safe(living)
-    assert living["metadata"]["annotations"] == ledger.KEPT
+    assert not ledger_applications.is_safe(entering), (
+        "it is taken back if the team got its last order meanwhile"
+    )
+    assert ledger_applications.is_safe(living)
+    assert living["metadata"]["annotations"] == ledger_applications.KEPT
     assert "finalizers" not in living["metadata"]
-    assert ledger.is_safe(ending)
+    assert ledger_applications.is_safe(ending)
     assert "annotations" not in ending["metadata"]
-    *_, team = yaml.safe_load_all(ledger.team_file(place(OrderKinds())))
-    assert ledger.is_safe(team)
+    *_, team = yaml.safe_load_all(ledger_applications.team_file(place(OrderKinds())))
+    assert ledger_applications.is_safe(team)
 
 
 def test_a_retry_takes_the_newest_commit_where_argo_cd_knows_how() -> None:
     retries = [
-        ledger.order_application(ENTRY, kit="garage", forge_url="http://forge", refreshes=refreshes)
+        ledger_applications.order_application(
+            ENTRY, kit="garage", forge_url="http://forge", refreshes=refreshes
+        )
         for refreshes in (False, True)
     ]
 

@@ -10,8 +10,9 @@ import yaml
 
 from orderkit.core.kit.deliverable_kinds import OrderKinds
 from orderkit.core.names import OrderId, RepoId, TeamName
-from orderkit.core.order import ledger
-from orderkit.core.order.ledger import OrderEntry, TeamPlace
+from orderkit.core.order import ledger, ledger_applications
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.ledger_applications import TeamPlace
 from orderkit.core.yaml import yaml11
 
 TEAMS, ORDERS = 200, 10_000
@@ -33,7 +34,7 @@ DELIVERED = Counter(path.parent for path in PATHS if path.suffix == ".yaml")
 
 
 def team_file(team: str) -> list[dict[str, Any]]:
-    text = ledger.team_file(TeamPlace(TeamName(team), FORGE, LEDGER, KINDS))
+    text = ledger_applications.team_file(TeamPlace(TeamName(team), FORGE, LEDGER, KINDS))
     return list(yaml.safe_load_all(text))
 
 
@@ -47,10 +48,12 @@ def test_no_application_lists_more_than_its_teams_or_one_teams_orders() -> None:
 
 def test_no_file_says_more_because_others_order() -> None:
     """A team's file knows no order, and an order's file no other order."""
-    text = ledger.team_file(TeamPlace(TeamName("crew-000"), FORGE, LEDGER, KINDS))
+    text = ledger_applications.team_file(TeamPlace(TeamName("crew-000"), FORGE, LEDGER, KINDS))
     assert "garage-" not in text
     sizes = {
-        len(yaml11.dump(ledger.order_application(entry, kit="garage", forge_url=FORGE)))
+        len(
+            yaml11.dump(ledger_applications.order_application(entry, kit="garage", forge_url=FORGE))
+        )
         for entry in ALL[:: ORDERS // 50]
     }
     assert len(sizes) == 1

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orderkit.core.check.behaviour_checks import check_behaviour
 from orderkit.core.check.composition_checks import check_compositions
 from orderkit.core.check.file_checks import DEFAULT_STYLE, check_generated, check_style
 from orderkit.core.check.form_pattern_checks import check_form_patterns
@@ -25,6 +24,7 @@ from orderkit.core.check.kit_yaml_checks import (
     check_visible,
 )
 from orderkit.core.check.layer_checks import check_layers, layer_orders
+from orderkit.core.check.pipeline_run_checks import check_behaviour
 from orderkit.core.check.rights_checks import check_rights
 from orderkit.core.check.rule_codes import Coded, KitRule
 from orderkit.core.check.schema_checks import check_schema_files

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from orderkit.core.check.kit_under_check import Doc, KitUnderCheck, finding_at, misshapen, steps_in
 from orderkit.core.check.rule_codes import KitRule
 from orderkit.core.crossplane.composed import PipelineStep
+from orderkit.core.crossplane.function_twins.choice import function_name
 from orderkit.core.crossplane.python_functions import AUTO_READY_FUNCTION, is_own, runs_here
 from orderkit.core.crossplane.station import INPUT
-from orderkit.core.crossplane.twins.choice import function_name
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.kit_reader import definition_path
 from orderkit.core.objects.kube_objects import dig

@@ -1,7 +1,7 @@
 """
 Test runs of a kit's pipeline: each order runs twice until it settles, and every call is recorded.
 
-Called by ``core.check``; ``core.check.behaviour_checks`` judges the runs.
+Called by ``core.check``; ``core.check.pipeline_run_checks`` judges the runs.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
+from orderkit.core.crossplane.function_twins import Chosen, choose
+from orderkit.core.crossplane.function_twins.choice import TWINS, function_name
 from orderkit.core.crossplane.station import Station, station_runner
-from orderkit.core.crossplane.twins import Chosen, choose
-from orderkit.core.crossplane.twins.choice import TWINS, function_name
 from orderkit.core.objects.kube_objects import FUNCTION, Kind, Manifest, dig, metadata
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import parse_manifests

@@ -29,6 +29,7 @@ from typing import Any
 from orderkit.core.generate.cel_text import Expression, block, either, literal, lookup, optional
 from orderkit.core.generate.cel_transitions import limits
 from orderkit.core.generate.policy_crossplane import only_crossplane_chooses, only_crossplane_owns
+from orderkit.core.generate.policy_field_rules import hidden_values, immutable, limited
 from orderkit.core.generate.policy_identity import identity, same_tracker
 from orderkit.core.generate.policy_parts import (
     BY_CROSSPLANE,
@@ -38,7 +39,6 @@ from orderkit.core.generate.policy_parts import (
     quoted,
     shown,
 )
-from orderkit.core.generate.policy_values import hidden_values, immutable, limited
 from orderkit.core.kit.generated_mark import comment
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, TRACKING_ID, Manifest

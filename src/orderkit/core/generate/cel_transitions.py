@@ -6,8 +6,8 @@ false, lists and maps never lose entries, objects grow field by field. ``step``:
 moves one step (``multipleOf``, otherwise 1) at a time. Values without an order may not change under
 either. An absent value may be set.
 
-Called by ``core.generate.admission_policy`` and ``core.generate.policy_values``. `orderkit change`
-enforces the same rules before it writes (``core.order.change``).
+Called by ``core.generate.admission_policy`` and ``core.generate.policy_field_rules``. `orderkit
+change` enforces the same rules before it writes (``core.order.change``).
 """
 
 from __future__ import annotations

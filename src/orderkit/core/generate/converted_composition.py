@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orderkit.core.crossplane.function_twins import patch_input
+from orderkit.core.crossplane.function_twins.function_inputs import without_unknown
 from orderkit.core.crossplane.station import OpaqueError
-from orderkit.core.crossplane.twins import patch_input
-from orderkit.core.crossplane.twins.function_inputs import without_unknown
 from orderkit.core.errors import RefusedError
 from orderkit.core.objects.kube_objects import Manifest, dig, metadata
 from orderkit.core.objects.plain_data import copied

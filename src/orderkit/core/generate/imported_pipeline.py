@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core.crossplane.composed import PipelineStep, steps_of
+from orderkit.core.crossplane.function_twins.choice import TWINS, function_name, package_name
 from orderkit.core.crossplane.python_functions import STATION_FUNCTION, is_own, runs_here
-from orderkit.core.crossplane.twins.choice import TWINS, function_name, package_name
 from orderkit.core.errors import RefusedError
 from orderkit.core.objects.kube_objects import FUNCTION, Kind, Manifest, dig, metadata
 from orderkit.core.objects.plain_data import copied

@@ -1,7 +1,7 @@
 """
 The parts of policy rules: rules, variables, and the words of their messages.
 
-Called by ``policy_identity``, ``policy_values`` and ``admission_policy``.
+Called by ``policy_identity``, ``policy_field_rules`` and ``admission_policy``.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from orderkit.core.argocd.application import hindrance, pinned
+from orderkit.core.argocd.delivery_hindrances import hindrance, pinned
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import Manifest, dig, metadata
 from orderkit.core.order import ledger

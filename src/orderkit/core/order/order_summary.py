@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from orderkit.core.argocd.application import applied, hindrance
+from orderkit.core.argocd.delivery_hindrances import applied, hindrance
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.model import Kit, KitAttention, KitFact, KitOutput
 from orderkit.core.kit.view_problems import PLACEHOLDER

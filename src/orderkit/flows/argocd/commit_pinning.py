@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from orderkit.core.argocd.application import Hindrance
+from orderkit.core.argocd.delivery_hindrances import Hindrance
 from orderkit.core.errors import ConflictError, IncompleteError, RemoteError
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import MAIN, CommitSha

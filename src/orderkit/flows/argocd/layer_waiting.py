@@ -7,7 +7,7 @@ healthy. Called by ``flows.install.upgrading`` between one layer's commit and th
 
 from __future__ import annotations
 
-from orderkit.core.argocd.application import pinned
+from orderkit.core.argocd.delivery_hindrances import pinned
 from orderkit.core.argocd.health import Health, HealthStatus, health_of
 from orderkit.core.errors import IncompleteError
 from orderkit.core.names import CommitSha

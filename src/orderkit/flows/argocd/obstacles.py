@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from orderkit.core.argocd.application import Hindrance, hindrance
+from orderkit.core.argocd.delivery_hindrances import Hindrance, hindrance
 from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import APPLICATION, Manifest, ObjectKey, condition, dig
 from orderkit.core.order import ledger, order_state

@@ -7,7 +7,7 @@ the controller removes it when done (read from source, observed on Argo CD 3.2.1
 
 from __future__ import annotations
 
-from orderkit.core.argocd.application import TERMINATE, automated, pinned
+from orderkit.core.argocd.delivery_hindrances import TERMINATE, automated, pinned
 from orderkit.core.errors import ConflictError, NotFoundError
 from orderkit.core.names import CommitSha, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (

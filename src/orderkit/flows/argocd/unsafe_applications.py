@@ -22,7 +22,7 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.order import ledger
+from orderkit.core.order import ledger, ledger_applications
 from orderkit.flows.platform import Platform
 
 _OURS = (ledger.ORDER_LABEL, ledger.TEAM_LABEL, LAYER_LABEL)
@@ -38,7 +38,7 @@ def unpinned_applications(platform: Platform, teams: Collection[str] = ()) -> li
     return [
         application
         for application in _applications(platform)
-        if not ledger.is_pinned(application)
+        if not ledger_applications.is_pinned(application)
         and (_is_ours(application) or _repository(application).startswith(folders))
     ]
 
@@ -48,7 +48,7 @@ def unsafe_applications(platform: Platform) -> list[Manifest]:
     return [
         application
         for application in _applications(platform)
-        if _is_ours(application) and not ledger.is_safe(application)
+        if _is_ours(application) and not ledger_applications.is_safe(application)
     ]
 
 

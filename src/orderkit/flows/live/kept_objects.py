@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from orderkit.core.argocd.application import tracker
+from orderkit.core.argocd.delivery_hindrances import tracker
 from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL, composed_keys
 from orderkit.core.errors import shorten
 from orderkit.core.objects.kube_objects import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.argocd.application import pinned, short
+from orderkit.core.argocd.delivery_hindrances import pinned, short
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack

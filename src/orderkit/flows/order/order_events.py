@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orderkit.core.argocd.application import refusals
+from orderkit.core.argocd.delivery_hindrances import refusals
 from orderkit.core.objects.kube_objects import CLUSTER_SCOPED_HOME, EVENT, Kind, Manifest, ObjectKey
 from orderkit.flows.order import tracing
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object

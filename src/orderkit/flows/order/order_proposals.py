@@ -31,7 +31,7 @@ from orderkit.core.errors import (
 from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.names import MAIN, CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.order import ledger
+from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.approval import BYPASSED, CONTEXT, WaitingOrder
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
@@ -269,7 +269,7 @@ class Proposal:
         return {p for p, _ in before.items() ^ after.items()} == {path}
 
     def _texts(self) -> set[str]:
-        stages: tuple[ledger.Stage, ...] = ("proposed", "living")
+        stages: tuple[ledger_applications.Stage, ...] = ("proposed", "living")
         return {
             _application(self.platform, self.live, self.waiting, stage, refreshes=refreshes)
             for stage in stages
@@ -357,13 +357,13 @@ def _application(
     platform: Platform,
     live: LiveOrder,
     waiting: WaitingOrder,
-    stage: ledger.Stage,
+    stage: ledger_applications.Stage,
     *,
     refreshes: bool | None = None,
     bypassed: str = "",
     lease: Mapping[str, str] | None = None,
 ) -> str:
-    application = ledger.order_application(
+    application = ledger_applications.order_application(
         live.entry,
         kit=waiting.kit,
         forge_url=platform.forge.base_url,
@@ -417,7 +417,9 @@ def _ensure_pull(
         if start is None:
             raise ConflictError(f"{repo} is empty")
         forge.ensure_branch(repo, waiting.branch, start)
-    stage: ledger.Stage = "living" if live.kit.approval.bypass == "report" else "proposed"
+    stage: ledger_applications.Stage = (
+        "living" if live.kit.approval.bypass == "report" else "proposed"
+    )
     text = _application(platform, live, waiting, stage)
     file = forge.read(repo, entry.application_path, waiting.branch)
     operation = replace(

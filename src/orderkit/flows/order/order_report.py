@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.argocd.application import applied, tracker
+from orderkit.core.argocd.delivery_hindrances import applied, tracker
 from orderkit.core.errors import MovedError, NotFoundError
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import LABEL, OrderId, TeamName

@@ -14,7 +14,7 @@ from orderkit.core.errors import AlreadyOrderedError, RefusedError
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.objects.kube_objects import metadata
-from orderkit.core.order import ledger, team_limits
+from orderkit.core.order import ledger, ledger_applications, team_limits
 from orderkit.core.order.lease import lease_annotations
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.yaml import yaml11
@@ -166,7 +166,7 @@ def _enter_in_place(
     entry, kit, team = live.entry, live.kit, live.team
     is_counted = team.limits.cost is not None or team_limits.is_counted(team, kit.name)
     is_raced = is_counted and (is_new or _is_entering(platform, entry, snapshot))
-    stage: ledger.Stage = "entering" if is_raced else "living"
+    stage: ledger_applications.Stage = "entering" if is_raced else "living"
     is_leased = is_new and not registration.is_adopted
     lease = new_lease(platform, live, registration.requester) if is_leased else {}
     commit = _enter(
@@ -256,7 +256,7 @@ def _enter(
     kit: Kit,
     snapshot: RepositorySnapshot,
     *,
-    stage: ledger.Stage,
+    stage: ledger_applications.Stage,
     lease: Mapping[str, str] | None = None,
     bypassed: str = "",
 ) -> Written:
@@ -265,7 +265,7 @@ def _enter(
     requester = registration.requester
     if recorded and not ledger.requester_of(recorded):  # by a version that did not write it there
         requester = registered_by(platform, entry)
-    application = ledger.order_application(
+    application = ledger_applications.order_application(
         entry,
         kit=registration.kit,
         forge_url=platform.forge.base_url,
@@ -293,7 +293,7 @@ def _enter(
 def _is_entering(platform: Platform, entry: OrderEntry, snapshot: RepositorySnapshot) -> bool:
     """Say whether an order was entered by somebody who was stopped before its place was sure."""
     application = commit_pinning.application_at(platform, entry, snapshot.commit)
-    return ledger.FINALIZER in (metadata(application or {}).get("finalizers") or ())
+    return ledger_applications.FINALIZER in (metadata(application or {}).get("finalizers") or ())
 
 
 def _lease_in(platform: Platform, entry: OrderEntry, kit: Kit) -> dict[str, str]:

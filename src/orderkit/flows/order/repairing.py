@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.argocd.application import (
+from orderkit.core.argocd.delivery_hindrances import (
     TERMINATE,
     kubectl_patch,
     pinned,
@@ -30,7 +30,7 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
-from orderkit.core.order import ledger, order_file
+from orderkit.core.order import ledger, ledger_applications, order_file
 from orderkit.core.order.damage import Damage, DamageKind
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
@@ -240,7 +240,7 @@ class _Mending:
         commit = ledger.delivered_commit(self._application)
         if commit is None:
             commit = commit_to_pin(self._platform, self._entry, published_kit(self._platform, kit))
-        application = ledger.order_application(
+        application = ledger_applications.order_application(
             self._entry,
             kit=kit,
             forge_url=self._platform.forge.base_url,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orderkit.core.argocd.application import Hindrance
+from orderkit.core.argocd.delivery_hindrances import Hindrance
 from orderkit.core.crossplane.composed_metadata import composed_keys, is_controlled_by
 from orderkit.core.errors import AccessError, RemoteError
 from orderkit.core.objects.kube_objects import (

@@ -14,7 +14,7 @@ from typing import Any
 from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import CommitSha, TeamName
-from orderkit.core.order import ledger, team_file, team_limits
+from orderkit.core.order import ledger, ledger_applications, team_file, team_limits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.team_file import TeamFile
 from orderkit.flows.platform import Platform, RepositorySnapshot, published_kit, published_pack
@@ -71,7 +71,9 @@ def _check_permitted(
 ) -> None:
     """Refuse a kit that the team's AppProject lacks: the pack got it after the team's file."""
     file = platform.forge.read(platform.ledger, ledger.team_path(team), snapshot.commit)
-    if file is not None and not ledger.permits(file.data, team, published_kit(platform, kit)):
+    if file is not None and not ledger_applications.permits(
+        file.data, team, published_kit(platform, kit)
+    ):
         raise RefusedError(
             f"team {team} was not given kit '{kit}' yet: its AppProject does not allow that"
             " kit's kind",

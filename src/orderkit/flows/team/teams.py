@@ -25,8 +25,9 @@ from orderkit.core.objects.kube_objects import (
     Manifest,
     ObjectKey,
 )
-from orderkit.core.order import ledger, team_file, team_limits
-from orderkit.core.order.ledger import OrderEntry, TeamPlace
+from orderkit.core.order import ledger, ledger_applications, team_file, team_limits
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.ledger_applications import TeamPlace
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.commit_pinning import commit_to_pin
@@ -327,7 +328,7 @@ def _contents(
         team, url, platform.ledger, _kinds(pack, file), tuple(namespaces), windows
     )
     contents: dict[PurePosixPath, str | None] = {
-        ledger.team_path(team): ledger.team_file(team_place),
+        ledger.team_path(team): ledger_applications.team_file(team_place),
         ledger.apps_keep_path(team): "",
         team_file.path_of(team): None if file.is_plain else file.to_yaml(),
     }
@@ -373,7 +374,7 @@ def _orders(
             commit = ledger.delivered_commit(before)
             if commit is None and kit in kits:
                 commit = commit_to_pin(platform, entry, kits[kit])
-            application = ledger.order_application(
+            application = ledger_applications.order_application(
                 entry,
                 kit=kit,
                 forge_url=platform.forge.base_url,

@@ -34,7 +34,7 @@ from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living,
 from orderkit.flows.order.order_history import entry_of
 from orderkit.flows.plan.pull_requests import plan_pull
 from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
-from orderkit.web.console.form_fields import FormPage, Values
+from orderkit.web.console.html_form import FormPage, Values
 from orderkit.web.console.order_pages import OrderPages
 from orderkit.web.console.page_exchange import last
 from orderkit.web.exchange import Refusal

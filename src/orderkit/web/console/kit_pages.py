@@ -14,7 +14,7 @@ from orderkit.flows.platform import published_pack
 from orderkit.flows.team.teams import list_teams
 from orderkit.flows.template.published_templates import TemplateSource, kit_template
 from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
-from orderkit.web.console.form_fields import FormPage, Values
+from orderkit.web.console.html_form import FormPage, Values
 from orderkit.web.console.page_exchange import last
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 

@@ -21,7 +21,7 @@ from orderkit.core.order.order_selection import OrderQuery, counts, select
 from orderkit.core.order.order_summary import plain
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.order.team_file import TeamFile
-from orderkit.flows.install import diagnosis
+from orderkit.flows.install import doctor_checks
 from orderkit.flows.order.viewing import open_pulls
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
@@ -143,7 +143,7 @@ def _findings(service: Service) -> list[dict[str, Any]]:
                 "advice": finding.advice,
                 "rank": {"fail": 0, "warn": 1}.get(finding.verdict, 2),
             }
-            for finding in diagnosis.check(service.platform)
+            for finding in doctor_checks.check(service.platform)
         ]
     except OrderkitError as error:
         return [

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from orderkit.adapters.embedded.argocd.compare import Identity, identity
 from orderkit.adapters.embedded.argocd.source_repositories import same_repository
-from orderkit.core.argocd.application import tracker
+from orderkit.core.argocd.delivery_hindrances import tracker
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 

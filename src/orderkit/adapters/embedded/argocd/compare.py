@@ -18,7 +18,7 @@ from orderkit.adapters.embedded.argocd.source_repositories import SourceError
 from orderkit.adapters.embedded.argocd.spec import ApplicationSource
 from orderkit.adapters.embedded.argocd.targets import TargetLoader, Targets
 from orderkit.adapters.embedded.argocd.tracking import is_owned, tracking_id
-from orderkit.core.argocd.application import tracker
+from orderkit.core.argocd.delivery_hindrances import tracker
 from orderkit.core.objects.kube_objects import (
     ARGOCD_NAMESPACE,
     TRACKING_ID,

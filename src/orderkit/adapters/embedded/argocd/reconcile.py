@@ -48,7 +48,7 @@ from orderkit.adapters.embedded.argocd.sync import Syncer, SyncOperation, SyncOu
 from orderkit.adapters.embedded.argocd.sync_windows import is_held
 from orderkit.adapters.embedded.argocd.targets import TargetLoader
 from orderkit.adapters.embedded.argocd.tracking import is_owned
-from orderkit.core.argocd.application import tracker
+from orderkit.core.argocd.delivery_hindrances import tracker
 from orderkit.core.errors import ConflictError, NotFoundError
 from orderkit.core.objects.kube_objects import (
     APP_PROJECT,

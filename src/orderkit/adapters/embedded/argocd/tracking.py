@@ -1,7 +1,7 @@
 """
 Argo CD's tracking annotation as it is written at every apply.
 
-``core.argocd.application.tracker`` reads it.
+``core.argocd.delivery_hindrances.tracker`` reads it.
 """
 
 from __future__ import annotations

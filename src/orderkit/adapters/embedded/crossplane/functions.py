@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext, is_deleting
+from orderkit.core.crossplane.function_twins.choice import package_name
 from orderkit.core.crossplane.python_functions import NAMES
 from orderkit.core.crossplane.station import Station
-from orderkit.core.crossplane.twins.choice import package_name
 from orderkit.core.objects.conditions import Condition
 from orderkit.core.objects.kube_objects import FUNCTION, Manifest, ObjectKey, dig, metadata
 

@@ -9,8 +9,15 @@ code. It never dumps a document, does no I/O and knows nothing about git.
 Called by ``flows.change`` and by ``orderkit edit``. docs/editing.md lists what is refused, and why.
 """
 
+from orderkit.core.yaml.edit.edit_operations import (
+    Edit,
+    EditRefusal,
+    EditRefusedError,
+    Op,
+    Step,
+    Value,
+)
 from orderkit.core.yaml.edit.editing import edit, read_value
-from orderkit.core.yaml.edit.edits import Edit, EditRefusal, EditRefusedError, Op, Step, Value
 from orderkit.core.yaml.edit.stream import LIMITS, YamlLimits
 
 __all__ = [

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core.yaml.edit import inserting, locating, removing, replacing
-from orderkit.core.yaml.edit.edits import Edit, EditRefusal, EditRefusedError, Op, Step, Value
+from orderkit.core.yaml.edit.edit_operations import (
+    Edit,
+    EditRefusal,
+    EditRefusedError,
+    Op,
+    Step,
+    Value,
+)
 from orderkit.core.yaml.edit.locating import CollectionEntry, NodeLocation, children, show_path
 from orderkit.core.yaml.edit.readers import agree
 from orderkit.core.yaml.edit.site import EditSite, Splicing

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from orderkit.core.yaml.edit import locating, writing
 from orderkit.core.yaml.edit.draft import Proposal, draft_change, missing
-from orderkit.core.yaml.edit.edits import Edit, EditRefusal, EditRefusedError, Step, Value
+from orderkit.core.yaml.edit.edit_operations import Edit, EditRefusal, EditRefusedError, Step, Value
 from orderkit.core.yaml.edit.proving import prove
 from orderkit.core.yaml.edit.site import EditSite, Splicing
 from orderkit.core.yaml.edit.stream import LIMITS, Stream, YamlLimits, check, decode, read, scan

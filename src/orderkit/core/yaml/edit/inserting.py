@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from orderkit.core.yaml.edit import writing
-from orderkit.core.yaml.edit.edits import EditRefusal, Value
+from orderkit.core.yaml.edit.edit_operations import EditRefusal, Value
 from orderkit.core.yaml.edit.locating import CollectionEntry
 from orderkit.core.yaml.edit.proving import ExpectedEvents
 from orderkit.core.yaml.edit.site import EditSite, Splice, Splicing

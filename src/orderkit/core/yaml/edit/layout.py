@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orderkit.core.yaml.edit.edits import EditRefusal
+from orderkit.core.yaml.edit.edit_operations import EditRefusal
 from orderkit.core.yaml.edit.locating import CollectionEntry, NodeLocation, children
 from orderkit.core.yaml.edit.stream import EventKind, Stream
 from orderkit.core.yaml.edit.writing import Style

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.yaml.edit.edits import EditRefusal, EditRefusedError, Step
+from orderkit.core.yaml.edit.edit_operations import EditRefusal, EditRefusedError, Step
 from orderkit.core.yaml.edit.readers import is_read_alike, read_12
 from orderkit.core.yaml.edit.stream import EventKind, ParserEvent, Stream
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from orderkit.core.yaml.edit.edits import EditRefusal, EditRefusedError, Value
+from orderkit.core.yaml.edit.edit_operations import EditRefusal, EditRefusedError, Value
 from orderkit.core.yaml.edit.readers import agree
 from orderkit.core.yaml.edit.stream import EventKind, ParserEvent, Stream
 

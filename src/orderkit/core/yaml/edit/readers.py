@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from orderkit.core.yaml import go_scalars
-from orderkit.core.yaml.edit.edits import Value
+from orderkit.core.yaml.edit.edit_operations import Value
 
 _TAG = "tag:yaml.org,2002:"
 _FIRST_11 = yaml.SafeLoader.yaml_implicit_resolvers

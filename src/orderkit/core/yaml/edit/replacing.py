@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace as replaced
 
 from orderkit.core.yaml.edit import writing
-from orderkit.core.yaml.edit.edits import EditRefusal, EditRefusedError, Value
+from orderkit.core.yaml.edit.edit_operations import EditRefusal, EditRefusedError, Value
 from orderkit.core.yaml.edit.proving import ExpectedEvents
 from orderkit.core.yaml.edit.site import EditSite, Splice, Splicing
 from orderkit.core.yaml.edit.stream import EventKind

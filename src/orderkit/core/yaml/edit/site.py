@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from orderkit.core.yaml.edit.edits import EditRefusal
+from orderkit.core.yaml.edit.edit_operations import EditRefusal
 from orderkit.core.yaml.edit.layout import TextLayout
 from orderkit.core.yaml.edit.locating import CollectionEntry, NodeLocation, children
 from orderkit.core.yaml.edit.proving import ExpectedEvents

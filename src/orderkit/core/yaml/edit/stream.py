@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from orderkit.core.yaml.edit.edits import EditRefusal, EditRefusedError
+from orderkit.core.yaml.edit.edit_operations import EditRefusal, EditRefusedError
 from orderkit.core.yaml.edit.readers import agree, readings
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from orderkit.core.yaml.edit.edits import EditRefusal, EditRefusedError, Value
+from orderkit.core.yaml.edit.edit_operations import EditRefusal, EditRefusedError, Value
 from orderkit.core.yaml.edit.readers import agree
 
 _PLAIN = re.compile(r"(?:[^\W_]|[_./+(<$^=;~\\]|-(?=[^\W_]))[^:#]*(?:(?::(?=\S)|(?<=\S)#)[^:#]*)*")

@@ -8,6 +8,6 @@ version that it reimplements. Functions without a twin (go-templating, KCL, CUE,
 templates and programs of their own: they are called as real processes or are opaque.
 """
 
-from orderkit.core.crossplane.twins.choice import Chosen, choose
+from orderkit.core.crossplane.function_twins.choice import Chosen, choose
 
 __all__ = ["Chosen", "choose"]

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from orderkit.core.crossplane.function_twins.go_values import from_json
 from orderkit.core.crossplane.station import OpaqueError
-from orderkit.core.crossplane.twins.go_values import from_json
 
 INDEX_MAX = 1024
 """The largest index that may be set."""

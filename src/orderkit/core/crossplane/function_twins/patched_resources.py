@@ -11,11 +11,11 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from orderkit.core.crossplane.function_twins import field_paths, patch_input
+from orderkit.core.crossplane.function_twins.field_paths import NoSuchFieldError, PathError
+from orderkit.core.crossplane.function_twins.go_values import json_text
+from orderkit.core.crossplane.function_twins.patches import PatchError, is_required, patched
 from orderkit.core.crossplane.station import Ready, Resource
-from orderkit.core.crossplane.twins import field_paths, patch_input
-from orderkit.core.crossplane.twins.field_paths import NoSuchFieldError, PathError
-from orderkit.core.crossplane.twins.go_values import json_text
-from orderkit.core.crossplane.twins.patches import PatchError, is_required, patched
 from orderkit.core.objects.kube_objects import dig
 
 Data = dict[str, Any]

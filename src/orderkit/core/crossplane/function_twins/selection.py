@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from orderkit.core.crossplane.function_twins import field_paths
+from orderkit.core.crossplane.function_twins.field_paths import NoSuchFieldError, PathError, quoted
+from orderkit.core.crossplane.function_twins.function_inputs import ListOf, OptionalFields
+from orderkit.core.crossplane.function_twins.go_values import from_wire, type_name
 from orderkit.core.crossplane.station import OpaqueError
-from orderkit.core.crossplane.twins import field_paths
-from orderkit.core.crossplane.twins.field_paths import NoSuchFieldError, PathError, quoted
-from orderkit.core.crossplane.twins.function_inputs import ListOf, OptionalFields
-from orderkit.core.crossplane.twins.go_values import from_wire, type_name
 from orderkit.core.objects.kube_objects import Manifest
 
 _STABLE_MAX = 12

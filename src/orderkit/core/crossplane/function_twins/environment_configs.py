@@ -15,16 +15,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orderkit.core.crossplane.station import OpaqueError, Selector, StationRequest, StationResponse
-from orderkit.core.crossplane.twins import environment, field_paths
-from orderkit.core.crossplane.twins.field_paths import PathError, quoted
-from orderkit.core.crossplane.twins.function_inputs import HEADER, ListOf, OptionalFields, misshapen
-from orderkit.core.crossplane.twins.selection import (
+from orderkit.core.crossplane.function_twins import environment, field_paths
+from orderkit.core.crossplane.function_twins.field_paths import PathError, quoted
+from orderkit.core.crossplane.function_twins.function_inputs import (
+    HEADER,
+    ListOf,
+    OptionalFields,
+    misshapen,
+)
+from orderkit.core.crossplane.function_twins.selection import (
     SELECTOR,
     ResourceSelectionError,
     labels_of_matchers,
     selected,
 )
+from orderkit.core.crossplane.station import OpaqueError, Selector, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.objects.plain_data import overlaid
 

@@ -1,7 +1,7 @@
 """
 Check who can change what is delivered: owners, pushes, approvals and signatures.
 
-Called by ``diagnosis``; nothing is written.
+Called by ``doctor_checks``; nothing is written.
 """
 
 from __future__ import annotations

@@ -15,15 +15,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orderkit.core.crossplane.station import Selector, StationRequest, StationResponse
-from orderkit.core.crossplane.twins.field_paths import quoted
-from orderkit.core.crossplane.twins.function_inputs import HEADER, ListOf, OptionalFields, misshapen
-from orderkit.core.crossplane.twins.selection import (
+from orderkit.core.crossplane.function_twins.field_paths import quoted
+from orderkit.core.crossplane.function_twins.function_inputs import (
+    HEADER,
+    ListOf,
+    OptionalFields,
+    misshapen,
+)
+from orderkit.core.crossplane.function_twins.selection import (
     SELECTOR,
     ResourceSelectionError,
     labels_of_matchers,
     selected,
 )
+from orderkit.core.crossplane.station import Selector, StationRequest, StationResponse
 from orderkit.core.objects.kube_objects import Manifest
 
 KEY = "apiextensions.crossplane.io/extra-resources"

@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.crossplane.twins import field_paths, patch_input
-from orderkit.core.crossplane.twins.field_paths import PathError
-from orderkit.core.crossplane.twins.go_format import sprintf
-from orderkit.core.crossplane.twins.go_values import JSONError, from_json
-from orderkit.core.crossplane.twins.merge_options import POLICIES, Merge, merge_at
-from orderkit.core.crossplane.twins.transforms import TransformError, transformed
+from orderkit.core.crossplane.function_twins import field_paths, patch_input
+from orderkit.core.crossplane.function_twins.field_paths import PathError
+from orderkit.core.crossplane.function_twins.go_format import sprintf
+from orderkit.core.crossplane.function_twins.go_values import JSONError, from_json
+from orderkit.core.crossplane.function_twins.merge_options import POLICIES, Merge, merge_at
+from orderkit.core.crossplane.function_twins.transforms import TransformError, transformed
 
 Patch = Mapping[str, Any]
 Data = dict[str, Any]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from orderkit.core.argocd.application import Hindrance
+from orderkit.core.argocd.delivery_hindrances import Hindrance
 from orderkit.core.errors import AccessError, OrderkitError
 from orderkit.core.kit.checked_kits import refusals
 from orderkit.core.objects.kube_objects import (
@@ -32,7 +32,7 @@ from orderkit.flows.argocd.unsafe_applications import (
     unpinned_applications,
     unsafe_applications,
 )
-from orderkit.flows.install import delivery_diagnosis
+from orderkit.flows.install import doctor_access_checks
 from orderkit.flows.install.doctor_finding import DoctorFinding
 from orderkit.flows.notify.notified_events import given_up
 from orderkit.flows.order.damaged_orders import damaged_orders
@@ -55,14 +55,14 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
         "forge": _forge,
         "behaviour": _behaviour,
         "rights": _rights,
-        "ownership": delivery_diagnosis.ownership,
-        "protection": delivery_diagnosis.protection,
-        "undelivered": delivery_diagnosis.undelivered,
-        "approvals": delivery_diagnosis.approvals,
-        "limits": delivery_diagnosis.limits,
+        "ownership": doctor_access_checks.ownership,
+        "protection": doctor_access_checks.protection,
+        "undelivered": doctor_access_checks.undelivered,
+        "approvals": doctor_access_checks.approvals,
+        "limits": doctor_access_checks.limits,
         "pack": _pack,
         "ledger": _ledger,
-        "signatures": delivery_diagnosis.signatures,
+        "signatures": doctor_access_checks.signatures,
         "cluster": _cluster,
         "layers": _layers,
         "portal": _portal,

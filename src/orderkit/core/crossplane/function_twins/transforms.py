@@ -21,11 +21,10 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from orderkit.core.crossplane.station import OpaqueError
-from orderkit.core.crossplane.twins import quantity_format
-from orderkit.core.crossplane.twins.field_paths import quoted
-from orderkit.core.crossplane.twins.go_format import shown, sprintf
-from orderkit.core.crossplane.twins.go_values import (
+from orderkit.core.crossplane.function_twins import quantity_format
+from orderkit.core.crossplane.function_twins.field_paths import quoted
+from orderkit.core.crossplane.function_twins.go_format import shown, sprintf
+from orderkit.core.crossplane.function_twins.go_values import (
     INT64_MAX,
     INT64_MIN,
     JSONError,
@@ -34,6 +33,7 @@ from orderkit.core.crossplane.twins.go_values import (
     json_text,
     type_name,
 )
+from orderkit.core.crossplane.station import OpaqueError
 from orderkit.core.linear_patterns import LinearPattern
 from orderkit.core.schema.re2_patterns import PatternError, compile_pattern
 

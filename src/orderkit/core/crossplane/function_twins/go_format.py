@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orderkit.core.crossplane.function_twins.go_values import fixed, general, scientific, type_name
 from orderkit.core.crossplane.station import OpaqueError
-from orderkit.core.crossplane.twins.go_values import fixed, general, scientific, type_name
 
 _DIRECTIVE = re.compile(r"%([-+# 0]*)(\d+|\*)?(?:(\.)(\d*|\*))?(\[\d+\])?(.)?", re.DOTALL)
 _VERBS = frozenset("sdvtqxfFeg")

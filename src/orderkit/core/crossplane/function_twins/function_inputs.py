@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from orderkit.core.crossplane.twins.field_paths import quoted
+from orderkit.core.crossplane.function_twins.field_paths import quoted
 
 Leaf = Literal["text", "whole", "count", "any", "object"]
 

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.crossplane.twins import field_paths
-from orderkit.core.crossplane.twins.field_paths import NoSuchFieldError, PathError
-from orderkit.core.crossplane.twins.go_values import same, type_name
+from orderkit.core.crossplane.function_twins import field_paths
+from orderkit.core.crossplane.function_twins.field_paths import NoSuchFieldError, PathError
+from orderkit.core.crossplane.function_twins.go_values import same, type_name
 
 
 @dataclass(frozen=True, slots=True)

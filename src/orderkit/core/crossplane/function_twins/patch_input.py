@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from orderkit.core.crossplane.station import OpaqueError
-from orderkit.core.crossplane.twins.field_paths import quoted
-from orderkit.core.crossplane.twins.function_inputs import (
+from orderkit.core.crossplane.function_twins.field_paths import quoted
+from orderkit.core.crossplane.function_twins.function_inputs import (
     HEADER,
     ListOf,
     OptionalFields,
     Shape,
     misshapen,
 )
-from orderkit.core.crossplane.twins.merge_options import POLICIES
-from orderkit.core.crossplane.twins.transforms import compiled
+from orderkit.core.crossplane.function_twins.merge_options import POLICIES
+from orderkit.core.crossplane.function_twins.transforms import compiled
+from orderkit.core.crossplane.station import OpaqueError
 
 Part = Mapping[str, Any]
 

@@ -19,18 +19,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from orderkit.core.crossplane.station import Ready, Resource, StationRequest, StationResponse
-from orderkit.core.crossplane.twins import environment, patch_input
-from orderkit.core.crossplane.twins.field_paths import NoSuchFieldError, quoted
-from orderkit.core.crossplane.twins.go_values import from_json, from_wire
-from orderkit.core.crossplane.twins.patched_resources import (
+from orderkit.core.crossplane.function_twins import environment, patch_input
+from orderkit.core.crossplane.function_twins.field_paths import NoSuchFieldError, quoted
+from orderkit.core.crossplane.function_twins.go_values import from_json, from_wire
+from orderkit.core.crossplane.function_twins.patched_resources import (
     CheckError,
     connection_details,
     connection_secret,
     is_ready,
     keeps_details,
 )
-from orderkit.core.crossplane.twins.patches import (
+from orderkit.core.crossplane.function_twins.patches import (
     Data,
     Objects,
     Patch,
@@ -40,6 +39,7 @@ from orderkit.core.crossplane.twins.patches import (
     patch_environment,
     to_composed,
 )
+from orderkit.core.crossplane.station import Ready, Resource, StationRequest, StationResponse
 
 Template = Mapping[str, Any]
 

@@ -1,0 +1,276 @@
+"""
+What Argo CD reads of the ledger: an order's Application, and a team's with its AppProject.
+
+How they are made, and whether one that somebody wrote is safe. Pure; flows commit them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+from orderkit.core.argocd.delivery_hindrances import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
+from orderkit.core.argocd.waves import SYNC_OPTIONS, sync_options
+from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
+from orderkit.core.kit.lease_approval_windows import MaintenanceWindow
+from orderkit.core.kit.model import Kit
+from orderkit.core.names import MAIN, CommitSha, RepoId, TeamName
+from orderkit.core.objects.kube_objects import (
+    APP_PROJECT,
+    APPLICATION,
+    ARGOCD_NAMESPACE,
+    NAMESPACE,
+    Kind,
+    Manifest,
+    annotations_of,
+    dig,
+    labels_of,
+    metadata,
+)
+from orderkit.core.order.ledger import (
+    KIT_LABEL,
+    REQUESTER_ANNOTATION,
+    TEAM_LABEL,
+    OrderEntry,
+    team_application,
+    team_namespace,
+    team_path,
+)
+from orderkit.core.order.maintenance import sync_windows
+from orderkit.core.order.order_file import MANIFESTS
+from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.manifests import parse_manifests
+
+FINALIZER = "resources-finalizer.argocd.argoproj.io"
+KEPT = {SYNC_OPTIONS: "Prune=false"}
+"""
+On what Argo CD keeps although its file left the ledger. Among ``spec.syncPolicy.syncOptions`` the
+option means nothing (observed on 3.2.11): it counts on the object itself.
+"""
+Stage = Literal["proposed", "entering", "living", "ending"]
+"""
+Where an order stands: nobody agreed to it yet, its place is not confirmed yet, it is delivered, its
+end has begun.
+"""
+IN_CLUSTER = "https://kubernetes.default.svc"
+MANIFESTS_ONLY = {"include": "*.{yaml,yml,json}"}
+"""
+``source.directory``: Argo CD reads plain manifests and never looks for a Chart.yaml, a
+kustomization.yaml or a plugin. ``recurse: false`` says nothing to it (Argo CD 3.2.11 removes it).
+"""
+GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
+"""Prevents a commit for one team from making Argo CD refresh every other team."""
+_OURS = "orderkit.dev/"
+
+
+def _application(
+    name: str,
+    *,
+    project: str,
+    source: dict[str, Any],
+    namespace: str,
+    automated: dict[str, bool] | None,
+    refreshes: bool = False,
+    **meta: Any,
+) -> Manifest:
+    retry: dict[str, Any] = {"limit": 10}
+    if refreshes:
+        retry["refresh"] = True
+    retry["backoff"] = {"duration": "2s", "factor": 2, "maxDuration": "1m"}
+    return {
+        "apiVersion": APPLICATION.api_version,
+        "kind": APPLICATION.kind,
+        "metadata": {"name": name, "namespace": ARGOCD_NAMESPACE, **meta},
+        "spec": {
+            "project": project,
+            "source": source,
+            "destination": {"server": IN_CLUSTER, "namespace": namespace},
+            "syncPolicy": {**({"automated": automated} if automated else {}), "retry": retry},
+        },
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class TeamPlace:
+    """Source and destination of a team's orders."""
+
+    team: TeamName
+    forge_url: str
+    ledger: RepoId
+    kinds: OrderKinds
+    namespaces: tuple[str, ...] = ()
+    """In addition to the team's own."""
+    windows: Mapping[str, tuple[MaintenanceWindow, ...]] = field(default_factory=dict)
+    """By kit: when its orders are delivered. Other kits' orders are not held."""
+
+
+def team_file(team_place: TeamPlace) -> str:
+    """
+    Return ``teams/<team>.yaml``.
+
+    The AppProject allows only this organisation's repositories, these kinds and the team's own
+    namespaces. A missing ``namespaceResourceWhitelist`` would allow every namespaced kind
+    (observed), so it is written even if it is empty. The team's namespace is created only if there
+    are namespaced kinds, and is never pruned. ``allowEmpty`` is set because the team's Application
+    has no objects left once its last order ends. It has no finalizer: if it is deleted, by hand or
+    because this file is lost, its orders stay.
+    """
+    team = team_place.team
+    namespaces = [_namespace(team)] if team_place.kinds.namespaced else []
+    application = _application(
+        team_application(team),
+        project="default",
+        source={
+            "repoURL": f"{team_place.forge_url}/{team_place.ledger}.git",
+            "targetRevision": MAIN,
+            "path": f"apps/{team}",
+            "directory": dict(MANIFESTS_ONLY),
+        },
+        namespace=ARGOCD_NAMESPACE,
+        automated={"prune": True, "selfHeal": True, "allowEmpty": True},
+        labels={TEAM_LABEL: team},
+        annotations={GENERATE_PATHS: "."},
+    )
+    return yaml11.dump_all([*namespaces, _project(team_place), application])
+
+
+def permits(file: bytes, team: TeamName, kit: Kit) -> bool:
+    """
+    Say whether a team's file in the ledger lets Argo CD deliver a kit's XRs.
+
+    Raises:
+        ManifestError: It is not YAML of manifests.
+    """
+    scope = "namespace" if kit.namespaced else "cluster"
+    return any(
+        fnmatchcase(kit.kind.group, rule.get("group", ""))
+        and fnmatchcase(kit.kind.kind, rule.get("kind", ""))
+        for project in parse_manifests(str(team_path(team)), file)
+        if Kind.of(project) == APP_PROJECT
+        for rule in dig(project, "spec", f"{scope}ResourceWhitelist", default=())
+    )
+
+
+def _project(team_place: TeamPlace) -> Manifest:
+    team = team_place.team
+    namespaces = [team_namespace(team), *sorted(team_place.namespaces)]
+    windows = sync_windows(team_place.windows)
+    return {
+        "apiVersion": APP_PROJECT.api_version,
+        "kind": APP_PROJECT.kind,
+        "metadata": {"name": team, "namespace": ARGOCD_NAMESPACE, "labels": {TEAM_LABEL: team}},
+        "spec": {
+            "description": f"Orders of team {team}",
+            "sourceRepos": [f"{team_place.forge_url}/{team}/*"],
+            "destinations": [
+                {"server": IN_CLUSTER, "namespace": namespace} for namespace in namespaces
+            ],
+            "clusterResourceWhitelist": as_rules(team_place.kinds.cluster),
+            "namespaceResourceWhitelist": as_rules(team_place.kinds.namespaced),
+            **({"syncWindows": windows} if windows else {}),
+        },
+    }
+
+
+def _namespace(team: TeamName) -> Manifest:
+    return {
+        "apiVersion": NAMESPACE.api_version,
+        "kind": NAMESPACE.kind,
+        "metadata": {
+            "name": team_namespace(team),
+            "labels": {TEAM_LABEL: team},
+            "annotations": dict(KEPT),
+        },
+    }
+
+
+def order_application(
+    entry: OrderEntry,
+    *,
+    kit: str,
+    forge_url: str,
+    commit: CommitSha | None = None,
+    stage: Stage = "living",
+    refreshes: bool = False,
+    recorded: Manifest | None = None,
+    requester: str = "",
+    lease: Mapping[str, str] | None = None,
+) -> Manifest:
+    """
+    Return the Application of an order, which delivers `commit`, or else the branch ``main``.
+
+    While it lives, nothing that is pushed or lost deletes its XR: the Application does not prune,
+    has no finalizer, and outlives its file in the ledger. Only an order that is ending prunes. Its
+    last manifest is pruned too: otherwise Argo CD answers "auto-sync will wipe out all resources"
+    and keeps everything (observed). One whose place is not confirmed yet goes with its file. One
+    to which nobody agreed yet is not synced: Argo CD delivers nothing of it.
+
+    Args:
+        refreshes: Argo CD knows ``retry.refresh``: a retry takes the newest commit.
+        recorded: The order's Application until now, whose annotations of ours stay.
+        requester: Who orders it; of one that is recorded, who ordered it first counts.
+        lease: The annotations of a new order's lease (`core.order.lease`).
+    """
+    automated: dict[str, bool] | None = None
+    if stage != "proposed":
+        automated = {"prune": stage != "living", "selfHeal": stage != "ending"}
+    if automated and stage == "ending":
+        automated["allowEmpty"] = True
+    meta: dict[str, Any] = {
+        "labels": {ORDER_LABEL: entry.order, TEAM_LABEL: entry.team, KIT_LABEL: kit}
+    }
+    annotations = {REQUESTER_ANNOTATION: requester} if requester else {}
+    annotations |= lease or {}
+    annotations |= {
+        name: text
+        for name, text in annotations_of(recorded or {}).items()
+        if name.startswith(_OURS)
+    }
+    if stage == "living":
+        annotations |= KEPT
+    if annotations:
+        meta["annotations"] = annotations
+    if stage == "entering":
+        meta["finalizers"] = [FINALIZER]
+    return _application(
+        entry.order,
+        project=entry.team,
+        source={
+            "repoURL": f"{forge_url}/{entry.repository}.git",
+            "targetRevision": commit or MAIN,
+            "path": str(MANIFESTS),
+            "directory": dict(MANIFESTS_ONLY),
+        },
+        namespace=team_namespace(entry.team),
+        automated=automated,
+        refreshes=refreshes,
+        **meta,
+    )
+
+
+def is_pinned(application: Manifest) -> bool:
+    """
+    Say whether a file in the source cannot choose the tool that renders the Application.
+
+    A chart is rendered by Helm, whatever it holds; a folder needs `MANIFESTS_ONLY`, or another
+    pattern.
+    """
+    source = dig(application, "spec", "source", default={})
+    return bool(source.get("chart") or dig(source, "directory", "include"))
+
+
+def is_safe(application: Manifest) -> bool:
+    """
+    Say whether no push and no lost file of the ledger can delete what an Application delivered.
+
+    An order must neither prune nor take its XR along, and must outlive its own file; an order that
+    is ending prunes. A team must not take its orders along.
+    """
+    meta, automated = metadata(application), dig(application, "spec", "syncPolicy", "automated")
+    if FINALIZER in (meta.get("finalizers") or ()):
+        return False
+    if not labels_of(application).get(ORDER_LABEL) or dig(automated, "allowEmpty"):
+        return True
+    return not dig(automated, "prune") and "Prune=false" in sync_options(application)

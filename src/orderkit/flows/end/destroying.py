@@ -39,11 +39,7 @@ from orderkit.flows.end.guard_check import check_may_end
 from orderkit.flows.end.withdrawing import begin_withdrawal
 from orderkit.flows.order import order_report, tracing
 from orderkit.flows.order.end_records import begun_end
-from orderkit.flows.platform import (
-    Platform,
-    ledger_snapshot,
-    read_text,
-)
+from orderkit.flows.platform import Platform, ledger_snapshot, read_text
 
 
 def destroy(

@@ -4,8 +4,8 @@ The kinds that orders of a pack may deliver: the list for every team's AppProjec
 ``gitops/kinds.yaml`` is generated from the XRDs of all kits and committed, so that a review shows
 when teams may deliver a new kind. It is not part of a layer, so Argo CD does not deliver it.
 ``orderkit team add`` and bootstrap write its kinds into each team's AppProject
-(``core.order.ledger``): cluster-scoped kinds into ``clusterResourceWhitelist``, namespaced kinds
-into ``namespaceResourceWhitelist``.
+(``core.order.ledger_applications``): cluster-scoped kinds into ``clusterResourceWhitelist``,
+namespaced kinds into ``namespaceResourceWhitelist``.
 
 Called by ``flows.kit.generate_kits`` and ``flows.team.teams``.
 """

@@ -3,9 +3,9 @@ Find Applications that earlier releases wrote less safely: their tools, and what
 
 Without ``source.directory.include`` Argo CD looks at the files: a Chart.yaml, a kustomization.yaml
 or a plugin's discovery decides, and the tool runs with the credential of the repository. What
-Orderkit writes is pinned (`core.order.ledger.MANIFESTS_ONLY`); what an earlier release wrote is
-not. It also pruned, and took an order's XR along when it was deleted. Called by ``doctor``, by
-bootstrap and by upgrades. Only reads.
+Orderkit writes is pinned (`core.order.ledger_applications.MANIFESTS_ONLY`); what an earlier release
+wrote is not. It also pruned, and took an order's XR along when it was deleted. Called by
+``doctor``, by bootstrap and by upgrades. Only reads.
 """
 
 from __future__ import annotations

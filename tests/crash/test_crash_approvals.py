@@ -1,7 +1,8 @@
 """
 Agreements, deliveries and withdrawals of orders that wait, killed before and after every write.
 
-No service runs, which would settle at the same time and take a write from the process to be killed.
+Some meet another one half-way. No service runs, which would settle at the same time and take a
+write from the process to be killed.
 """
 
 from __future__ import annotations
@@ -14,23 +15,26 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from approvaldesk import Desk, approval_pack, new_desk, person
 from forgeusers import embedded_admin
+from rivals import Rival
 from tests.crash import judging
 from tests.crash.test_crash_commands import Kill, kills
 
 from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.cli.connecting import connect
+from orderkit.core.errors import NotFoundError
 from orderkit.core.names import OrderId
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.notification_settings import NAMESPACE_NAME
 from orderkit.core.platform.settings import LOCAL_REGISTRY
 from orderkit.flows.approval.deciding import approve, decline
-from orderkit.flows.approval.settling import settle
+from orderkit.flows.approval.settling import settle, withdraw
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.notify.notified_events import ensure_namespace
@@ -178,6 +182,32 @@ def test_a_killed_withdrawal_is_finished_once(desk: Desk, state: Path, kill: Kil
     assert len(ledger.tombstones(paths, entry.order)) == 1
     assert not {entry.waiting_path, entry.end_path, entry.application_path} & set(paths)
     assert desk.proposal(entry).state == "closed"
+
+
+def test_what_was_withdrawn_while_it_was_merged_is_not_delivered(desk: Desk) -> None:
+    entry = reviewed(desk)
+
+    def withdraw_it() -> None:
+        withdraw(desk.platform, entry, "user:default/eve")
+
+    forge: Any = Rival(desk.platform.forge, "merge_pull", withdraw_it, when="after")
+    with pytest.raises(NotFoundError, match="was withdrawn meanwhile"):
+        settle(replace(desk.platform, forge=forge), entry)
+
+    paths = ledger_snapshot(desk.platform).blobs
+    assert forge.has_acted
+    assert not {entry.waiting_path, entry.end_path, entry.application_path} & set(paths)
+    assert len(ledger.tombstones(paths, entry.order)) == 1
+
+
+def test_what_was_delivered_meanwhile_is_not_withdrawn(desk: Desk) -> None:
+    entry = reviewed(desk)
+    settle(desk.platform, entry)
+
+    with pytest.raises(NotFoundError, match="was delivered meanwhile"):
+        withdraw(desk.platform, entry, "user:default/eve")
+
+    assert_delivered_once(desk, entry, recorded=0)
 
 
 def writer(desk: Desk) -> dict[str, str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 import yaml
 from commands import Command
+from rivals import Rival
 from roguery import deliver_main
 
 from orderkit.adapters.embedded.argocd import argocd_crds
@@ -128,6 +130,41 @@ def test_an_end_that_somebody_else_finishes_is_over_for_both(
     (tombstone,) = ledger.tombstones(paths, order)
     text = read_text(platform.platform, platform.platform.ledger, tombstone, MAIN)
     assert ended.record == end_record.parse(text or "", name=str(tombstone))
+
+
+@pytest.mark.parametrize(("port", "method"), [("cluster", "get"), ("forge", "write")])
+def test_an_end_that_somebody_else_finishes_before_its_mark_does_not_begin_again(
+    orderkit: Command, platform: Running, team: str, port: str, method: str
+) -> None:
+    order = placed(orderkit, team)
+    rival: Any = Rival(getattr(platform.platform, port), method, lambda: orderkit("destroy", order))
+    met: Any = replace(platform.platform, **{port: rival})
+
+    ended = destroy(met, EndRequest(order, EVE), on_step=lambda *_: None)
+
+    assert (rival.has_acted, ended.changed) == (True, False)
+    paths = ledger_snapshot(platform.platform).blobs
+    assert len(ledger.tombstones(paths, order)) == 1
+    assert ledger.ending_order(paths, order) is None
+    assert ledger.living_order(paths, order) is None
+
+
+def test_an_end_leaves_the_repository_of_an_order_that_was_placed_since(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    order = placed(orderkit, team)
+
+    def on_step(step: Phase, _: str) -> None:
+        if step == "unregistering":
+            assert orderkit("destroy", order, "--delete-repository").code == 0
+            assert placed(orderkit, team) == order
+
+    request = EndRequest(order, EVE, repository="delete")
+    ended = destroy(platform.platform, request, on_step=on_step)
+
+    assert not ended.changed
+    assert platform.platform.forge.repo(RepoId(team, order)) is not None
+    assert ledger.living_order(ledger_snapshot(platform.platform).blobs, order) is not None
 
 
 def test_an_order_that_another_one_needs_is_not_ended_before_it(

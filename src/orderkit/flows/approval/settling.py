@@ -94,7 +94,8 @@ def withdraw(
     Withdraw an order that waits: close its proposal and clean up. Idempotent, resumable.
 
     Raises:
-        What `flows.end.destroying.destroy` raises.
+        NotFoundError: It does not wait any more: somebody agreed meanwhile.
+        Besides, what `flows.end.destroying.destroy` raises.
     """
-    request = EndRequest(entry.order, requester, proof=proof, reason=reason)
+    request = EndRequest(entry.order, requester, proof=proof, reason=reason, only_waiting=True)
     destroy(platform, request, on_step=lambda *_: None)

@@ -17,11 +17,11 @@ for deleted XRs, so nothing here depends on them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import RefusedError
+from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.kit.model import End
 from orderkit.core.names import OrderId, TeamName, check_requester
 from orderkit.core.order import ledger
@@ -30,7 +30,6 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.end.before_end import first_of, make_first, survivors
 from orderkit.flows.end.end_request import Ended, EndRequest, OnStep
 from orderkit.flows.end.end_steps import (
-    EndedByAnotherError,
     EndRun,
     kit_if_published,
     write_tombstone,
@@ -56,7 +55,8 @@ def destroy(
         on_wait: Told again and again what is waited for.
 
     Raises:
-        NotFoundError: There is no such order, and no tombstone of one.
+        NotFoundError: There is no such order, and no tombstone of one; or it does not wait, and
+            only a waiting one is to end.
         RefusedError: It is protected, or another order needs it.
         IncompleteError: A part is not gone in time; the message lists what is left.
         ConflictError: Somebody else began to withdraw or end it at the same moment.
@@ -68,25 +68,52 @@ def destroy(
     if entry is None and tombstones and ledger.living_order(paths, request.order) is None:
         return _already_ended(platform, request, tombstones[-1])
     entry = entry or order_report.find(request.order, paths)
-    if entry.waiting_path in paths:
-        record = begin_withdrawal(
-            platform,
-            entry,
-            requester=request.requester,
-            proof=request.proof,
-            notes=request.notes,
-            repository=request.repository,
-        )
-        on_step("marked", "withdrawn before it was delivered")
-    else:
-        record = _record(platform, entry, request, on_step)
+    if request.only_waiting:
+        _check_waits(platform, entry, paths)
     try:
-        return EndRun(platform, entry, request, on_step, on_wait).run(record)
-    except EndedByAnotherError:
-        tombstones = ledger.tombstones(ledger_snapshot(platform).blobs, request.order)
-        if not tombstones:
+        record = _begin(platform, entry, request, on_step, is_waiting=entry.waiting_path in paths)
+        run = EndRun(platform, entry, request, on_step, on_wait, tombstones=tombstones)
+        return run.run(record)
+    except NotFoundError:
+        paths = ledger_snapshot(platform).blobs
+        now = ledger.tombstones(paths, request.order)
+        if now == tombstones:
             raise
-        return _already_ended(platform, request, tombstones[-1])
+        # Somebody else ended it meanwhile. Its id and repository may be a new order's by now.
+        if ledger.living_order(paths, request.order) or ledger.ending_order(paths, request.order):
+            request = replace(request, repository=None)
+        return _already_ended(platform, request, now[-1])
+
+
+def _begin(
+    platform: Platform,
+    entry: OrderEntry,
+    request: EndRequest,
+    on_step: OnStep,
+    *,
+    is_waiting: bool,
+) -> EndRecord:
+    if not is_waiting:
+        return _record(platform, entry, request, on_step)
+    record = begin_withdrawal(
+        platform,
+        entry,
+        requester=request.requester,
+        proof=request.proof,
+        notes=request.notes,
+        repository=request.repository,
+    )
+    on_step("marked", "withdrawn before it was delivered")
+    return record
+
+
+def _check_waits(platform: Platform, entry: OrderEntry, paths: Container[PurePosixPath]) -> None:
+    end = None if entry.waiting_path in paths else begun_end(platform, entry)
+    if entry.waiting_path not in paths and not (end and end.is_withdrawal):
+        raise NotFoundError(
+            f"{entry.order} does not wait any more: it was delivered meanwhile",
+            hint=f"to end it: orderkit destroy {entry.order}",
+        )
 
 
 def _already_ended(platform: Platform, request: EndRequest, tombstone: PurePosixPath) -> Ended:

@@ -32,6 +32,9 @@ class EndRequest:
     take: tuple[str, ...] = ()
     """Resources to remove that would survive, by the kit's names (``end.survives``)."""
 
+    only_waiting: bool = False
+    """End it only while it waits for approval: what is delivered meanwhile stays."""
+
     @property
     def notes(self) -> tuple[tuple[str, str], ...]:
         """The trailers of the commits besides the requester."""

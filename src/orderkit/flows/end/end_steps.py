@@ -7,10 +7,10 @@ goes on where the record is, and none records a step again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from orderkit.core.errors import NotFoundError
 from orderkit.core.kit.model import Kit
@@ -37,6 +37,7 @@ from orderkit.flows.order import tracing
 from orderkit.flows.order.end_records import begun_end
 from orderkit.flows.platform import (
     Platform,
+    RepositorySnapshot,
     get_object,
     ledger_snapshot,
     published_kit,
@@ -51,10 +52,6 @@ _LOOKS = 2
 """How often in a row an object must be absent: one read may come from a stale cache."""
 
 
-class EndedByAnotherError(NotFoundError):
-    """The record of an end that was under way is gone."""
-
-
 class EndRun:
     """One run through the remaining steps of an end."""
 
@@ -65,27 +62,32 @@ class EndRun:
         request: EndRequest,
         on_step: OnStep,
         on_wait: Callable[[str], object] | None,
+        *,
+        tombstones: Sequence[PurePosixPath],
     ) -> None:
+        """`tombstones`: the order's, when it was looked at; one more means that it ended since."""
         self._platform, self._entry, self._wanted = platform, entry, request
         self._on_step, self._on_wait = on_step, on_wait
+        self._tombstones = tombstones
 
     def run(self, record: EndRecord) -> Ended:
         """
         Take the steps that are not behind the record; return the tombstone.
 
         Raises:
-            EndedByAnotherError: Somebody else took the last step meanwhile.
+            NotFoundError: Somebody else ended it meanwhile.
             IncompleteError: A part is not gone in time; the message lists what is left.
         """
         record = self._as_asked(record)
         if not record.passed("marked"):
-            self._mark(record)
+            record = self._mark(record)
+        if not record.passed("marked"):
             record = self._note(self._with_new_parts(record).at("emptying"))
         if not record.passed("emptying"):
             record = self._empty(record)
             record = self._note(record.at("removing"))
         if not record.passed("removing"):
-            self._remove()
+            self._remove(record)
             record = self._note(record.at("unregistering"))
         if not record.passed("unregistering"):
             self._unregister()
@@ -112,13 +114,7 @@ class EndRun:
         return replace(record, repository="delete") if is_delete else record
 
     def _try_note(self, record: EndRecord) -> EndRecord:
-        base = ledger_snapshot(self._platform)
-        current = begun_end(self._platform, self._entry, base.commit)
-        if current is None:  # to record it now would begin the end anew
-            raise EndedByAnotherError(
-                f"{record.order}: the ledger has no record of its end any more",
-                hint=f"'orderkit status {record.order}' says what is there",
-            )
+        base, current = self._current(record)
         if current.step == record.step or current.passed(record.step):
             return current
         contents: dict[PurePosixPath, str | None] = {self._entry.end_path: record.to_yaml()}
@@ -126,9 +122,51 @@ class EndRun:
         write_ledger(self._platform, contents, operation, base=base)
         return record
 
-    def _mark(self, record: EndRecord) -> None:
-        """Commit the end mark, switch self-heal off, wait until the cluster has both."""
+    def _current(self, record: EndRecord) -> tuple[RepositorySnapshot, EndRecord]:
+        """Return the ledger now, and its record of this end; refuse to go on without."""
         base = ledger_snapshot(self._platform)
+        current = begun_end(self._platform, self._entry, base.commit)
+        if current is None or current.started_at != record.started_at:
+            raise self._ended_by_another()
+        return base, current
+
+    def _ended_by_another(self) -> NotFoundError:
+        order = self._entry.order
+        return NotFoundError(
+            f"{order}: somebody else ended it meanwhile",
+            hint=f"'orderkit status {order}' says what is there",
+        )
+
+    def _mark(self, record: EndRecord) -> EndRecord:
+        """
+        Commit the end mark, switch self-heal off, wait until the cluster has both.
+
+        Return the record that is in the ledger then: of whoever marked it first.
+        """
+        record, commit, automated = in_rounds(lambda: self._try_mark(record))
+        if commit is None:
+            return self._as_asked(record)
+
+        def is_marked(live: Manifest | None) -> bool:
+            """Say whether it prunes, and goes itself once its file leaves the ledger."""
+            if live is None:
+                return True
+            is_kept = ledger_applications.KEPT.keys() & annotations_of(live).keys()
+            return dig(live, "spec", "syncPolicy", "automated") == automated and not is_kept
+
+        self._until_taken_over(commit, is_marked, goal="Argo CD applying the end mark")
+        self._on_step("marked", "self-heal is off, the Application may become empty")
+        return self._as_asked(record)
+
+    def _try_mark(self, record: EndRecord) -> tuple[EndRecord, CommitSha | None, Any]:
+        """Return the record, the commit of the mark (None: it is long past), and what it sets."""
+        base = ledger_snapshot(self._platform)
+        record = begun_end(self._platform, self._entry, base.commit) or record
+        if record.passed("marked"):
+            return record, None, None
+        is_there = {self._entry.end_path, self._entry.application_path} & base.blobs.keys()
+        if not is_there or [*self._tombstones] != ledger.tombstones(base.blobs, self._entry.order):
+            raise self._ended_by_another()  # to mark it now would begin another end
         before = application_at(self._platform, self._entry, base.commit)
         application = ledger_applications.order_application(
             self._entry,
@@ -139,30 +177,13 @@ class EndRun:
             refreshes=knows_retry_refresh(self._platform),
             recorded=before,
         )
-        commit_result = write_ledger(
-            self._platform,
-            {
-                self._entry.end_path: record.to_yaml(),
-                self._entry.application_path: yaml11.dump(application),
-            },
-            self._operation(record, "ends"),
-            base=base,
-        )
-        automated = application["spec"]["syncPolicy"]["automated"]
-
-        def is_marked(live: Manifest | None) -> bool:
-            """Say whether it prunes, and goes itself once its file leaves the ledger."""
-            if live is None:
-                return True
-            is_kept = ledger_applications.KEPT.keys() & annotations_of(live).keys()
-            return dig(live, "spec", "syncPolicy", "automated") == automated and not is_kept
-
-        self._until_taken_over(
-            commit_result.commit,
-            is_marked,
-            goal="Argo CD applying the end mark",
-        )
-        self._on_step("marked", "self-heal is off, the Application may become empty")
+        contents: dict[PurePosixPath, str | None] = {
+            self._entry.end_path: record.to_yaml(),
+            self._entry.application_path: yaml11.dump(application),
+        }
+        operation = self._operation(record, "ends")
+        written = write_ledger(self._platform, contents, operation, base=base)
+        return record, written.commit, application["spec"]["syncPolicy"]["automated"]
 
     def _with_new_parts(self, record: EndRecord) -> EndRecord:
         """Add what was composed while the mark was delivered, so that its end is verified."""
@@ -245,18 +266,25 @@ class EndRun:
             why_not=lambda _: absence.describe(),
         )
 
-    def _remove(self) -> None:
+    def _remove(self, record: EndRecord) -> None:
         """Remove the Application from the ledger; wait until it is gone."""
-        record = Operation(
+        operation = Operation(
             f"end-{self._entry.order}-application",
             self._wanted.requester,
             f"{self._entry.order}: Application removed",
             self._wanted.proof,
             self._wanted.notes,
         )
-        commit_result = write_ledger(self._platform, {self._entry.application_path: None}, record)
+        written = in_rounds(
+            lambda: write_ledger(
+                self._platform,
+                {self._entry.application_path: None},
+                operation,
+                base=self._current(record)[0],
+            )
+        )
         self._until_taken_over(
-            commit_result.commit,
+            written.commit,
             lambda application: application is None,
             goal="the removal of the Application",
         )
@@ -276,6 +304,7 @@ class EndRun:
 
     def _close(self, record: EndRecord) -> EndRecord:
         repo = self._entry.repository
+        self._current(record)
         if record.repository == "delete":
             self._platform.forge.delete_repo(repo)
         else:

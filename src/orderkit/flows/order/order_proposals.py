@@ -38,6 +38,7 @@ from orderkit.core.order.order_state import short
 from orderkit.core.plan.plan_markdown import plain_line, to_markdown
 from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
+from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order.approval_judging import (
     agreed,
     forge_user,
@@ -305,6 +306,21 @@ class Proposal:
         text = _application(
             self.platform, self.live, waiting, "living", bypassed=bypassed, lease=lease
         )
+        in_rounds(lambda: self._try_deliver(text, summary))
+        with suppress(OrderkitError):  # it polls too
+            refresh(self.platform, ledger.team_application(entry.team))
+        note_expiry(self.platform, entry.order, waiting.requester, waiting.proof, lease)
+
+    def _try_deliver(self, text: str, summary: str) -> None:
+        """Raises NotFoundError if the order was withdrawn meanwhile."""
+        base, entry = ledger_snapshot(self.platform), self.live.entry
+        if entry.waiting_path not in base.blobs:
+            if entry.application_path in base.blobs and entry.end_path not in base.blobs:
+                return  # somebody else delivered it meanwhile
+            raise NotFoundError(
+                f"{entry.order} does not wait any more: it was withdrawn meanwhile",
+                hint="order it again",
+            )
         # The operation is that of a registration: `registered_by` looks for it.
         write_ledger(
             self.platform,
@@ -315,10 +331,8 @@ class Proposal:
                 f"{entry.order}: {summary}",
                 self.waiting.proof,
             ),
+            base=base,
         )
-        with suppress(OrderkitError):  # it polls too
-            refresh(self.platform, ledger.team_application(entry.team))
-        note_expiry(self.platform, entry.order, waiting.requester, waiting.proof, lease)
 
     def _bypassed(self, lacking: str) -> Settled:
         """Report, or take back, what somebody wrote or merged without the agreement it needs."""

@@ -37,6 +37,9 @@ def test_a_name_with_a_hash_of_its_content_may_be_kept_for_ever(name: str) -> No
         "remoteEntry.js",
         "jquery-3.7.1.min.js",
         "UserProfile.js",
+        "icon-Mp3Audio.svg",
+        "polyfill-ES5Build.js",
+        "Roboto-UTF8Bold.woff2",
         "deadbeef.js",  # a word of hexadecimal letters, and a hash that happens to have no digit
         "manifest.webmanifest",
         ".3f2a9c1b",

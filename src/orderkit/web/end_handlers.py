@@ -14,7 +14,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
+from orderkit.core.errors import ConflictError, InvalidInputError, NotFoundError, OrderkitError
 from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.end_record import EndRecord, Phase, parse
@@ -45,6 +45,11 @@ class _Run:
     ended: Ended | None = None
     error: BaseException | None = None
     over: threading.Event = field(default_factory=threading.Event)
+
+    def covers(self, request: EndRequest) -> bool:
+        """Say whether it does what another request asks for too."""
+        is_kept = request.repository in (None, self.request.repository)
+        return is_kept and set(request.take) <= set(self.request.take)
 
     def on_step(self, step: Phase, detail: str) -> None:
         self.steps.append({"step": step, "done": detail})
@@ -134,6 +139,11 @@ class EndRuns:
                 thread = threading.Thread(target=_carry_out, args=(platform, run), name=name)
                 thread.daemon = True  # its steps are recorded, so the process may stop without it
                 thread.start()
+            elif not run.covers(request):
+                raise ConflictError(
+                    f"{request.order} is already ending, and not with these options",
+                    hint="leave repository and take out, or wait until it has ended",
+                )
             return run
 
     def _forget(self) -> None:

@@ -393,6 +393,16 @@ def test_an_order_is_ended_with_proof(ask: Asking, bay: Bay) -> None:
     assert ask.change(bay, values={"laps": 1})[0] == 404
 
 
+def test_a_second_end_with_other_options_is_refused(ask: Asking, bay: Bay) -> None:
+    body = {"confirm": bay.order}
+    first, _ = ask("POST", f"/v1/orders/{bay.order}/end", body)
+    second, refused = ask("POST", f"/v1/orders/{bay.order}/end", {**body, "repository": "delete"})
+
+    if first == 202:  # it still runs
+        assert (second, "not with these options" in refused["message"]) == (409, True)
+    assert ended(ask, bay)["state"] == "ended"
+
+
 class CutError(Exception):
     """The process that ended the order is gone."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import PurePosixPath
 
 import pytest
@@ -13,8 +14,13 @@ from viewedkit import PASSWORD, declared_outputs, put_secret
 
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core import secrets
+from orderkit.core.errors import EndedError
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import Kind, ObjectKey
+from orderkit.core.order.end_record import Phase
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest
+from orderkit.flows.order.awaiting import wait, wait_request
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
@@ -165,6 +171,27 @@ def test_what_fails_is_given_up_after_a_while_and_says_why(
     assert done.code == 11, done.err
     assert "stage9" in done.err
     assert f"orderkit trace {garage}" in done.err or "hint:" in done.err
+
+
+def test_an_end_that_begins_while_a_commit_is_waited_for_is_said(
+    platform: Running, garage: str, team: str
+) -> None:
+    commit = push(platform, team, ("stage2", "stage9"))
+
+    def cut(step: Phase, _: str) -> None:
+        if step == "emptying":
+            raise InterruptedError
+
+    def end_it(_: object) -> None:
+        with suppress(InterruptedError):
+            destroy(platform.platform, EndRequest(garage, "user:default/eve"), on_step=cut)
+
+    with pytest.raises(EndedError):
+        wait(
+            platform.platform,
+            wait_request(garage, f"commit={commit}", timeout_s=90, failing_s=80),
+            on_wait=end_it,
+        )
 
 
 def test_what_is_not_ready_in_time_is_said_with_progress_on_stderr(

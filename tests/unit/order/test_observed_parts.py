@@ -52,6 +52,12 @@ def bucket(there: Any, order: Any, *, policies: tuple[str, ...] = ("Observe",)) 
             id="lists of another length",
         ),
         pytest.param(
+            {"rules": [{"name": "a", "id": 1}, {"name": "b", "port": 80}]},
+            {"rules": [{"name": "b", "port": 443}, {"name": "a"}]},
+            ["rules[0].port: 80 → 443"],
+            id="lists of objects in any order",
+        ),
+        pytest.param(
             {"network": "n-1"},
             {"networkRef": {"name": "n"}, "kmsKeySelector": {}, "passwordSecretRef": {}},
             [],

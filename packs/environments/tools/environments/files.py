@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import pairwise
 from pathlib import Path
 
 KEY_BYTES_MAX = 1024
@@ -160,6 +159,7 @@ def stage_of(key: str) -> Stage:
 
 _HEX = re.compile(r"(?=.*[0-9])(?=.*[a-f])[0-9a-f]{8,64}")
 _MIXED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])(?:[A-Za-z0-9_-]{8}|[A-Za-z0-9]{20,64})")
+_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[-_]+")
 _TURNS_MIN = 3
 
 
@@ -196,9 +196,8 @@ def _is_hash(token: str) -> bool:
 
 
 def _turns(token: str) -> int:
-    """Count where small letters, capitals and digits follow each other: words have few."""
-    classes = ["d" if c.isdigit() else "U" if c.isupper() else "l" for c in token]
-    return sum(former != latter for former, latter in pairwise(classes))
+    """Count where words, capitals and digits follow each other: names have few."""
+    return len(_PIECES.findall(token)) - 1
 
 
 def content_type(key: str) -> str:

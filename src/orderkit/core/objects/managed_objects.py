@@ -28,6 +28,6 @@ def makes_nothing(manifest: Manifest) -> bool:
 
 
 def only_observes(manifest: Manifest) -> bool:
-    """Return whether a managed resource only observes."""
+    """Return whether a managed resource only observes: no change or end of it reaches the cloud."""
     policies = dig(manifest, "spec", "managementPolicies", default=None)
-    return policies is not None and not {"*", "Create", "Update"} & set(policies)
+    return policies is not None and not {"*", "Create", "Update", "Delete"} & set(policies)

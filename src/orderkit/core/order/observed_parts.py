@@ -145,7 +145,7 @@ def _differing(actual: Any, desired: Any, steps: Steps) -> Iterator[FieldDiffere
                 if not str(key).startswith(_PROVIDERS_KEY):
                     yield FieldDifference((*steps, str(key)), present[key], ABSENT)
     elif _are_lists_of_objects(actual, desired):
-        for index, (old, new) in enumerate(zip(actual, desired, strict=True)):
+        for index, (old, new) in enumerate(zip(_paired(actual, desired), desired, strict=True)):
             yield from _differing(old, new, (*steps, index))
     elif not same(_sorted(actual), _sorted(desired)):
         yield FieldDifference(steps, actual, desired)
@@ -158,6 +158,18 @@ def _are_lists_of_objects(actual: Any, desired: Any) -> bool:
         and len(actual) == len(desired)
         and all(isinstance(entry, dict) for entry in (*actual, *desired))
     )
+
+
+def _paired(actual: list[dict[str, Any]], desired: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what there is in the order of what is desired: providers report sets in any."""
+    if len(desired) > DIFFERENCES_MAX:  # more are not shown, and each is compared with each
+        return actual
+    remaining, paired = list(actual), []
+    for wanted in desired:
+        closest = min(remaining, key=lambda entry: sum(1 for _ in _differing(entry, wanted, ())))
+        remaining.remove(closest)
+        paired.append(closest)
+    return paired
 
 
 def _sorted(value: Any) -> Any:

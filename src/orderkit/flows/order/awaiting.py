@@ -225,8 +225,12 @@ def _delivered(platform: Platform, request: WaitRequest, on_wait: OnWait) -> Wai
     commit = CommitSha(find_commit(platform, live, request.commit, field="--for commit").id)
 
     def is_over(state: OrderState) -> bool:
-        if state.phase == "Written":  # its Application is gone: has the order ended meanwhile?
-            report_of(platform, request.order)
+        if not state.ready:  # has its end begun, or come, meanwhile?
+            paths = ledger_snapshot(platform).blobs
+            if state.phase == "Written" or ledger.ending_order(paths, request.order):
+                report = report_of(platform, request.order)
+                if report.state.phase == "Ending":
+                    check_ready(report)
         return is_stuck(state)
 
     state = await_commit(

@@ -165,6 +165,37 @@ def test_no_cluster_can_be_called_as_the_resource_group_of_anothers_nodes() -> N
     assert not re.search(spec["properties"]["clusterName"]["pattern"], group)
 
 
+@pytest.mark.parametrize("cloud", ["gcp", "aws", "azure"])
+def test_no_order_takes_over_what_its_account_has(cloud: str) -> None:
+    """A provider takes over what has the name that it is given."""
+    own = {"KubernetesCluster", "DNSZone", "PrivateDNSZone"}  # in the order's own resource group
+    pools = {"NodePool", "NodeGroup", "KubernetesClusterNodePool"}  # in the order's own cluster
+    names = {
+        name: part["metadata"]["annotations"]["crossplane.io/external-name"]
+        for name, part in resources(f"{cloud}-private-dns").items()
+        if "crossplane.io/external-name" in part["metadata"].get("annotations", {})
+        and part["kind"] not in own | pools
+    }
+
+    assert names
+    endings = {name.rpartition("-")[2] for name in names.values()}
+    assert len(endings) == 1
+    assert re.fullmatch("[0-9a-f]{6}", endings.pop())
+    imported = resources(f"{cloud}-import-managed")
+    pool_names = {
+        part["metadata"]["annotations"]["crossplane.io/external-name"]
+        for part in imported.values()
+        if part["kind"] in pools
+    }
+    assert any(re.fullmatch("batch-?[0-9a-f]{6}", name) for name in pool_names), pool_names
+
+
+def test_a_cluster_keeps_the_name_that_it_was_made_with() -> None:
+    made = resources("upgrade-6-done")["cluster"]
+
+    assert made["metadata"]["annotations"]["crossplane.io/external-name"] == "up-six"
+
+
 MOON = '''"""A made-up cloud."""
 
 from __future__ import annotations

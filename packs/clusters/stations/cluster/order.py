@@ -6,6 +6,7 @@ Read from the XR and the merged layers. The builders below `clouds` translate it
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -98,6 +99,33 @@ class Order:
     def authorized_networks(self) -> list[str]:
         """Networks that may reach the cluster's API; empty: all."""
         return self.settings.get("authorizedNetworks", list)
+
+    def name_in_cloud(self, part: str, suffix: str = "", *, longest: int = 40) -> str:
+        """
+        Return a name in the account that ends in six characters of the order's identity.
+
+        A provider takes over what has the name that it is given, and deletes it with its order.
+        A name that the part has already stays.
+        """
+        room = longest - len(suffix) - len(self._identity) - 1
+        return self._external_name(part) or f"{self.name[:room]}{suffix}-{self._identity}"
+
+    def pool_in_cloud(self, pool: Pool, *, longest: int = 40, joint: str = "-") -> str:
+        """Return the name of a pool; a new one in an imported cluster gets one of its own."""
+        if self.is_new or pool.exists:
+            return pool.name
+        room = longest - len(self._identity) - len(joint)
+        return self._external_name(pool.part) or f"{pool.name[:room]}{joint}{self._identity}"
+
+    @property
+    def _identity(self) -> str:
+        meta = self.parts.request.xr["metadata"]
+        texts = (str(meta.get(key) or "") for key in ("uid", "namespace", "name"))
+        return hashlib.sha256("/".join(texts).encode()).hexdigest()[:6]
+
+    def _external_name(self, part: str) -> str:
+        annotations = self.parts.observed(part, "metadata", "annotations", default={})
+        return str(annotations.get("crossplane.io/external-name") or "")
 
     def asked(self, part: str, field: str) -> str:
         """Return what an existing part asked its provider for last; empty: nothing."""

@@ -72,7 +72,7 @@ def _new_cluster(order: Order, version: str) -> Part:
             },
         },
         uses=["network", *rights, *all_subnets, *(["nat"] if order.private else [])],
-        external_name=order.name,
+        external_name=order.name_in_cloud("cluster"),
     )
 
 
@@ -114,7 +114,7 @@ def pool(order: Order, pool: Pool, version: str) -> Iterator[Part]:
         },
         uses=["cluster", *rights[:1]],
         after=[*rights[1:], *(ways_out(order) if order.is_new else [])],
-        external_name=pool.name,
+        external_name=order.pool_in_cloud(pool),
         policies=policies,
     )
     if not pool.exists:

@@ -35,7 +35,7 @@ def role(order: Order, part: str, service: str, *actions: str) -> Part:
         part,
         "Role.iam",
         {"assumeRolePolicy": trust},
-        external_name=f"{order.name}-{part.removeprefix('role-')}",
+        external_name=order.name_in_cloud(part, f"-{part.removeprefix('role-')}", longest=64),
     )
 
 

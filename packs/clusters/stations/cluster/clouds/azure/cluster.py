@@ -45,7 +45,8 @@ def cluster(order: Order, version: str) -> Iterator[Part]:
             **in_group(order),
             "location": order.location,
             "dnsPrefix": order.name,
-            "nodeResourceGroup": f"{order.name}_nodes",  # no cluster's name has a _
+            "nodeResourceGroup": order.asked("cluster", "nodeResourceGroup")
+            or f"{order.name_in_cloud(GROUP)}_nodes",  # no cluster's name has a _
             "kubernetesVersion": version,
             "skuTier": order.settings.get("tier", str),
             "identity": {"type": "SystemAssigned"},
@@ -138,7 +139,7 @@ def pool(order: Order, pool: Pool, version: str) -> Iterator[Part]:
             **({} if pool.exists else _machines(order, pool)),
         },
         uses=["cluster"],
-        external_name=pool.name,
+        external_name=order.pool_in_cloud(pool, longest=12, joint=""),
         policies=policies,
     )
 

@@ -13,7 +13,11 @@ def network(order: Order) -> Iterator[Part]:
     """Return resource group, network and subnet; a NAT gateway for nodes of a private cluster."""
     placement = {**in_group(order), "location": order.location}
     yield resource(
-        order, GROUP, "ResourceGroup", {"location": order.location}, external_name=order.name
+        order,
+        GROUP,
+        "ResourceGroup",
+        {"location": order.location},
+        external_name=order.name_in_cloud(GROUP),
     )
     yield resource(
         order,

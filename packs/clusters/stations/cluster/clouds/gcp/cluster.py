@@ -11,7 +11,7 @@ from ...order import Order, Pool
 from ...part import Part, import_policies
 from .. import Access, ClusterFacts, existing_policies
 from .network import PODS, SERVICES
-from .resources import account_email, resource
+from .resources import ACCOUNT_ID_MAX, account_email, resource
 
 _NODES = "nodes"
 
@@ -61,7 +61,7 @@ def cluster(order: Order, version: str) -> Iterator[Part]:
             "deletionProtection": False,
         },
         uses=["network", "subnet", *(["router", "nat"] if order.private else [])],
-        external_name=order.name,
+        external_name=order.name_in_cloud("cluster"),
         connection_secret=order.kubeconfig_secret,
     )
 
@@ -73,7 +73,7 @@ def _authorized(order: Order) -> dict[str, Any]:
 
 def _nodes_account(order: Order) -> Iterator[Part]:
     project = order.project
-    account = f"{order.name}-nodes"
+    account = order.name_in_cloud(_NODES, "-nodes", longest=ACCOUNT_ID_MAX)
     yield resource(
         order,
         _NODES,
@@ -121,7 +121,7 @@ def pool(order: Order, pool: Pool, version: str) -> Iterator[Part]:
             **({} if pool.exists else _machines(order, pool)),
         },
         uses=["cluster"] if pool.exists else ["cluster", "nodes-role"],
-        external_name=pool.name,
+        external_name=order.pool_in_cloud(pool),
         policies=policies,
     )
 

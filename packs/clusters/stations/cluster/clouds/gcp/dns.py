@@ -7,7 +7,7 @@ from typing import Any
 
 from ...order import CERT_MANAGER, Order
 from ...part import Part
-from .resources import account_email, resource
+from .resources import ACCOUNT_ID_MAX, account_email, resource
 
 _ACCOUNT = "cert-manager"
 
@@ -96,4 +96,4 @@ def chart_values(order: Order, chart: str) -> dict[str, Any]:
 
 
 def _account_id(order: Order) -> str:
-    return f"{order.name}-cert-mgr"
+    return order.name_in_cloud(_ACCOUNT, "-cert-mgr", longest=ACCOUNT_ID_MAX)

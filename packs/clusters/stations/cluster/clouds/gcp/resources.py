@@ -7,6 +7,9 @@ from typing import Any, Unpack
 from ...order import Order
 from ...part import Part, PartOptions, managed_part
 
+ACCOUNT_ID_MAX = 30
+"""Characters that Google allows in the id of a service account."""
+
 
 def resource(
     order: Order,

@@ -107,6 +107,10 @@ class Daemon:
 
 
 def _ending_with_us() -> list[str]:
-    """Return what to put before a command so that a killed test run leaves nothing behind."""
+    """
+    Return what to put before a command so that a killed test run leaves nothing behind.
+
+    SIGTERM is not enough: an API server whose etcd went first waits for it without end.
+    """
     setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "TERM", "--"] if setpriv else []
+    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []

@@ -142,7 +142,7 @@ def requesters(settings: PlatformSettings) -> Requesters | None:
     from orderkit.adapters.tokens.access_tokens import TokenRequesters  # lazy: these need jwt
     from orderkit.adapters.tokens.backstage_signatures import BackstageRequesters
     from orderkit.adapters.tokens.bearers import BearerRequesters
-    from orderkit.adapters.tokens.oidc import OidcRequesters
+    from orderkit.adapters.tokens.oidc_tokens import OidcRequesters
 
     clients = access.tokens_file
     return BearerRequesters(
@@ -163,7 +163,7 @@ def sign_in(settings: PlatformSettings) -> SignIn | None:
     sign_in_settings = settings.access.sign_in
     if sign_in_settings is None:
         return None
-    from orderkit.adapters.tokens.openid_sign_in import OpenIdSignIn  # lazy: it needs jwt
+    from orderkit.adapters.tokens.oidc_sign_in import OpenIdSignIn  # lazy: it needs jwt
 
     issuer, file = sign_in_settings.provider.issuer, sign_in_settings.client_secret_file
     client_secret = token(Endpoint(issuer, file)) if file else ""

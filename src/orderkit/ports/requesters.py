@@ -4,8 +4,8 @@ Who sends a request, and what proves it.
 A requester named only in a body or a flag is a *claim*: any template author can write anything
 there. A token is a proof. Three kinds are accepted: one that the portal signed for the user who is
 signed in (``adapters.tokens.backstage_signatures``), one of an OpenID provider
-(``adapters.tokens.oidc``), and one that we issued to a program (``adapters.tokens.access_tokens``).
-Called by ``web``, which passes the `Requester` to flows.
+(``adapters.tokens.oidc_tokens``), and one that we issued to a program
+(``adapters.tokens.access_tokens``). Called by ``web``, which passes the `Requester` to flows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Sign in with an OpenID Connect provider: authorization code with PKCE.
 
-``adapters.tokens.openid_sign_in`` does it; the console calls it (``web.console``).
+``adapters.tokens.oidc_sign_in`` does it; the console calls it (``web.console``).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Who may use Orderkit's service: ``spec.service.access`` of platform.yaml, and th
         {issuer: https://git.example.com, clientId: orderkit, clientSecretFile: client-secret}
 
 The clients' file holds digests, never a token: what it can tell is whether a token is one of
-them. Pure; ``adapters.tokens.access_tokens`` and ``adapters.tokens.oidc`` do the checking.
+them. Pure; ``adapters.tokens.access_tokens`` and ``adapters.tokens.oidc_tokens`` do the checking.
 """
 
 from __future__ import annotations

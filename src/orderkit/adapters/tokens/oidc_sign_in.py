@@ -14,7 +14,7 @@ import secrets
 from urllib.parse import urlencode, urlsplit
 
 from orderkit.adapters.backstage.backstage_http import send
-from orderkit.adapters.tokens.oidc import OidcRequesters
+from orderkit.adapters.tokens.oidc_tokens import OidcRequesters
 from orderkit.adapters.tokens.published_keys import TIMEOUT_S
 from orderkit.core.errors import RemoteError, UnreachableError
 from orderkit.core.platform.service_access import SignInSettings

@@ -14,6 +14,7 @@ from orderkit.stations import Parts, Settings
 
 CERT_MANAGER = ("cert-manager", "cert-manager")
 """Namespace and service account of cert-manager, which gets rights in the cloud."""
+_EXTERNAL_NAME = "crossplane.io/external-name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,25 +108,21 @@ class Order:
         A provider takes over what has the name that it is given, and deletes it with its order.
         A name that the part has already stays.
         """
-        room = longest - len(suffix) - len(self._identity) - 1
-        return self._external_name(part) or f"{self.name[:room]}{suffix}-{self._identity}"
+        return self._own_name(part, self.name, f"{suffix}-", longest)
 
     def pool_in_cloud(self, pool: Pool, *, longest: int = 40, joint: str = "-") -> str:
         """Return the name of a pool; a new one in an imported cluster gets one of its own."""
         if self.is_new or pool.exists:
             return pool.name
-        room = longest - len(self._identity) - len(joint)
-        return self._external_name(pool.part) or f"{pool.name[:room]}{joint}{self._identity}"
+        return self._own_name(pool.part, pool.name, joint, longest)
 
-    @property
-    def _identity(self) -> str:
+    def _own_name(self, part: str, root: str, joint: str, longest: int) -> str:
+        """Return the name that a part has; else as much of `root` as fits before the identity."""
+        present = self.parts.observed(part, "metadata", "annotations", _EXTERNAL_NAME)
         meta = self.parts.request.xr["metadata"]
         texts = (str(meta.get(key) or "") for key in ("uid", "namespace", "name"))
-        return hashlib.sha256("/".join(texts).encode()).hexdigest()[:6]
-
-    def _external_name(self, part: str) -> str:
-        annotations = self.parts.observed(part, "metadata", "annotations", default={})
-        return str(annotations.get("crossplane.io/external-name") or "")
+        ending = joint + hashlib.sha256("/".join(texts).encode()).hexdigest()[:6]
+        return str(present or root[: longest - len(ending)] + ending)
 
     def asked(self, part: str, field: str) -> str:
         """Return what an existing part asked its provider for last; empty: nothing."""

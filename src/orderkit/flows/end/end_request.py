@@ -31,7 +31,6 @@ class EndRequest:
     reason: str = ""
     take: tuple[str, ...] = ()
     """Resources to remove that would survive, by the kit's names (``end.survives``)."""
-
     only_waiting: bool = False
     """End it only while it waits for approval: what is delivered meanwhile stays."""
 

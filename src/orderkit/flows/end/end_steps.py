@@ -7,7 +7,7 @@ goes on where the record is, and none records a step again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
@@ -63,7 +63,7 @@ class EndRun:
         on_step: OnStep,
         on_wait: Callable[[str], object] | None,
         *,
-        tombstones: Sequence[PurePosixPath],
+        tombstones: list[PurePosixPath],
     ) -> None:
         """`tombstones`: the order's, when it was looked at; one more means that it ended since."""
         self._platform, self._entry, self._wanted = platform, entry, request
@@ -165,7 +165,7 @@ class EndRun:
         if record.passed("marked"):
             return record, None, None
         is_there = {self._entry.end_path, self._entry.application_path} & base.blobs.keys()
-        if not is_there or [*self._tombstones] != ledger.tombstones(base.blobs, self._entry.order):
+        if not is_there or self._tombstones != ledger.tombstones(base.blobs, self._entry.order):
             raise self._ended_by_another()  # to mark it now would begin another end
         before = application_at(self._platform, self._entry, base.commit)
         application = ledger_applications.order_application(

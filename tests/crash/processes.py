@@ -18,6 +18,7 @@ from typing import Any
 from tests.crash.durable import Faults
 
 ROOT = Path(__file__).parents[2]
+_SUPPORT = ROOT / "tests" / "support"
 UP_DEADLINE_S = 120.0
 KILLED = -signal.SIGKILL
 _POLL_S = 0.01
@@ -34,7 +35,7 @@ class Zygote:
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONWARNINGS": "default"},
+            env={**os.environ, "PYTHONWARNINGS": "default", "PYTHONPATH": str(_SUPPORT)},
         )
 
     def start(
@@ -45,6 +46,7 @@ class Zygote:
         redirect: Mapping[int, int] | None = None,
         faults: Faults | None = None,
         entry: str = "orderkit.cli.main:run",
+        environment: Mapping[str, str] | None = None,
     ) -> Process:
         """Start ``orderkit ARGUMENTS``, or another entry; its output goes to `log`."""
         request = {
@@ -53,6 +55,7 @@ class Zygote:
             "log": str(log),
             "redirect": dict(redirect or {}),
             "faults": asdict(faults) if faults else None,
+            "environment": dict(environment or {}),
         }
         return Process(self, self.ask(request)["pid"], log, tuple(arguments))
 

@@ -7,11 +7,8 @@ write from the process to be killed.
 
 from __future__ import annotations
 
-import os
+import itertools
 import secrets
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +19,7 @@ from approvaldesk import Desk, approval_pack, new_desk, person
 from forgeusers import embedded_admin
 from rivals import Rival
 from tests.crash import judging
+from tests.crash.processes import KILLED, Zygote
 from tests.crash.test_crash_commands import Kill, kills
 
 from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
@@ -34,12 +32,13 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.notification_settings import NAMESPACE_NAME
 from orderkit.core.platform.settings import LOCAL_REGISTRY
 from orderkit.flows.approval.deciding import approve, decline
-from orderkit.flows.approval.settling import settle, withdraw
+from orderkit.flows.approval.settling import settle, settle_pull, settle_touched, withdraw
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.notify.notified_events import ensure_namespace
 from orderkit.flows.order.approval_records import agreements
 from orderkit.flows.platform import ledger_snapshot
+from orderkit.flows.team.teams import TeamChange, change_team
 
 SETTLE = ["forge set_status", "forge merge_pull", "forge write"]
 APPROVE = ["forge write", *SETTLE]
@@ -85,29 +84,41 @@ def desk(served: Desk) -> Desk:
     return new_desk(served.platform, served.admin)
 
 
-def run(
-    state: Path,
-    entry: OrderEntry,
-    deed: str,
-    kill: Kill,
-    login: str = "",
-    *,
-    environment: Mapping[str, str] | None = None,
-) -> list[str]:
-    """Let a process do something, which dies at a write, or never. Return the writes then."""
-    file = str(state / "platform.yaml")
-    arguments = [file, entry.order, str(kill.at), kill.side, deed, login]
-    done = subprocess.run(
-        [sys.executable, "-m", "dyingend", *arguments],
-        cwd=Path(__file__).parents[1] / "support",
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **(environment or {})},
-        timeout=120,
-    )
-    assert done.returncode == (-signal.SIGKILL if kill.at else 0), done.stderr
-    return done.stdout.splitlines()
+class Deeds:
+    """Lets processes do something, each of which dies at a write, or never."""
+
+    def __init__(self, state: Path) -> None:
+        self.zygote = Zygote()
+        self._state = state
+        self._numbers = itertools.count(1)
+
+    def __call__(
+        self,
+        entry: OrderEntry,
+        deed: str,
+        kill: Kill,
+        login: str = "",
+        *,
+        environment: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """Run one to its end. Return the lines that it wrote: its writes, if it never dies."""
+        platform, log = self._state / "platform.yaml", f"{deed}-{next(self._numbers)}.log"
+        process = self.zygote.start(
+            [str(platform), entry.order, str(kill.at), kill.side, deed, login],
+            self._state.with_name(log),
+            entry="dyingend:run",
+            environment=environment,
+        )
+        code = process.wait(120)
+        assert code == (KILLED if kill.at else 0), process.text()
+        return process.text().splitlines()
+
+
+@pytest.fixture(scope="module")
+def run(served: Desk, state: Path) -> Iterator[Deeds]:
+    deeds = Deeds(state)
+    yield deeds
+    deeds.zygote.close()
 
 
 def operations(desk: Desk, entry: OrderEntry, prefix: str) -> list[str]:
@@ -130,47 +141,47 @@ def reviewed(desk: Desk) -> OrderEntry:
     return entry
 
 
-def test_the_writes_of_a_delivery_are_known(desk: Desk, state: Path) -> None:
-    assert run(state, reviewed(desk), "settle", NEVER) == SETTLE
+def test_the_writes_of_a_delivery_are_known(desk: Desk, run: Deeds) -> None:
+    assert run(reviewed(desk), "settle", NEVER) == SETTLE
 
 
 @pytest.mark.parametrize("kill", kills(SETTLE), ids=str)
-def test_a_killed_delivery_is_finished_once(desk: Desk, state: Path, kill: Kill) -> None:
+def test_a_killed_delivery_is_finished_once(desk: Desk, run: Deeds, kill: Kill) -> None:
     entry = reviewed(desk)
 
-    run(state, entry, "settle", kill)
+    run(entry, "settle", kill)
     settle(desk.platform, entry)
 
     assert settle(desk.platform, entry) is None
     assert_delivered_once(desk, entry, recorded=0)
 
 
-def test_the_writes_of_an_agreement_are_known(desk: Desk, state: Path) -> None:
+def test_the_writes_of_an_agreement_are_known(desk: Desk, run: Deeds) -> None:
     entry = desk.order().entry
-    assert run(state, entry, "approve", NEVER, desk.frank.login) == APPROVE
+    assert run(entry, "approve", NEVER, desk.frank.login) == APPROVE
 
 
 @pytest.mark.parametrize("kill", kills(APPROVE), ids=str)
-def test_a_killed_agreement_is_finished_once(desk: Desk, state: Path, kill: Kill) -> None:
+def test_a_killed_agreement_is_finished_once(desk: Desk, run: Deeds, kill: Kill) -> None:
     entry = desk.order().entry
 
-    run(state, entry, "approve", kill, desk.frank.login)
+    run(entry, "approve", kill, desk.frank.login)
     if entry in ledger.waiting_orders(ledger_snapshot(desk.platform).blobs):
         approve(desk.platform, entry.order, person(desk.frank))
 
     assert_delivered_once(desk, entry, recorded=1)
 
 
-def test_the_writes_of_a_withdrawal_are_known(desk: Desk, state: Path) -> None:
+def test_the_writes_of_a_withdrawal_are_known(desk: Desk, run: Deeds) -> None:
     entry = desk.order().entry
-    assert run(state, entry, "decline", NEVER, desk.frank.login) == DECLINE
+    assert run(entry, "decline", NEVER, desk.frank.login) == DECLINE
 
 
 @pytest.mark.parametrize("kill", kills(DECLINE), ids=str)
-def test_a_killed_withdrawal_is_finished_once(desk: Desk, state: Path, kill: Kill) -> None:
+def test_a_killed_withdrawal_is_finished_once(desk: Desk, run: Deeds, kill: Kill) -> None:
     entry = desk.order().entry
 
-    run(state, entry, "decline", kill, desk.frank.login)
+    run(entry, "decline", kill, desk.frank.login)
     paths = ledger_snapshot(desk.platform).blobs
     if entry.waiting_path in paths or entry.end_path in paths:
         decline(desk.platform, entry.order, person(desk.frank))
@@ -182,6 +193,39 @@ def test_a_killed_withdrawal_is_finished_once(desk: Desk, state: Path, kill: Kil
     assert len(ledger.tombstones(paths, entry.order)) == 1
     assert not {entry.waiting_path, entry.end_path, entry.application_path} & set(paths)
     assert desk.proposal(entry).state == "closed"
+
+
+def waits(desk: Desk, entry: OrderEntry) -> bool:
+    return entry.waiting_path in ledger_snapshot(desk.platform).blobs
+
+
+def test_what_is_heard_of_a_pull_request_settles_its_order_alone(desk: Desk) -> None:
+    other = new_desk(desk.platform, desk.admin)
+    heard, unheard = reviewed(desk), reviewed(other)
+
+    settle_pull(desk.platform, desk.proposal(heard).number)
+
+    assert_delivered_once(desk, heard, recorded=0)
+    assert waits(desk, unheard)
+
+
+def test_what_is_heard_of_the_ledger_settles_the_orders_of_the_teams_it_is_about(
+    desk: Desk,
+) -> None:
+    other = new_desk(desk.platform, desk.admin)
+    touched, untouched = reviewed(desk), reviewed(other)
+    before = ledger_snapshot(desk.platform)
+
+    assert settle_touched(desk.platform, before) == before
+    assert waits(desk, touched)
+    change = TeamChange(limits={"orders": "9"})
+    change_team(desk.platform, desk.team, requester="user:default/boss", change=change)
+    settle_touched(desk.platform, before)
+
+    assert_delivered_once(desk, touched, recorded=0)
+    assert waits(desk, untouched)
+    settle_touched(desk.platform, None)
+    assert_delivered_once(desk, untouched, recorded=0)
 
 
 def test_what_was_withdrawn_while_it_was_merged_is_not_delivered(desk: Desk) -> None:
@@ -220,19 +264,19 @@ def writer(desk: Desk) -> dict[str, str]:
     }
 
 
-def test_the_writes_of_declining_on_the_forge_are_known(desk: Desk, state: Path) -> None:
+def test_the_writes_of_declining_on_the_forge_are_known(desk: Desk, run: Deeds) -> None:
     entry, frank = desk.order().entry, writer(desk)
-    assert run(state, entry, "decline-on-forge", NEVER, environment=frank) == DECLINE_ON_FORGE
+    assert run(entry, "decline-on-forge", NEVER, environment=frank) == DECLINE_ON_FORGE
 
 
 @pytest.mark.parametrize("kill", kills(DECLINE_ON_FORGE), ids=str)
 def test_a_killed_declining_on_the_forge_is_finished_once(
-    desk: Desk, state: Path, kill: Kill
+    desk: Desk, run: Deeds, kill: Kill
 ) -> None:
     entry, frank = desk.order().entry, writer(desk)
 
-    run(state, entry, "decline-on-forge", kill, environment=frank)
-    run(state, entry, "decline-on-forge", NEVER, environment=frank)
+    run(entry, "decline-on-forge", kill, environment=frank)
+    run(entry, "decline-on-forge", NEVER, environment=frank)
     settle(desk.platform, entry)
 
     reviews = desk.platform.forge.reviews(desk.platform.ledger, desk.proposal(entry).number)
@@ -246,19 +290,19 @@ def channel(desk: Desk) -> str:
     return f"chat{secrets.token_hex(3)}"
 
 
-def test_the_writes_of_a_notification_are_known(desk: Desk, state: Path, channel: str) -> None:
+def test_the_writes_of_a_notification_are_known(desk: Desk, run: Deeds, channel: str) -> None:
     entry = OrderEntry(desk.team, OrderId("garage-a"))
-    assert run(state, entry, "notify", NEVER, channel)[::2] == NOTIFY
+    assert run(entry, "notify", NEVER, channel)[::2] == NOTIFY
 
 
 @pytest.mark.parametrize("kill", kills(NOTIFY), ids=str)
 def test_a_killed_notification_is_sent_again_with_the_same_id(
-    desk: Desk, state: Path, channel: str, kill: Kill
+    desk: Desk, run: Deeds, channel: str, kill: Kill
 ) -> None:
     entry = OrderEntry(desk.team, OrderId("garage-a"))
 
-    lines = [run(state, entry, "notify", kill, channel)]
-    lines += [run(state, entry, "notify", NEVER, channel) for _ in range(2)]
+    lines = [run(entry, "notify", kill, channel)]
+    lines += [run(entry, "notify", NEVER, channel) for _ in range(2)]
 
     sent = [[line for line in run_lines if line.startswith("sent ")] for run_lines in lines]
     assert len({line for run_lines in sent for line in run_lines}) == 1

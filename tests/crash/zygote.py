@@ -6,7 +6,7 @@ A fork is a process of its own in every respect that a SIGKILL is about. Started
 one JSON line; at the end of its input it kills what still runs.
 
     {"entry": "MODULE:FUNCTION", "argv": […], "log": FILE, "redirect": {PORT: PORT},
-     "faults": {…} | null}                                          → {"pid": 7}
+     "faults": {…} | null, "environment": {NAME: VALUE}}      → {"pid": 7}
     {"poll": 7}                                                     → {"code": 0 | null}
 """
 
@@ -27,6 +27,7 @@ from tests.crash import durable
 
 PRELOADED = (
     "anyio._backends._asyncio",
+    "dyingend",
     "kubernetes.config",
     "kubernetes.dynamic",
     "orderkit.adapters.kube.cluster",
@@ -101,6 +102,7 @@ def _become(request: dict[str, Any]) -> None:
         os.dup2(source, target)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a TextIOWrapper
     _redirect({int(old): int(new) for old, new in request["redirect"].items()})
+    os.environ.update(request["environment"])
     if request["faults"]:
         durable.install(durable.Faults(**request["faults"]))
     module, _, function = request["entry"].partition(":")

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import requests
 from commands import Command, in_process
+from portalsides import eventually
 from reviewedchanges import Members, new_members, reviewed
 from s3server import PYTHON, SDK, S3Server
 
@@ -272,7 +273,7 @@ def test_a_frontend_that_is_removed_takes_its_bucket_along(
     assert len(files()) == 5
     done = orderkit(*removal, "--accept-loss", *WAIT)
     assert done.code == 0, done.err
-    assert (left(BUCKET), left(POLICY), files()) == ({"shop"}, {"shop"}, [])
+    eventually(lambda: (left(BUCKET), left(POLICY), files()) == ({"shop"}, {"shop"}, []))
     assert "Bucket acme-mfe-feature-x-shop" in in_the_cloud(platform, "feature-x")
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -133,6 +133,11 @@ def _notify(platform: Platform, order: str, channel: str) -> None:
             sys.stdout.flush()
             notified.note(numbered)
             notified.flush()
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Run `main` in a fork of ``tests.crash.zygote``."""
+    main(*arguments)
 
 
 if __name__ == "__main__":

@@ -30,10 +30,11 @@ from orderkit.core.errors import (
 )
 from orderkit.core.names import MAIN, RepoId
 from orderkit.core.platform.webhook_key import HEADER, hook_key, is_signed
-from orderkit.flows.approval.settling import settle_all
+from orderkit.flows.approval.settling import settle_pull, settle_touched
 from orderkit.flows.change.reviewing import keep_judged
 from orderkit.flows.order.commit_status import keep_checked
 from orderkit.flows.plan.pull_requests import keep_planned, say_failed
+from orderkit.flows.platform import RepositorySnapshot
 from orderkit.ports.requesters import UnprovedError
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.webhook_delivery import Asked, read_delivery
@@ -65,6 +66,8 @@ class PullPlans:
         self._turns: dict[str, int] = {}
         """By organisation: when one of its repositories had its turn, counted."""
         self._count = itertools.count(1)
+        self._ledger: RepositorySnapshot | None = None
+        """The ledger whose orders that wait were settled last."""
         self._threads = self._stuck = 0
         self._waiting_max, self._workers, self._limit_s = waiting_max, workers, limit_s
 
@@ -141,7 +144,7 @@ class PullPlans:
     def _serve(self, service: Service, key: Asked) -> None:
         repo, number = key
         if repo == service.platform.ledger:
-            _run_safely(service, f"approvals in {repo}", lambda: _settle(service))
+            _run_safely(service, f"approvals in {repo}", lambda: self._settle(service, number))
             return
         if number is not None:
             _plan(service, repo, number)
@@ -151,6 +154,15 @@ class PullPlans:
             service.metrics.plan(state)
         check = lambda: str(keep_checked(service.platform, repo).state)  # noqa: E731
         service.metrics.push(_run_safely(service, f"main of {repo}", check))
+
+    def _settle(self, service: Service, number: int | None) -> str:
+        """Bring the orders that a delivery of the ledger is about as far as they may go."""
+        if number is not None:
+            settle_pull(service.platform, number)
+        else:
+            self._ledger = settle_touched(service.platform, self._ledger)
+        service.model.reread()
+        return _DONE
 
     def _add_open(self, service: Service, repo: RepoId) -> str:
         """Queue all open pull requests into main; what was queued before stays so."""
@@ -212,13 +224,6 @@ def _plan(service: Service, repo: RepoId, number: int) -> None:
     if state in {"lost", "bug"}:
         why = "the platform failed; it is planned again with the next push"
         _say_failed(service, repo, number, why)
-
-
-def _settle(service: Service) -> str:
-    """Bring every order that waits for approval as far as it may go."""
-    settle_all(service.platform)
-    service.model.reread()
-    return _DONE
 
 
 def _run_safely(service: Service, name: str, act: Callable[[], str]) -> str:

@@ -65,6 +65,7 @@ def test_what_a_project_no_longer_permits_is_not_pruned(lab: Lab) -> None:
     lab.wait_synced("shop", first)
 
     lab.apply(lab.project("ae86", clusterResourceWhitelist=[]))
+    lab.refresh("shop")  # a comparison that began before still prunes
     second = lab.push("ae86/shop", {"manifests/a.yaml": lab.dump(lab.config_map("a"))})
 
     lab.wait("a look at the second commit", lambda: compared(lab.app("shop")) == second)

@@ -43,6 +43,10 @@ def test_orders_and_teams_are_found_by_their_paths() -> None:
     assert len(ledger.tombstones(PATHS, "garage-old")) == 1
 
 
+def test_every_file_but_those_of_the_platform_is_a_teams() -> None:
+    assert [ledger.team_of(path) for path in PATHS] == ["", *["ae86"] * 2, "rx7", "ae86", "rx7", "ae86", ".gitkeep"]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("order", "team", "reason"),
     [

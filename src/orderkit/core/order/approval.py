@@ -38,6 +38,7 @@ _WAITING = record_schema(
     },
     ["kit", "team", "requester", "commit", "since", "approval"],
 )
+_DIGEST = 10
 _AGREEMENT = {
     "type": "object",
     "required": ["repository", "pull", "head", "by", "login", "account", "proof", "when"],
@@ -74,7 +75,7 @@ class WaitingOrder:
     def branch(self) -> str:
         """The branch of the ledger that proposes it."""
         digest = hashlib.sha256(f"{self.order}\0{self.commit}\0{self.since}".encode()).hexdigest()
-        return f"orderkit/{self.order}-{digest[:10]}"
+        return f"{_branch_prefix(self.order)}{digest[:_DIGEST]}"
 
     def to_yaml(self) -> str:
         """Write the file."""
@@ -90,6 +91,16 @@ class WaitingOrder:
         if self.proof:
             spec["proof"] = self.proof
         return yaml11.dump(record("WaitingOrder", str(self.order), spec))
+
+
+def proposes(branch: str, order: OrderId) -> bool:
+    """Say whether a branch of the ledger has the name of one that proposes an order."""
+    prefix = _branch_prefix(order)
+    return branch.startswith(prefix) and len(branch) == len(prefix) + _DIGEST
+
+
+def _branch_prefix(order: OrderId) -> str:
+    return f"orderkit/{order}-"
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,16 @@ def team_path(team: TeamName) -> PurePosixPath:
     return PurePosixPath("teams", f"{team}.yaml")
 
 
+def team_of(path: PurePosixPath) -> str:
+    """Return the team whose file that is; empty for a file of no team."""
+    match path.parts:
+        case ("teams", _):
+            return path.stem
+        case ("apps" | "data", team, _, *_):
+            return team
+    return ""
+
+
 def apps_keep_path(team: TeamName) -> PurePosixPath:
     """Return the file that keeps a team's folder of Applications when it is empty."""
     return PurePosixPath("apps", team, KEEP)

@@ -1,24 +1,26 @@
 """
 Settle orders that wait: deliver what everybody agreed to, withdraw what was closed.
 
-Called by the service when it hears of the ledger, and each minute, and by ``deciding``.
+Called by the service when it hears of the ledger, and each minute, and by ``deciding``. To settle
+one order takes some twenty requests, so what the service hears settles only what it is about.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import partial
 
 from orderkit.core.errors import OrderkitError
 from orderkit.core.order import ledger
+from orderkit.core.order.approval import proposes
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.end.destroying import destroy
 from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.order.end_records import begun_end
 from orderkit.flows.order.order_proposals import Proposal, Settled, proposal_of
-from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot
 
 _PATIENCE_S = 30.0
 _INTERRUPTED = timedelta(minutes=2)
@@ -64,11 +66,50 @@ def settle_all(platform: Platform) -> None:
     Withdrawals that were interrupted are finished: nobody repeats one that began on the forge.
     """
     paths = ledger_snapshot(platform).blobs
-    for entry in ledger.waiting_orders(paths):
-        _try(entry, lambda entry: settle(platform, entry, patience_s=_PATIENCE_S))
+    _settle_each(platform, ledger.waiting_orders(paths))
     for entry in ledger.ending_orders(paths):
         if entry.application_path not in paths:
             _try(entry, partial(_finish_withdrawal, platform))
+
+
+def settle_touched(platform: Platform, before: RepositorySnapshot | None) -> RepositorySnapshot:
+    """
+    Settle the orders that wait of teams whose files in the ledger are not as in `before`.
+
+    Args:
+        before: The ledger as it was settled last; None: every order that waits is settled.
+
+    Returns:
+        The ledger that was looked at.
+
+    Raises:
+        OrderkitError: The ledger cannot be read.
+    """
+    now = ledger_snapshot(platform)
+    waiting = ledger.waiting_orders(now.blobs)
+    if before is not None:
+        changed = {path for path, _ in before.blobs.items() ^ now.blobs.items()}
+        teams = {ledger.team_of(path) for path in changed}
+        waiting = [entry for entry in waiting if entry.team in teams]
+    _settle_each(platform, waiting)
+    return now
+
+
+def settle_pull(platform: Platform, number: int) -> None:
+    """
+    Settle the order that a pull request of the ledger proposes; nothing if it proposes none.
+
+    Raises:
+        OrderkitError: The ledger or the pull request cannot be read.
+    """
+    pull = platform.forge.pull(platform.ledger, number)
+    waiting = ledger.waiting_orders(ledger_snapshot(platform).blobs)
+    _settle_each(platform, [e for e in waiting if pull and proposes(pull.head, e.order)])
+
+
+def _settle_each(platform: Platform, waiting: Iterable[OrderEntry]) -> None:
+    for entry in waiting:
+        _try(entry, lambda entry: settle(platform, entry, patience_s=_PATIENCE_S))
 
 
 def _try(entry: OrderEntry, act: Callable[[OrderEntry], object]) -> None:

@@ -115,7 +115,7 @@ class Deeds:
 
 
 @pytest.fixture(scope="module")
-def run(served: Desk, state: Path) -> Iterator[Deeds]:
+def run(state: Path) -> Iterator[Deeds]:
     deeds = Deeds(state)
     yield deeds
     deeds.zygote.close()

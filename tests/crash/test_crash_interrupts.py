@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,12 @@ def started(folder: Path, *arguments: str) -> Iterator[Started]:
         found.close()
 
 
-@pytest.mark.parametrize("stage", ["Orderkit demo", "  pack ", "  order ", "  change "])
+soaked = partial(pytest.param, marks=pytest.mark.soak)
+
+
+@pytest.mark.parametrize(
+    "stage", ["Orderkit demo", "  order ", soaked("  pack "), soaked("  change ")]
+)
 def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, stage: str) -> None:
     with started(tmp_path, "demo") as demo:
         demo.wait_for(stage)
@@ -98,7 +104,7 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, stage: str) -> None:
         assert "Traceback" not in demo.text()
 
 
-@pytest.mark.parametrize("stage", ["  platform ", "  layer ", READY])
+@pytest.mark.parametrize("stage", ["  layer ", READY, soaked("  platform ")])
 def test_an_interrupted_platform_stops_and_starts_again(tmp_path: Path, stage: str) -> None:
     ports = [f"--{part}-port=0" for part in ("forge", "cluster", "portal", "service")]
     arguments = ("up", "--state", str(tmp_path / "state"), *ports)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 TEAM = "ae86"
 TAIL_S = 0.5
 """How long the reconcilers go on writing after the client has its answer."""
-SAMPLE = 3
+SAMPLE = 2
 """Kills of each phase in a short run."""
 TWICE = 0.3
 """How often the platform is killed once more while it starts after a kill."""

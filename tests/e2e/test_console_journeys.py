@@ -26,6 +26,10 @@ from orderkit.web.console.sessions import link_token
 
 WAYS = pytest.mark.parametrize("way", ["scripts", "plain"])
 """With JavaScript, and with JavaScript switched off."""
+WAYS_SAMPLED = pytest.mark.parametrize(
+    "way", ["scripts", pytest.param("plain", marks=pytest.mark.soak)]
+)
+"""Both in a soak: these pages have the forms of the journeys that are always taken both ways."""
 LEAD = Requester("user:default/keiichi", "a one-time link", frozenset({"group:default/ae86"}))
 ENGINEER = Requester("user:default/ryosuke", "a one-time link", everywhere=True)
 
@@ -193,7 +197,7 @@ def approve(site: Running, team: str, order: str) -> None:
     reviewer.api("POST", f"/repos/{team}/{order}/pulls/1/reviews", approval)
 
 
-@WAYS
+@WAYS_SAMPLED
 def test_a_team_lead_and_an_engineer_see_what_is_wrong_in_two_clicks(
     way: str, site: Running, browser: RealBrowser
 ) -> None:
@@ -263,7 +267,7 @@ def test_an_order_waits_until_another_person_agrees_or_declines(
     browser.shows("Proof of its end")
 
 
-@WAYS
+@WAYS_SAMPLED
 def test_a_paused_agent_is_seen_and_gets_a_larger_budget(
     way: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -19,7 +19,7 @@ from planproof.orders import orders
 from planproof.proving import prove
 from tests.conftest import Chances
 
-KITS = {"garage": 3, "agentbudget": 2, "datasetagent": 1}
+KITS = {"garage": 2, "agentbudget": 1, "datasetagent": 1}
 """How many orders of each in a short run; 200 in a soak."""
 
 

@@ -329,7 +329,9 @@ def test_orders_of_several_teams_at_once_are_all_registered_once(
     assert len(set(operations)) == len(operations)
 
 
-@pytest.mark.parametrize("after_s", [0.7, 1.0, 1.4, 2.0, 3.0])
+@pytest.mark.parametrize(
+    "after_s", [0.7, 1.4, *(pytest.param(s, marks=pytest.mark.soak) for s in (1.0, 2.0, 3.0))]
+)
 def test_a_killed_order_is_finished_by_the_same_command(
     orderkit: Command, site: Site, team: str, after_s: float
 ) -> None:

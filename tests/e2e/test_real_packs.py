@@ -194,8 +194,8 @@ JOURNEYS = (
     _cluster("aws", "Cluster", "NodeGroup", "VPC"),
     _cluster("azure", "KubernetesCluster", "VirtualNetwork"),
 )
-IN_SOAK = ("cluster-try-aws", "cluster-try-azure")
-"""Two clouds, of which `make e2e` tries the third."""
+IN_SOAK = ("appenvironment-review", "cluster-try-aws", "cluster-try-azure")
+"""`make e2e` tries one cloud, and of the environments the one with more kinds."""
 
 
 @dataclass(frozen=True)

@@ -185,6 +185,15 @@ class ForgePulls(Protocol):
         """Return a pull request, or None if the number does not exist. Idempotent."""
         ...
 
+    def pull_between(self, repo: RepoId, base: str, head: str) -> PullRequest | None:
+        """
+        Return a pull request from `head` into `base`, in whatever state; None if there is none.
+
+        Which one, if there are several, is the forge's choice: `pulls` yields them all, but asks
+        for all of the repository. Idempotent.
+        """
+        ...
+
     def pulls(
         self,
         repo: RepoId,

@@ -19,7 +19,8 @@ from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 
-CLOUDS = ("aws", "azure", "gcp")
+CLOUDS = ("aws", *(pytest.param(cloud, marks=pytest.mark.soak) for cloud in ("azure", "gcp")))
+"""A short run takes one: `make demo-clouds` orders and ends clusters in all of them."""
 _numbers = itertools.count(1)
 
 

@@ -56,7 +56,9 @@ def test_embedded_delivery_does_as_recorded(
 
 
 @pytest.mark.timeout(PLAYED_S)
-@pytest.mark.parametrize("platform", ["embedded-kube", "argocd"])
+@pytest.mark.parametrize(
+    "platform", [pytest.param("embedded-kube", marks=pytest.mark.soak), "argocd"]
+)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_on_a_real_api_server(request: pytest.FixtureRequest, platform: str, name: str) -> None:
     """Argo CD does what was recorded of it, the embedded Argo CD what is listed."""

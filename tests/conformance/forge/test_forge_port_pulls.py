@@ -355,6 +355,23 @@ def test_f53_updating_leaves_what_is_not_named(bench: Bench) -> None:
         forge.update_pull(bench.repo, 999, operation, title="x")
 
 
+def test_f53b_one_is_found_by_its_branches_whatever_its_state(bench: Bench) -> None:
+    forge, repo = bench.shop.forge, bench.repo
+    assert forge.pull_between(repo, "main", "change") is None
+
+    opened = bench.open()
+    found = forge.pull_between(repo, "main", "change")
+    assert found is not None
+    assert (found.number, found.state) == (opened.number, "open")
+    assert forge.pull_between(repo, "change", "main") is None
+    forge.close_pull(repo, opened.number)
+
+    closed = forge.pull_between(repo, "main", "change")
+    assert closed is not None
+    assert (closed.number, closed.state) == (opened.number, "closed")
+    assert forge.pull_between(NOWHERE, "main", "change") is None
+
+
 def test_f54_pull_requests_are_listed_whatever_the_page_size(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,14 +86,9 @@ class GiteaPulls(Branches, Notes):
         self, repo: RepoId, draft: PullDraft, operation: Operation
     ) -> PullRequest | None:
         """Return the open pull request between two branches, or one that this operation opened."""
-        path = self._path(repo, "pulls") + path_of(draft.base, draft.head)
-        first = self._optional(path, f"look for a pull request from {draft.head}")
-        if first is None:
-            return None
-        pull = self._pull_of(first, repo)
-        if pull.state == "open" or pull.operation == operation.id:
+        pull = self.pull_between(repo, draft.base, draft.head)
+        if pull is None or pull.state == "open" or pull.operation == operation.id:
             return pull
-        # if the pair has several pull requests, it is unspecified which one that call returns
         for candidate in self.pulls(repo, state="all", base=draft.base, head=draft.head):
             if candidate.state == "open" or candidate.operation == operation.id:
                 return candidate
@@ -102,6 +97,12 @@ class GiteaPulls(Branches, Notes):
     def pull(self, repo: RepoId, number: int) -> PullRequest | None:
         """Return a pull request, or None if the number does not exist; see the port."""
         entry = self._pull_object(repo, number)
+        return self._pull_of(entry, repo) if entry is not None else None
+
+    def pull_between(self, repo: RepoId, base: str, head: str) -> PullRequest | None:
+        """Return a pull request between two branches; see the port."""
+        path = self._path(repo, "pulls") + path_of(base, head)
+        entry = self._optional(path, f"look for a pull request from {head}")
         return self._pull_of(entry, repo) if entry is not None else None
 
     def _pull_object(self, repo: RepoId, number: int) -> Found | None:

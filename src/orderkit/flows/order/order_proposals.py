@@ -159,8 +159,12 @@ def open_proposal(platform: Platform, waiting: WaitingOrder) -> PullRequest | No
     """
     Return the pull request that proposes an order, in whatever state; None if there is none.
 
-    The first of its branch: two processes that open one at the same moment close the later one.
+    The first of its branch: two processes that open one at the same moment close the later one. All
+    pull requests of the ledger are read only if none into ``main`` is open.
     """
+    pull = platform.forge.pull_between(platform.ledger, MAIN, waiting.branch)
+    if pull is not None and pull.state == "open":
+        return pull
     pulls = platform.forge.pulls(platform.ledger, state="all", head=waiting.branch)
     return min(pulls, key=lambda pull: pull.number, default=None)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.crash.conftest import Tally
     from tests.crash.laboratory import Lab
 
-SHORT, FULL = 2, 50
+SHORT, FULL = 1, 50
 CLIENTS = 3
 BUSY_S = 2.5
 """About how long the clients of one moment need on a free machine."""

@@ -40,7 +40,10 @@ from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 
-pytestmark = pytest.mark.timeout(600)  # the lab comes up within the first test's time
+pytestmark = [
+    pytest.mark.timeout(600),
+    pytest.mark.soak,
+]  # the lab comes up within the first test's time
 TEAMS = ("ae86", "fd3s", "rx7", "skyline")
 THEM = TEAMS[-1]
 """Has no garage of its own: the rogues are after its name."""

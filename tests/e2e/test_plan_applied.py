@@ -46,6 +46,7 @@ def test_what_is_planned_is_what_the_api_server_then_holds(
     assert not account.differences, str(account)
 
 
+@pytest.mark.soak
 def test_what_a_broken_runner_makes_of_it_differs(ground: Ground) -> None:
     bugs = APPLIED[:2]
 

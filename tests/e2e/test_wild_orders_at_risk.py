@@ -55,6 +55,13 @@ class Site:
     file: Path
 
 
+SAMPLED = [
+    pytest.param(mischief, marks=[] if number % 3 == 0 else [pytest.mark.soak])
+    for number, mischief in enumerate(MENDED)
+]
+"""Every third; `make test-all` has them all on the embedded platform."""
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with contextlib.ExitStack() as undo:
@@ -78,7 +85,7 @@ def victim(site: Site, orderkit: Command, tmp_path: Path) -> Victim:
     return Victim(site.platform, admin, place(site.platform, "garage", team), tmp_path, WITHIN_S)
 
 
-@pytest.mark.parametrize("mischief", MENDED, ids=lambda mischief: mischief.reason)
+@pytest.mark.parametrize("mischief", SAMPLED, ids=lambda mischief: mischief.reason)
 def test_status_explains_it_and_repair_mends_it(
     mischief: Mischief, victim: Victim, orderkit: Command
 ) -> None:

@@ -322,7 +322,7 @@ def test_a_killed_order_that_waits_is_proposed_once_by_repeating_it(
     assert [name for name in applications if name.endswith(".yaml")] == []
 
 
-@pytest.mark.parametrize("kill", kills(END), ids=str)
+@pytest.mark.parametrize("kill", kills(END, every=2), ids=str)
 def test_a_killed_end_is_finished_by_repeating_it(
     lab: Lab, served: Path, ordering_team: str, kill: Kill
 ) -> None:

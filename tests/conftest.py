@@ -40,6 +40,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="leave out what suites say of the embedded stand-ins: `make test-all` judges those",
     )
     group.addoption(
+        "--leave-after",
+        type=float,
+        metavar="SECONDS",
+        help="leave out modules that have not begun by then, and name them: for a slow machine",
+    )
+    group.addoption(
         "--orderkit-seed",
         type=int,
         default=None,

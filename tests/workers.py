@@ -11,6 +11,7 @@ Registered by ``tests/conftest.py``.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -89,6 +90,19 @@ class Workers:
 
     def __init__(self) -> None:
         self._lines: list[tuple[str, str]] = []
+        self._begun_at = time.monotonic()
+        self._modules: set[str] = set()
+        """Those that this process has begun."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        limit_s: float | None = item.config.getoption("--leave-after")
+        module = item.nodeid.partition("::")[0]
+        if limit_s is None or module in self._modules:
+            return
+        if time.monotonic() - self._begun_at > limit_s:
+            pytest.skip(f"no time left for {module}: not begun within {limit_s:.0f} s")
+        self._modules.add(module)
 
     def pytest_xdist_make_scheduler(
         self, config: pytest.Config, log: Producer

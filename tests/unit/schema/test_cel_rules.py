@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orderkit.core.objects.quantities import NoQuantity, Unsure, parse
-from orderkit.core.schema.cel import RuleSet, has_rules
+from orderkit.core.schema.cel import RuleSet, has_rules, rules_of
 from orderkit.core.schema.cel.cel_binding import Unbound, duration, timestamp
 from orderkit.core.schema.cel.type_shapes import escape
 
@@ -160,3 +160,18 @@ def test_what_is_no_quantity_is_told(text: str) -> None:
 def test_what_the_server_would_round_gives_no_verdict(text: str) -> None:
     with pytest.raises(Unsure):
         parse(text)
+
+
+def test_equal_schemas_share_their_rules_and_a_later_edit_changes_none() -> None:
+    def schema() -> dict[str, Any]:
+        rules = [{"rule": "self.a > 0"}]
+        fields = {"a": {"type": "integer"}}
+        return {"type": "object", "properties": fields, "x-kubernetes-validations": rules}
+
+    edited = schema()
+    shared = rules_of(edited)
+    edited["x-kubernetes-validations"][0]["rule"] = "self.a > 1"
+
+    assert rules_of(schema()) is shared
+    assert shared.check({"a": 1}).broken == ()
+    assert rules_of(edited).check({"a": 1}).broken != ()

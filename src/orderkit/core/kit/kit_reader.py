@@ -7,6 +7,7 @@ is done before a pack is published (``core.kit.consistency``). Called by ``core.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -87,7 +88,7 @@ def definition_path(name: str) -> PurePosixPath:
 
 def read_kit(name: str, files: Files) -> Kit:
     """
-    Read one kit of a pack.
+    Read one kit of a pack. Nobody may change what is returned: equal files yield one kit.
 
     Raises:
         InvalidInputError: The XRD is missing, or a file is broken; file, line and key are named.
@@ -97,7 +98,13 @@ def read_kit(name: str, files: Files) -> Kit:
         raise InvalidInputError(
             str(path), None, "is missing", hint=f"kit '{name}' needs an XRD there"
         )
-    xrd = yaml11.load(files[path], name=str(path), schema=_XRD_SCHEMA)
+    return _read(name, files[path], files.get(kit_path(name)))
+
+
+@functools.lru_cache(maxsize=100)  # every request to the service reads the kits of the pack
+def _read(name: str, definition: bytes, kit: bytes | None) -> Kit:
+    xrd = yaml11.load(definition, name=str(definition_path(name)), schema=_XRD_SCHEMA)
+    files = {} if kit is None else {kit_path(name): kit}
     return kit_of(name, kit_spec(name, files), xrd)
 
 

@@ -16,7 +16,7 @@ from orderkit.adapters.embedded.cluster.documents import now
 from orderkit.adapters.embedded.cluster.kinds import AGE, Column, ServedKind, with_metadata
 from orderkit.adapters.embedded.cluster.refusals import Cause
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig
-from orderkit.core.schema.cel import RuleSet, has_rules
+from orderkit.core.schema.cel import has_rules, rules_of
 from orderkit.core.schema.structural import check_schema
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
@@ -84,7 +84,7 @@ def _version_faults(spec: dict[str, Any]) -> Iterator[Cause]:
             field, _, message = line.partition(": ")
             yield Cause(field, message)
         if not lines:
-            for path, message in RuleSet(schema).faults(at=schema_at):
+            for path, message in rules_of(schema).faults(at=schema_at):
                 yield Cause(path, message)
 
 
@@ -157,7 +157,7 @@ def _served(spec: dict[str, Any], version: dict[str, Any]) -> ServedKind:
         plural=names["plural"],
         namespaced=spec["scope"] == "Namespaced",
         schema=schema,
-        rules=RuleSet(schema) if has_rules(schema) else None,
+        rules=rules_of(schema) if has_rules(schema) else None,
         typed=with_metadata(schema),
         singular=names.get("singular", names["kind"].lower()),
         short_names=tuple(names.get("shortNames") or ()),

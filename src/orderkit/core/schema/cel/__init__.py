@@ -1,7 +1,7 @@
 """
 CEL rules in schemas (``x-kubernetes-validations``), judged as the Kubernetes API server does.
 
-`RuleSet` compiles a schema's rules and checks objects against them. Google's CEL library
+`rules_of` returns the rules of a schema, which check objects. Google's CEL library
 (``cel-expr-python``) evaluates the expressions. This package types ``self`` and ``oldSelf`` as
 Kubernetes does, adds Kubernetes' functions, finds the old values for transition rules and writes
 the server's messages. A rule that cannot be evaluated exactly becomes a `Gap`; it never counts as
@@ -14,6 +14,14 @@ a gap.
 Called by ``core.schema.validate``, by the embedded cluster and by checks of XRDs.
 """
 
-from orderkit.core.schema.cel.type_check import BLOCKING, Broken, Gap, RuleSet, Verdicts, has_rules
+from orderkit.core.schema.cel.type_check import (
+    BLOCKING,
+    Broken,
+    Gap,
+    RuleSet,
+    Verdicts,
+    has_rules,
+    rules_of,
+)
 
-__all__ = ["BLOCKING", "Broken", "Gap", "RuleSet", "Verdicts", "has_rules"]
+__all__ = ["BLOCKING", "Broken", "Gap", "RuleSet", "Verdicts", "has_rules", "rules_of"]

@@ -8,6 +8,8 @@ list, never by position.
 
 from __future__ import annotations
 
+import functools
+import json
 import re
 import threading
 from collections.abc import Iterator, Mapping
@@ -107,6 +109,21 @@ def has_rules(schema: object) -> bool:
     if isinstance(schema, Mapping):
         return bool(schema.get(RULES)) or any(has_rules(child) for child in schema.values())
     return isinstance(schema, list) and any(has_rules(child) for child in schema)
+
+
+def rules_of(schema: Schema) -> RuleSet:
+    """
+    Return the rules of the schema of a whole Kubernetes object; see `RuleSet`.
+
+    Equal schemas share one, which was made from a copy: a CRD is judged when it is read, written
+    and served, and to compile its rules takes longer than all else that this does.
+    """
+    return _shared(json.dumps(schema))
+
+
+@functools.lru_cache(maxsize=100)
+def _shared(schema: str) -> RuleSet:
+    return RuleSet(json.loads(schema))
 
 
 class RuleSet:

@@ -14,7 +14,7 @@ from typing import Any
 
 from orderkit.core.objects.kube_objects import CRD, Kind, Manifest, dig, metadata
 from orderkit.core.schema import structural
-from orderkit.core.schema.cel import BLOCKING, Gap, RuleSet, has_rules
+from orderkit.core.schema.cel import BLOCKING, Gap, RuleSet, has_rules, rules_of
 from orderkit.core.schema.field_paths import schema_at, value_at
 from orderkit.core.schema.pruning import default, prune
 from orderkit.core.schema.structural import SchemaProblem
@@ -129,7 +129,7 @@ class Validator:
 
 def _version(version: dict[str, Any]) -> _Version:
     schema = dig(version, "schema", "openAPIV3Schema", default=None) or {"type": "object"}
-    return _Version(schema, RuleSet(schema), has_rules(schema))
+    return _Version(schema, rules_of(schema), has_rules(schema))
 
 
 def _unknown(schema: dict[str, Any], new: Manifest, path: str) -> Finding:

@@ -90,7 +90,7 @@ def _version_problems(crd: Manifest) -> Iterator[str]:
 
 
 def _schema_problems(crd: Manifest) -> Iterator[str]:
-    from orderkit.core.schema.cel import RuleSet
+    from orderkit.core.schema.cel import rules_of
     from orderkit.core.schema.structural.structural_rules import check_schema  # lazy: jsonschema
 
     for index, version in enumerate(crd["spec"]["versions"]):
@@ -101,5 +101,5 @@ def _schema_problems(crd: Manifest) -> Iterator[str]:
         if not faults:
             yield from (
                 f"{field_path}: {message}"
-                for field_path, message in RuleSet(schema).faults(at=path)
+                for field_path, message in rules_of(schema).faults(at=path)
             )

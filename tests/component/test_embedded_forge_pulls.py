@@ -230,7 +230,7 @@ def _clone(found: Desk, folder: Path) -> Path:
 ODD: tuple[Any, ...] = (3, -1, 2**70, "\0", "é" * 300, [], [1], ["x"], [None], {"a": 1}, True, 1.5)
 FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("POST", "/pulls"): ("head", "base", "title", "body", "labels", "assignees", "milestone"),
-    ("PATCH", "/pulls/1"): ("title", "body", "state", "base", "labels", "content_version"),
+    ("PATCH", "/pulls/1"): ("title", "body", "state", "base", "labels"),
     ("POST", "/pulls/1/merge"): ("Do", "MergeTitleField", "head_commit_id", "force_merge"),
     ("PATCH", "/branches/a"): ("name",),
     ("POST", "/branch_protections"): ("rule_name", "priority", "status_check_contexts"),

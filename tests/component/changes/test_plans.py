@@ -137,7 +137,7 @@ def test_the_command_gives_the_structured_shape(orderkit: Command, living: Bay) 
 
 def test_two_commits_and_a_branch_can_be_planned(orderkit: Command, living: Bay) -> None:
     before = living.head
-    ask(living, set_("stage", "stage2"))
+    _delivered(living, ask(living, set_("stage", "stage2")))
     proposed = ask(living, set_("stage", "stage3"), how=How.REVIEW)
     assert proposed.pull is not None
 

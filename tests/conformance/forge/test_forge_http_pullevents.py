@@ -87,26 +87,6 @@ def test_h104_a_push_to_the_head_synchronizes(pulls: Pulls, listener: Listener) 
     assert told["pull_request"]["head"]["sha"] == new
 
 
-def test_h106_closing_the_issue_closes_the_pull_request(pulls: Pulls, listener: Listener) -> None:
-    pulls.branch("h106")
-    number = pulls.open("h106")
-    assert pulls.api("PATCH", f"/issues/{number}", {"state": "closed"}).status_code == 201
-
-    (closed,) = heard(listener, number, "closed")
-    assert closed["pull_request"]["state"] == "closed"
-    assert pulls.get(number)["state"] == "closed"
-
-
-def test_h107_a_merged_one_is_not_reopened_as_an_issue_either(pulls: Pulls) -> None:
-    pulls.branch("h107")
-    number = pulls.open("h107")
-    assert pulls.merge(number).status_code == 200
-
-    refused = pulls.api("PATCH", f"/issues/{number}", {"state": "open"})
-
-    assert refused.status_code == 412
-
-
 def test_h108_a_deleted_head_closes(pulls: Pulls, listener: Listener) -> None:
     pulls.branch("h108")
     number = pulls.open("h108")

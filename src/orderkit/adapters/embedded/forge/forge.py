@@ -149,7 +149,7 @@ class EmbeddedForge:
             BranchRoutes(access, rules, updates, shapes),
             review_routes,
             pull_routes,
-            IssueRoutes(access, self.issues, pull_routes, events, shapes),
+            IssueRoutes(access, self.issues, events, shapes),
             WebhookRoutes(access, self.webhooks),
             ProtectionRoutes(access, accounts, self.teams, self.protections, pulls),
             StatusRoutes(access, self.statuses, shapes),

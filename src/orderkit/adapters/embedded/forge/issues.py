@@ -28,7 +28,6 @@ class Issue:
     poster_id: int
     title: str
     body: str
-    version: int
     created: str
     updated: str
     closed: str
@@ -120,7 +119,7 @@ class Issues:
         closed: bool | None = None,
     ) -> Issue:
         """
-        Change the given fields. A new body raises the version.
+        Change the given fields.
 
         Raises:
             NotFoundError: It was deleted meanwhile.
@@ -131,7 +130,6 @@ class Issues:
             issue.id,
             title=title,
             body=body,
-            version=None if body is None else issue.version + 1,
             closed=None if closed is None else (issue.closed or now) if closed else "",
             updated=now,
         )

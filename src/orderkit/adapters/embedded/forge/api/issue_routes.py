@@ -2,7 +2,8 @@
 Endpoints of issues, and of the comments on issues and pull requests.
 
 Observed on Gitea 1.26.0: a comment on a missing issue is a 500, the list of an issue's comments
-is not paged. Not there: labels, assignees, milestones, due dates, locks, reactions, attachments.
+is not paged. Not there: changes of an issue (a pull request is changed as one), labels, assignees,
+milestones, due dates, locks, reactions, attachments.
 
 Called through their routes.
 """
@@ -21,7 +22,6 @@ from orderkit.adapters.embedded.forge.api.calls import (
     json_answer,
     paged,
 )
-from orderkit.adapters.embedded.forge.api.pull_routes import PullRoutes
 from orderkit.adapters.embedded.forge.api.routes import REPO, route
 from orderkit.adapters.embedded.forge.api.shapes import Shapes
 from orderkit.adapters.embedded.forge.api.webhook_events import WebhookEvents
@@ -38,21 +38,14 @@ class IssueRoutes:
 
     access: Access
     issues: Issues
-    pull_routes: PullRoutes
     events: WebhookEvents
     shapes: Shapes
 
     @route("GET", f"{REPO}/issues", "issue")
     def list_issues(self, call: Call) -> Response:
-        """Return a page of issues: ``?state=&type=``, newest first."""
+        """Return a page of what is open, pull requests too, newest first."""
         repo = self._repository(call)
-        state, kind = call.query("state") or "open", call.query("type")
-        issues = [
-            issue
-            for issue in self.issues.all(repo.id)
-            if (state == "all" or (state == "closed") == bool(issue.closed))
-            and (not kind or (kind == "pulls") == issue.is_pull)
-        ]
+        issues = [issue for issue in self.issues.all(repo.id) if not issue.closed]
         return paged(call, issues, lambda issue: self.shapes.issue(repo, issue))
 
     def _repository(self, call: Call) -> Repository:
@@ -72,32 +65,7 @@ class IssueRoutes:
         body = call.fields()
         new = NewIssue(user.id, body.required("title"), body.text("body"))
         issue = self.issues.create(repo.id, new)
-        self.events.issue_changed(repo, issue, "opened", by=user)
         return json_answer(self.shapes.issue(repo, issue), 201)
-
-    @route("PATCH", _ISSUE, "issue")
-    def edit(self, call: Call) -> Response:
-        """Change title, body, state; also of a pull request."""
-        repo, user, body = self._repository(call), call.user, call.fields()
-        issue = self._issue(call, repo)
-        self._require_writer_or(call, repo, issue.poster_id)
-        state = body.text("state")
-        if state not in ("", "open", "closed"):
-            raise ApiError(412, f"unknown state: {state}")
-        title, text = body.text("title") or None, body.optional("body", str)
-        if issue.is_pull:
-            pull = self.pull_routes.pulls.by_id(issue.id)
-            self.pull_routes.change_state(call, repo, pull, state or None)
-            changed = self.issues.edit(issue, title=title, body=text)
-        else:
-            closed = state == "closed" if state else None
-            changed = self.issues.edit(issue, title=title, body=text, closed=closed)
-            if changed.closed != issue.closed:
-                action = "closed" if changed.closed else "reopened"
-                self.events.issue_changed(repo, changed, action, by=user)
-        if (changed.title, changed.body) != (issue.title, issue.body):
-            self.events.issue_changed(repo, changed, "edited", by=user)
-        return json_answer(self.shapes.issue(repo, changed), 201)
 
     def _issue(self, call: Call, repo: Repository) -> Issue:
         issue = self.issues.find(repo.id, call.path_number("index"))

@@ -114,11 +114,9 @@ class PullRoutes:
         ):
             raise ApiError(403)
         body, issue = call.fields(), self.issues.by_id(pull.id)
-        if body.get("content_version") not in (None, issue.version):
-            raise ApiError(409, "the issue is already changed")
         _refuse_unsupported(body)
         self._change_text(call, repo, issue, body)
-        pull = self.change_state(call, repo, pull, body.optional("state", str))
+        pull = self._change_state(call, repo, pull, body.optional("state", str))
         self._change_base(call, repo, pull, body.text("base"))
         return json_answer(self._settled_shape(call, repo, pull), 201)
 
@@ -130,7 +128,7 @@ class PullRoutes:
                 changes = {key: {"from": old}}
                 self.events.pull_changed(repo, issue.id, "edited", by=call.user, changes=changes)
 
-    def change_state(self, call: Call, repo: Repository, pull: Pull, state: str | None) -> Pull:
+    def _change_state(self, call: Call, repo: Repository, pull: Pull, state: str | None) -> Pull:
         """
         Close or reopen a pull request, if that is not its state already; tell webhooks.
 

@@ -228,7 +228,6 @@ class Shapes:
             "created_at": issue.created,
             "updated_at": issue.updated,
             "closed_at": issue.closed or None,
-            "content_version": issue.version,
         }
 
     def issue(self, repo: Repository, issue: Issue) -> Json:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from orderkit.adapters.embedded.forge.accounts import Account, Accounts, Token
+from orderkit.adapters.embedded.forge.accounts import Account, Accounts
 from orderkit.adapters.embedded.forge.api.access import Access
 from orderkit.adapters.embedded.forge.api.calls import (
     VERSION,
@@ -18,10 +18,9 @@ from orderkit.adapters.embedded.forge.api.calls import (
     Call,
     empty_answer,
     json_answer,
-    paged,
 )
 from orderkit.adapters.embedded.forge.api.routes import API, route
-from orderkit.adapters.embedded.forge.api.shapes import Json, Shapes
+from orderkit.adapters.embedded.forge.api.shapes import Shapes
 from orderkit.core.errors import ConflictError, InvalidInputError
 
 _TOKENS = f"{API}/users/{{name}}/tokens"
@@ -65,10 +64,6 @@ class UserRoutes:
             raise ApiError(422, str(error)) from error
         return empty_answer()
 
-    @route("GET", _TOKENS)
-    def tokens(self, call: Call) -> Response:
-        return paged(call, self.accounts.tokens(self._token_owner(call)), token_shape)
-
     @route("POST", _TOKENS)
     def create_token(self, call: Call) -> Response:
         """Create a token; its secret is shown once."""
@@ -78,18 +73,14 @@ class UserRoutes:
             token, secret = self.accounts.create_token(user, name, scopes)
         except (InvalidInputError, ConflictError) as error:
             raise ApiError(400, str(error)) from error
-        return json_answer({**token_shape(token), "sha1": secret}, 201)
-
-    @route("DELETE", f"{_TOKENS}/{{token}}")
-    def delete_token(self, call: Call) -> Response:
-        """Remove the token with an id or a name; a number is an id."""
-        user, key = self._token_owner(call), call.param("token")
-        is_number = key.isascii() and key.isdigit()
-        for token in self.accounts.tokens(user):
-            if key == (str(token.id) if is_number else token.name):
-                self.accounts.delete_token(user, token.id)
-                return empty_answer()
-        raise ApiError(404)
+        shape = {
+            "id": token.id,
+            "name": token.name,
+            "sha1": secret,
+            "token_last_eight": token.last_eight,
+            "scopes": list(token.scopes),
+        }
+        return json_answer(shape, 201)
 
     def _token_owner(self, call: Call) -> Account:
         """Return the user of the path for that user or a site admin, with a password only."""
@@ -104,14 +95,3 @@ class UserRoutes:
 def _require_admin(call: Call) -> None:
     if not call.user.admin:
         raise ApiError(403, "user should be the site admin")
-
-
-def token_shape(token: Token) -> Json:
-    """Return a token without its secret."""
-    return {
-        "id": token.id,
-        "name": token.name,
-        "sha1": "",
-        "token_last_eight": token.last_eight,
-        "scopes": list(token.scopes),
-    }

@@ -23,7 +23,7 @@ from orderkit.adapters.embedded.forge.accounts import Account
 from orderkit.adapters.embedded.forge.api.access import Right
 from orderkit.adapters.embedded.forge.api.shapes import Json, Shapes
 from orderkit.adapters.embedded.forge.deliveries import Deliveries, prepared
-from orderkit.adapters.embedded.forge.issues import Comment, Issue
+from orderkit.adapters.embedded.forge.issues import Comment
 from orderkit.adapters.embedded.forge.repositories import Repository
 from orderkit.adapters.embedded.forge.webhooks import Webhooks
 
@@ -96,22 +96,6 @@ class WebhookEvents:
             }
 
         self._tell(repo, event_type, payload, by)
-
-    def issue_changed(self, repo: Repository, issue: Issue, action: str, *, by: Account) -> None:
-        """An issue or pull request was opened, edited, closed or reopened as an issue."""
-        if issue.is_pull:
-            self.pull_changed(repo, issue.id, action, by=by)
-            return
-        self._tell(
-            repo,
-            "issues",
-            lambda: {
-                "action": action,
-                "number": issue.number,
-                "issue": self.shapes.issue(repo, issue),
-            },
-            by,
-        )
 
     def commented(self, repo: Repository, comment: Comment, action: str, *, by: Account) -> None:
         """A comment was ``created``, ``edited`` or ``deleted``."""

@@ -124,3 +124,31 @@ def test_a_path_that_git_does_not_take_is_refused(repo: pygit2.Repository, path:
 
     with pytest.raises((ValueError, pygit2.GitError, OSError)):
         edited.put(path, repo.create_blob(b"x"), FileMode.BLOB)
+
+
+def test_the_last_commit_of_a_path_is_the_same_however_much_is_remembered(
+    repo: pygit2.Repository, chances: Chances
+) -> None:
+    random_ = chances.random("last commits")
+    heads: list[pygit2.Commit] = []
+    for number in range(chances.count(40, 400)):
+        parents = random_.sample(heads[-6:], k=min(len(heads), random_.randint(1, 2)))
+        head = committed(repo, parents, random_.sample(PATHS[:3], k=2), number)
+        heads.append(head)
+        ids = {entry.path: entry.id for entry in git_read.children(repo, str(head.tree_id), "")}
+        remembered = git_read.last_commits(repo, head, ids)
+        git_read._LAST.clear()  # noqa: SLF001  as after a start
+        assert remembered == git_read.last_commits(repo, head, ids)
+
+
+def committed(
+    repo: pygit2.Repository, parents: list[pygit2.Commit], paths: list[str], number: int
+) -> pygit2.Commit:
+    """Commit a few values of these files on top of the first parent."""
+    edited = EditedTree(repo, parents[0].tree if parents else None)
+    for path in paths:
+        edited.put(path, repo.create_blob(str(number % 3).encode()), FileMode.BLOB)
+    person = pygit2.Signature("a", "a@example.org", number, 0)
+    ids = [parent.id for parent in parents]
+    made = repo.create_commit(None, person, person, f"{number}", edited.write(), ids)
+    return repo[made].peel(pygit2.Commit)

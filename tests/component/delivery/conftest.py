@@ -197,13 +197,16 @@ class Lab:
 
     def __post_init__(self) -> None:
         self.sources = BareRepositories(FORGE, self.root)
-        self.delivery = EmbeddedArgoCD(self.cluster, self.sources, poll_s=self.poll_s)
+        self.delivery = self._made(self.poll_s)
 
     def restart(self, *, poll_s: float = NEVER_S) -> None:
         """Stop delivery and start a new one that knows nothing."""
         self.delivery.stop()
-        self.delivery = EmbeddedArgoCD(self.cluster, self.sources, poll_s=poll_s)
+        self.delivery = self._made(poll_s)
         self.delivery.start()
+
+    def _made(self, poll_s: float) -> EmbeddedArgoCD:
+        return EmbeddedArgoCD(self.cluster, self.sources, look=self.cluster.shared, poll_s=poll_s)
 
     def push(
         self, repo: str, files: Mapping[str, str | None], *, tell: bool = True, branch: str = "main"

@@ -389,3 +389,16 @@ def test_no_body_makes_the_server_fail(api: Api, body: Any, kind: str) -> None:
 
 def _wrong_type(answer: requests.Response) -> bool:
     return "failed to create typed patch object" in answer.json()["message"]
+
+
+def test_what_is_shared_is_what_get_copies(cluster: EmbeddedCluster) -> None:
+    made = cluster.create(garage(), owner="me")
+    key = ObjectKey.of(made)
+
+    shared, copied = cluster.shared(key), cluster.get(key)
+
+    assert shared == copied == made
+    assert copied is not None
+    copied["spec"]["teamName"] = "other"
+    assert cluster.shared(key) == made
+    assert cluster.shared(ObjectKey(GARAGE, "nope")) is None

@@ -178,6 +178,7 @@ class EmbeddedPlatform:
         delivery = EmbeddedArgoCD(
             cluster.acting_as(_ARGOCD_ACCOUNT),
             BareRepositories(self.url("forge"), self._state.part("forge") / "repos"),
+            look=cluster.shared,
         )
         stations = python_functions(load_stations(self._pack))
         assembly = EmbeddedCrossplane(cluster.acting_as(CROSSPLANE_ACCOUNT), stations)

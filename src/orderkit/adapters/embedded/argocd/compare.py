@@ -7,7 +7,7 @@ those that carry the Application's tracking annotation (`candidates` says where 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -35,6 +35,8 @@ COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 
 SyncCode = Literal["Synced", "OutOfSync", "Unknown"]
 Identity = tuple[str, str, str, str]
+Look = Callable[[ObjectKey], Manifest | None]
+"""Reads a live object; raises `NoSuchKindError` if its kind is not served."""
 
 
 def identity(key: ObjectKey) -> Identity:
@@ -116,8 +118,9 @@ class DeliveryDestination:
 class Comparer:
     """Compares Applications of one cluster. Keeps nothing but the loader's files."""
 
-    def __init__(self, cluster: Cluster, loader: TargetLoader) -> None:
-        self._cluster, self._loader = cluster, loader
+    def __init__(self, cluster: Cluster, loader: TargetLoader, look: Look) -> None:
+        """Look at live objects with `look`; nothing here changes what it returns."""
+        self._cluster, self._loader, self._look = cluster, loader, look
 
     def compare(
         self,
@@ -159,7 +162,7 @@ class Comparer:
     def live(self, key: ObjectKey) -> Manifest | None:
         """Return the object as it is now; None also when its kind is not served."""
         try:
-            return self._cluster.get(key)
+            return self._look(key)
         except NoSuchKindError:
             return None
 
@@ -216,7 +219,7 @@ class Comparer:
                 continue
             is_served, live = True, None
             try:
-                live = self._cluster.get(key)
+                live = self._look(key)
             except NoSuchKindError:
                 is_served = False
             if live is not None and tracker(live) not in ("", app):

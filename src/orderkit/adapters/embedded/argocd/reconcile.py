@@ -20,6 +20,7 @@ from orderkit.adapters.embedded.argocd.compare import (
     Comparer,
     Comparison,
     DeliveryDestination,
+    Look,
     identity,
 )
 from orderkit.adapters.embedded.argocd.health import IsComposite, application_health
@@ -102,12 +103,13 @@ class Reconciler:
         index: Index,
         clock: Clock,
         *,
+        look: Look,
         is_composite: IsComposite,
         follow: Callable[[Kind], None],
     ) -> None:
         self._cluster, self._loader, self._index, self._clock = cluster, loader, index, clock
         self._is_composite, self._follow = is_composite, follow
-        self._comparer = Comparer(cluster, loader)
+        self._comparer = Comparer(cluster, loader, look)
         self._syncer = Syncer(cluster, self._comparer, is_composite)
 
     def reconcile(self, key: ObjectKey) -> float | None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from orderkit.adapters.embedded.argocd.affected_applications import Followed, Follower, Index
+from orderkit.adapters.embedded.argocd.compare import Look
 from orderkit.adapters.embedded.argocd.reconcile import Reconciler
 from orderkit.adapters.embedded.argocd.source_repositories import RepositorySources, SourceError
 from orderkit.adapters.embedded.argocd.targets import TargetLoader
@@ -45,8 +46,18 @@ class EmbeddedArgoCD:
         cluster: Cluster,
         sources: RepositorySources,
         *,
+        look: Look | None = None,
         poll_s: float = POLL_S,
     ) -> None:
+        """
+        Deliver from these repositories to this cluster.
+
+        Args:
+            cluster: Where Applications and what they deliver are.
+            sources: The repositories.
+            look: Reads objects that are compared, without a copy; None: the cluster's own way.
+            poll_s: How often branches are looked at.
+        """
         self._sources, self._poll_s = sources, poll_s
         self._index = Index()
         self._composites: frozenset[tuple[str, str]] = frozenset()
@@ -57,6 +68,7 @@ class EmbeddedArgoCD:
             TargetLoader(sources),
             self._index,
             SystemClock(),
+            look=look or cluster.get,
             is_composite=self._is_composite,
             follow=self._watch_kind,
         )

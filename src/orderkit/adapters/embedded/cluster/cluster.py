@@ -16,14 +16,17 @@ from typing import Any, Literal
 
 from orderkit.adapters.embedded.cluster.accounts import ADMIN, impersonated
 from orderkit.adapters.embedded.cluster.admission import Admission, Policies
+from orderkit.adapters.embedded.cluster.documents import clone
 from orderkit.adapters.embedded.cluster.journal import HISTORY
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.adapters.embedded.cluster.lifecycle import (
     PROTECTED_NAMESPACES,
     Deletion,
     Write,
+    as_version,
     place_of,
     presented,
+    shaped,
 )
 from orderkit.adapters.embedded.cluster.openapi import document_v3
 from orderkit.adapters.embedded.cluster.patches import merge_patch
@@ -121,9 +124,21 @@ class EmbeddedCluster:
         Raises:
             NoSuchKindError: The kind is not served.
         """
+        found = self.shared(key)
+        return None if found is None else clone(found)
+
+    def shared(self, key: ObjectKey) -> Manifest | None:
+        """
+        Return what `get` returns, without a copy: for who reads much and changes nothing of it.
+
+        Raises:
+            NoSuchKindError: The kind is not served.
+        """
         served = self.registry.get(key.kind)
         stored = self.store.get(place_of(served, key.namespace, key.name))
-        return None if stored is None else presented(served, stored)
+        if stored is None:
+            return None
+        return shaped(served, stored) if served.shaped_on_read else as_version(served, stored)
 
     def list(
         self,

@@ -73,7 +73,12 @@ def presented(served: ServedKind, manifest: Manifest) -> Manifest:
     """Return a copy of a stored object in the version of `served`."""
     if served.shaped_on_read:
         return shaped(served, manifest)
-    return {**clone(manifest), "apiVersion": served.kind.api_version}
+    return as_version(served, clone(manifest))
+
+
+def as_version(served: ServedKind, manifest: Manifest) -> Manifest:
+    """Return the object under the version of `served`; what is in it stays shared."""
+    return {**manifest, "apiVersion": served.kind.api_version}
 
 
 def shaped(served: ServedKind, manifest: Manifest) -> Manifest:

@@ -25,6 +25,9 @@ FULL_ID = re.compile(r"[0-9a-f]{40}\Z")
 SHORT_ID = re.compile(r"[0-9a-f]{7,40}\Z")
 BRANCH_MAX = 100
 BLOB_MAX_BYTES = 100 * 1024 * 1024
+_LAST_MAX = 10_000
+_LAST: dict[pygit2.Oid, dict[str, pygit2.Oid]] = {}
+"""What `last_commits` found, by the commit where it began: its id says all that this depends on."""
 _BAD_REF = re.compile(
     r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(/|\Z)|\.\Z|/\Z|\A[-/.]|/\.|\A@\Z"
 )
@@ -223,12 +226,19 @@ def changes(commit: pygit2.Commit) -> pygit2.Diff:
 
 
 def last_commits(
-    start: pygit2.Commit, paths: Mapping[str, str], *, at_most: int | None = None
+    repo: pygit2.Repository,
+    start: pygit2.Commit,
+    paths: Mapping[str, str],
+    *,
+    at_most: int | None = None,
 ) -> dict[str, pygit2.Commit]:
     """
     Return for each path the last commit that gave it the id it has at `start`.
 
+    An answer is remembered, for a walk from a later commit to end there.
+
     Args:
+        repo: The repository of `start`.
         start: Where to begin.
         paths: Paths with the object ids they have at `start`.
         at_most: How many commits are looked at; a path that changed before is left out.
@@ -238,12 +248,18 @@ def last_commits(
     while work and (at_most is None or looked_at < at_most):
         commit, ids = work.pop()
         looked_at += 1
+        for path in ids.keys() & _LAST.get(commit.id, {}).keys():
+            last[path] = repo[_LAST[commit.id][path]].peel(pygit2.Commit)
+            ids.pop(path)
         for parent in commit.parents:
             unchanged = {path: id_ for path, id_ in ids.items() if _id_at(parent, path) == id_}
             if unchanged:
                 work.append((parent, unchanged))
                 ids = {path: id_ for path, id_ in ids.items() if path not in unchanged}
         last.update(dict.fromkeys(ids, commit))
+    if len(_LAST) >= _LAST_MAX:
+        _LAST.clear()
+    _LAST.setdefault(start.id, {}).update((path, commit.id) for path, commit in last.items())
     return last
 
 

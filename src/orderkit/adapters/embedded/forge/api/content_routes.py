@@ -69,7 +69,7 @@ class ContentRoutes:
             raise ApiError(404, "GetContentsOrList", errors=[text])
         is_folder = entry.type == "dir"
         entries = git_read.children(git, entry.id, path) if is_folder else [entry]
-        last = git_read.last_commits(commit, {entry.path: entry.id for entry in entries})
+        last = git_read.last_commits(git, commit, {entry.path: entry.id for entry in entries})
         shapes = [
             self.shapes.content(
                 entry,

@@ -89,7 +89,7 @@ def _folder(location: Location) -> Response:
     entries.sort(key=lambda entry: (entry.type != "dir", entry.name))
     listed_entries = entries[:ENTRIES_MAX]
     ids = {entry.path: entry.id for entry in listed_entries}
-    last = git_read.last_commits(location.commit, ids, at_most=COMMITS_SEARCHED_MAX)
+    last = git_read.last_commits(home.git, location.commit, ids, at_most=COMMITS_SEARCHED_MAX)
     return site.page(
         home.call,
         "folder.html",

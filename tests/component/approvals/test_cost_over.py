@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from approvaldesk import Desk, person
+from approvaldesk import Desk, person, published_approval
 from bays import Bay, ask, set_
 from commands import Command
 from tests.component.platform.test_costs import TABLE, publish
@@ -87,3 +87,22 @@ def test_a_team_that_may_ask_proposes_it_and_the_platform_team_agrees(
     assert LIMIT in pull.body
     assert decision.state == "delivered", decision.missing
     assert bay.spec()["stage"] == "stage2"
+
+
+RULE = {"when": "cost.difference > 20.0", "by": ["platform"], "because": "it costs 20 more"}
+
+
+def test_a_rule_about_the_cost_asks_for_what_costs_more(
+    desk: Desk, eve: Requester, site: Running
+) -> None:
+    desk.order(stage="stage1")
+    bay = Bay(desk.platform, desk.team, desk.team)
+    with published_approval(desk.platform, [RULE]):
+        cheap = ask(bay, set_("budget", 5), requester=eve)
+        dear = ask(bay, set_("stage", "stage2"), requester=eve)
+        publish(site, None)
+        unknown = ask(bay, set_("budget", 6), requester=eve)
+
+    assert (cheap.state, dear.state, unknown.state) == ("committed", "proposed", "proposed")
+    assert dear.pull is not None
+    assert "- the platform team, because it costs 20 more" in dear.pull.body

@@ -18,6 +18,8 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import REMEDIES, SENTENCES, Phase
 from orderkit.core.order.order_summary import REASON_MAX, VALUE_MAX, is_web_address, summarize
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
+from orderkit.core.secrets import MASK
+from orderkit.flows.order.part_reading import without_secret_outputs
 
 COMMIT = "a" * 40
 ENTRY = OrderEntry(TeamName("ae86"), OrderId("agent-bot"))
@@ -127,6 +129,17 @@ def test_what_is_not_known_yet_has_no_value() -> None:
     assert {output.value for output in shown.outputs} == {None}
     assert {fact.value for fact in shown.facts} == {None}
     assert row(None, kit=None).outputs == ()
+
+
+def test_secret_outputs_are_masked_in_an_object_that_is_shown() -> None:
+    live = xr(password="hunter2-hunter2", url="https://bot.example/")
+
+    shown = without_secret_outputs(live, kit())
+
+    assert shown["status"]["password"] == MASK
+    assert shown["status"]["url"] == "https://bot.example/"
+    assert live["status"]["password"] == "hunter2-hunter2", "what is shown is a copy"
+    assert without_secret_outputs({"status": "gone"}, kit()) == {"status": "gone"}
 
 
 def test_secrets_have_no_value_in_rows() -> None:

@@ -125,11 +125,14 @@ class SecretTexts:
         return "…".join([*map(self._without_end, beginnings), end])
 
     def _without_end(self, text: str) -> str:
-        for form in self._forms:
-            for length in range(min(len(form), len(text)), SHORTEST - 1, -1):
-                if text.endswith(form[:length]):
-                    return text[:-length] + MASK
-        return text
+        beginnings = (
+            length
+            for form in self._forms
+            for length in range(SHORTEST, min(len(form), len(text)) + 1)
+            if text.endswith(form[:length])
+        )
+        length = max(beginnings, default=0)
+        return text[:-length] + MASK if length else text
 
 
 NO_SECRETS = SecretTexts(())

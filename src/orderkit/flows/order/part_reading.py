@@ -42,11 +42,11 @@ def read_part(
         )
     kit = trace.report.declared if key == trace.report.xr else None
     shown = cleaned(manifest, tracing.secrets_of(platform, trace.report))
-    return key, _without_secret_outputs(shown, kit) if kit else shown
+    return key, without_secret_outputs(shown, kit) if kit else shown
 
 
-def _without_secret_outputs(xr: Manifest, kit: Kit) -> Manifest:
-    """Mask what the kit says is a secret in the XR's status."""
+def without_secret_outputs(xr: Manifest, kit: Kit) -> Manifest:
+    """Return a copy of the XR in which what the kit calls a secret output is masked."""
     shown = copy.deepcopy(xr)
     for output in kit.outputs:
         *parents, last = ("status", *output.path.split("."))

@@ -24,6 +24,8 @@ PREFIX = "v."
 """Of the inputs that hold values of the form."""
 _SCALARS = ("string", "number", "integer", "boolean")
 _LONG = 120
+_START = "---\n"
+"""Of a document; a value stands inside one."""
 _DEPTH_MAX = 12
 
 
@@ -107,13 +109,14 @@ def _walk(
         then, test = part.get("then"), (part.get("if") or {}).get("properties") or {}
         for question, asked in test.items():
             if then:
-                answers = tuple(asked.get("enum") or (asked.get("const"),))
-                yield from _walk(then, known, (question, answers), depth + 1)
+                properties = {**(then.get("properties") or {}), question: asked}
+                yield from _branch({**then, "properties": properties}, question, known, depth)
 
 
 def _branch(
     branch: Schema, question: str, known: Mapping[str, Any], depth: int
 ) -> Iterator[_Property]:
+    """Yield what a branch adds if `question` has an answer of it; a known one decides now."""
     asked = (branch.get("properties") or {}).get(question) or {}
     answers = tuple(asked.get("enum") or ((asked["const"],) if "const" in asked else ()))
     rest = {name: s for name, s in (branch.get("properties") or {}).items() if name != question}
@@ -206,7 +209,7 @@ def _text(kind: str, value: Any) -> Any:
         items = value if isinstance(value, list) else [value]
         return "\n".join(_scalar(item) for item in items)
     if kind in ("yaml", "group"):
-        return yaml11.dump(value).strip()
+        return yaml11.dump(value).removeprefix(_START).strip()
     return _scalar(value)
 
 
@@ -240,7 +243,7 @@ def _read(schema: Schema, name: str, form: Mapping[str, Any], path: str) -> Any:
 
 
 def _yaml(text: str, path: str) -> Any:
-    document = f"value:\n{textwrap.indent(text, '  ')}\n"
+    document = f"value:\n{textwrap.indent(text.removeprefix(_START), '  ')}\n"
     try:
         return yaml11.load(document, name=path, schema={"type": "object"})["value"]
     except InvalidInputError as error:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import requests
 from bays import TEAM, Bay
+from commands import in_process
 from consolebrowser import Browser
 from itsdangerous import URLSafeTimedSerializer
 from tests.component.console.conftest import LEAD, Site
@@ -38,6 +39,23 @@ def test_a_link_signs_in_once(site: Site) -> None:
     refused = second.get(f"/sign-in/link?token={token}")
     assert (refused.status, refused.page.h1, second.cookies) == (401, "Not signed in", {})
     assert "used already" in refused.page.text
+
+
+def test_the_command_prints_a_link_for_every_team_or_for_one(
+    site: Site, bay: Bay, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orderkit = in_process(site.running.embedded.state.folder / "platform.yaml", capsys)
+    everywhere = orderkit("console").out.strip()
+    elsewhere = orderkit("console", "--team", "strangers", "--json").json["link"]
+    page = f"/orders/{bay.order}"
+
+    one, other = site.browser(), site.browser()
+    for browser, link in ((one, everywhere), (other, elsewhere)):
+        browser.get(link.removeprefix(site.running.settings.service.url))
+
+    assert one.get(page).page.h1 == bay.order
+    assert other.get(page).status == 403
+    assert orderkit("console", "--team", "No Team").code == 2
 
 
 def test_a_link_is_no_cookie_and_a_cookie_is_no_link(site: Site) -> None:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
-from approvaldesk import Desk, person
+from approvaldesk import Desk, person, published_approval
 from commands import Command
 
 from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError, RefusedError
@@ -92,6 +92,23 @@ def test_others_cannot_agree(desk: Desk, who: str) -> None:
     assert settled is not None
     assert settled.state == "waiting"
     assert desk.phase(entry) == "Waiting"
+
+
+def test_a_rule_may_name_a_person(desk: Desk) -> None:
+    rule = {"when": "true", "by": [f"user:default/{desk.frank.login}"], "because": "frank pays"}
+    with published_approval(desk.platform, [rule]):
+        entry = desk.order(stage="stage1").entry
+        desk.approve(desk.proposal(entry), desk.carol)
+        by_another = settle(desk.platform, entry)
+        waits = desk.phase(entry)
+        desk.approve(desk.proposal(entry), desk.frank)
+        settled = settle(desk.platform, entry)  # unless the service was faster
+
+    assert by_another is not None
+    assert (by_another.state, waits) == ("waiting", "Waiting")
+    assert by_another.missing == f"{desk.frank.login}, because frank pays"
+    assert settled is None or settled.approvers == (desk.frank.login,)
+    assert desk.proposal(entry).state == "merged"
 
 
 def test_two_people_are_two_people(desk: Desk) -> None:

@@ -10,6 +10,7 @@ import requests
 from bays import TEAM, Bay
 from commands import in_process
 from consolebrowser import Browser
+from forgeusers import embedded_admin
 from itsdangerous import URLSafeTimedSerializer
 from tests.component.console.conftest import LEAD, Site
 
@@ -222,3 +223,20 @@ def test_a_session_may_follow_the_stream_of_its_teams_and_nobody_else_may(
     assert events(lead)[0] == 200
     assert events(lead)[1].startswith("id: ")
     assert events(site.browser())[0] == 401
+
+
+def test_a_session_opens_the_forms_of_a_private_order(site: Site, bay: Bay) -> None:
+    settings = site.running.settings
+    admin = embedded_admin(settings.forge.url, site.running.embedded.state.folder)
+    admin.api("PATCH", f"/repos/{bay.repo}", {"private": True})
+    path = f"/v1/orders/{bay.order}/changes/stage/form"
+    page = {"headers": {"Accept": "text/html"}, "allow_redirects": False}
+
+    signed_in, nobody = (
+        browser.get(path, **page) for browser in (site.browser(LEAD), site.browser())
+    )
+
+    assert signed_in.status == 302, signed_in.text
+    assert "stage1" in signed_in.headers["Location"]
+    assert nobody.status == 404
+    assert "sign-in" in nobody.text

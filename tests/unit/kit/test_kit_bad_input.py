@@ -181,6 +181,22 @@ def test_an_xrd_is_told_with_its_line(case: Case) -> None:
     assert case.hint in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("lease", "says"),
+    [
+        ("maximum: 30d", "'9w' of its enum is longer than the maximum, 30d"),
+        ("warn: [8h]", "'8h' of its enum is not longer than the last warning, 8h"),
+    ],
+)
+def test_each_choice_of_a_lease_fits_its_other_lengths(lease: str, says: str) -> None:
+    spec = {"required": ["time"], "properties": {"time": {"type": "string", "enum": ["8h", "9w"]}}}
+    kit = HEAD + f"  lease:\n    field: time\n    {lease}\n"
+
+    found = [str(error) for error in refusals("thing", kit_files(spec, kit))]
+
+    assert [text.partition("spec.lease.field: ")[2] for text in found] == [says]
+
+
 def test_a_required_field_that_nobody_can_enter_is_refused() -> None:
     spec = {"required": ["a"], "properties": {"a": {"type": "string", "x-ui-hidden": True}}}
 

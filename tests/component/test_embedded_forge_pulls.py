@@ -227,10 +227,22 @@ def _clone(found: Desk, folder: Path) -> Path:
     return folder
 
 
+def test_an_edit_of_the_version_it_read_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    with desk(tmp_path) as found:
+        number = found.opened_pull("a").number
+        pull = f"/pulls/{number}"
+        before = found.call("GET", pull).json()["body"]
+
+        answer = found.call("PATCH", pull, {"body": "mine", "content_version": 1})
+
+        assert (answer.status_code, found.call("GET", pull).json()["body"]) == (422, before)
+        assert "content_version is not supported" in answer.json()["message"]
+
+
 ODD: tuple[Any, ...] = (3, -1, 2**70, "\0", "é" * 300, [], [1], ["x"], [None], {"a": 1}, True, 1.5)
 FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("POST", "/pulls"): ("head", "base", "title", "body", "labels", "assignees", "milestone"),
-    ("PATCH", "/pulls/1"): ("title", "body", "state", "base", "labels"),
+    ("PATCH", "/pulls/1"): ("title", "body", "state", "base", "labels", "content_version"),
     ("POST", "/pulls/1/merge"): ("Do", "MergeTitleField", "head_commit_id", "force_merge"),
     ("PATCH", "/branches/a"): ("name",),
     ("POST", "/branch_protections"): ("rule_name", "priority", "status_check_contexts"),

@@ -186,6 +186,7 @@ class PullRoutes:
 
 def _refuse_unsupported(body: Fields) -> None:
     body.refuse_unsupported("labels", "assignee", "assignees", "reviewers", "milestone")
+    body.refuse_unsupported("content_version")  # ignored, an edit would overwrite another
 
 
 def _check_ends(repo: Repository, head: str, base: str) -> None:

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 rm -rf .cache/coverage
 mkdir -p .cache/coverage
 failed=0
-.venv/bin/python -m coverage run -m pytest -n auto --maxprocesses 8 "${@:-tests}" || failed=$?
+COVERAGE_PROCESS_START=$PWD/pyproject.toml scripts/test.sh "${@:-tests}" || failed=$?
 .venv/bin/python -m coverage combine --quiet
 .venv/bin/python -m coverage json --quiet -o .cache/coverage/report.json
 .venv/bin/python -c '

@@ -175,10 +175,11 @@ class EmbeddedPlatform:
         forge = self._start_forge()
         cluster = self._start_cluster()
         catalog = self._start_catalog()
+        delivered_to = cluster.acting_as(_ARGOCD_ACCOUNT)
         delivery = EmbeddedArgoCD(
-            cluster.acting_as(_ARGOCD_ACCOUNT),
+            delivered_to,
             BareRepositories(self.url("forge"), self._state.part("forge") / "repos"),
-            look=cluster.shared,
+            look=delivered_to.shared,
         )
         stations = python_functions(load_stations(self._pack))
         assembly = EmbeddedCrossplane(cluster.acting_as(CROSSPLANE_ACCOUNT), stations)

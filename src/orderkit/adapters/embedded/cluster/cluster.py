@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
 from orderkit.adapters.embedded.cluster.accounts import ADMIN, impersonated
 from orderkit.adapters.embedded.cluster.admission import Admission, Policies
-from orderkit.adapters.embedded.cluster.documents import clone
 from orderkit.adapters.embedded.cluster.journal import HISTORY
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.adapters.embedded.cluster.lifecycle import (
     PROTECTED_NAMESPACES,
     Deletion,
     Write,
-    as_version,
     place_of,
     presented,
-    shaped,
+    viewed,
 )
 from orderkit.adapters.embedded.cluster.openapi import document_v3
 from orderkit.adapters.embedded.cluster.patches import merge_patch
@@ -124,8 +122,7 @@ class EmbeddedCluster:
         Raises:
             NoSuchKindError: The kind is not served.
         """
-        found = self.shared(key)
-        return None if found is None else clone(found)
+        return self._read(key, presented)
 
     def shared(self, key: ObjectKey) -> Manifest | None:
         """
@@ -134,11 +131,14 @@ class EmbeddedCluster:
         Raises:
             NoSuchKindError: The kind is not served.
         """
+        return self._read(key, viewed)
+
+    def _read(
+        self, key: ObjectKey, show: Callable[[ServedKind, Manifest], Manifest]
+    ) -> Manifest | None:
         served = self.registry.get(key.kind)
         stored = self.store.get(place_of(served, key.namespace, key.name))
-        if stored is None:
-            return None
-        return shaped(served, stored) if served.shaped_on_read else as_version(served, stored)
+        return None if stored is None else show(served, stored)
 
     def list(
         self,

@@ -71,13 +71,13 @@ def place_of(served: ServedKind, namespace: str, name: str) -> StorageKey:
 
 def presented(served: ServedKind, manifest: Manifest) -> Manifest:
     """Return a copy of a stored object in the version of `served`."""
+    return viewed(served, manifest if served.shaped_on_read else clone(manifest))
+
+
+def viewed(served: ServedKind, manifest: Manifest) -> Manifest:
+    """Return a stored object in the version of `served`; what is in it may be shared."""
     if served.shaped_on_read:
         return shaped(served, manifest)
-    return as_version(served, clone(manifest))
-
-
-def as_version(served: ServedKind, manifest: Manifest) -> Manifest:
-    """Return the object under the version of `served`; what is in it stays shared."""
     return {**manifest, "apiVersion": served.kind.api_version}
 
 

@@ -14,6 +14,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import pygit2
@@ -26,8 +27,8 @@ SHORT_ID = re.compile(r"[0-9a-f]{7,40}\Z")
 BRANCH_MAX = 100
 BLOB_MAX_BYTES = 100 * 1024 * 1024
 _LAST_MAX = 10_000
-_LAST: dict[pygit2.Oid, dict[str, pygit2.Oid]] = {}
-"""What `last_commits` found, by the commit where it began: its id says all that this depends on."""
+_LAST: dict[tuple[pygit2.Oid, str], pygit2.Oid] = {}
+"""What `last_commits` found, by what alone decides it: the commit where it began, and the path."""
 _BAD_REF = re.compile(
     r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(/|\Z)|\.\Z|/\Z|\A[-/.]|/\.|\A@\Z"
 )
@@ -248,18 +249,19 @@ def last_commits(
     while work and (at_most is None or looked_at < at_most):
         commit, ids = work.pop()
         looked_at += 1
-        for path in ids.keys() & _LAST.get(commit.id, {}).keys():
-            last[path] = repo[_LAST[commit.id][path]].peel(pygit2.Commit)
-            ids.pop(path)
+        for path in list(ids):
+            if known := _LAST.get((commit.id, path)):
+                last[path] = repo[known].peel(pygit2.Commit)
+                ids.pop(path)
         for parent in commit.parents:
             unchanged = {path: id_ for path, id_ in ids.items() if _id_at(parent, path) == id_}
             if unchanged:
                 work.append((parent, unchanged))
                 ids = {path: id_ for path, id_ in ids.items() if path not in unchanged}
         last.update(dict.fromkeys(ids, commit))
-    if len(_LAST) >= _LAST_MAX:
+    if len(_LAST) + len(last) > _LAST_MAX:
         _LAST.clear()
-    _LAST.setdefault(start.id, {}).update((path, commit.id) for path, commit in last.items())
+    _LAST.update(((start.id, path), last[path].id) for path in islice(last, _LAST_MAX))
     return last
 
 

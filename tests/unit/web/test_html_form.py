@@ -84,6 +84,8 @@ KINDS: dict[str, tuple[dict[str, Any], str, Any]] = {
         "yaml",
         [{"name": "a", "size": 1}, {"name": "b"}],
     ),
+    "an empty map": ({"type": "object", "additionalProperties": {"type": "string"}}, "yaml", {}),
+    "an empty list": ({"type": "array", "items": {"type": "object"}}, "yaml", []),
 }
 
 
@@ -97,6 +99,13 @@ def test_what_a_field_shows_is_read_as_the_same_value(case: str) -> None:
     assert field["kind"] == kind
     assert page.read(sent(x=field["value"])) == {"x": value}
     assert page.read(sent(x=" ")) == {}
+
+
+@pytest.mark.parametrize("start", ["", "---\n", "---\r\n", "--- \n"])
+def test_a_map_may_begin_as_a_document_does(start: str) -> None:
+    page = FormPage({"properties": {"x": KINDS["a map"][0]}}, {})
+
+    assert page.read(sent(x=f"{start}b: 'yes'")) == {"x": {"b": "yes"}}
 
 
 def test_boxes_are_read_as_what_is_ticked() -> None:

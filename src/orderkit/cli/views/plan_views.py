@@ -30,7 +30,7 @@ from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.visible_text import visible
-from orderkit.core.yaml.yaml11 import dump
+from orderkit.core.yaml.yaml11 import dump_block
 
 Shape = Literal["json", "markdown"]
 Line = tuple[str, str]
@@ -243,7 +243,7 @@ def _resources(changes: Sequence[ResourceChange], screen: Screen) -> Iterator[Li
         yield f"  {first.action.sign} {len(changes)} of kind {first.manifest['kind']}", color
         yield "      " + ", ".join(change.path for change in changes), ""
     if screen.full and first.action in {Action.ADDED, Action.REMOVED}:
-        text = dump(shown_manifest(first.manifest)).removeprefix("---\n")
+        text = dump_block(shown_manifest(first.manifest))
         yield from ((f"      {line}", "") for line in text.splitlines())
     if first.action in {Action.CHANGED, Action.REPLACED}:
         yield from _fields(first.fields, screen)

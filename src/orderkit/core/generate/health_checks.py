@@ -180,4 +180,4 @@ def _of_kits(kits: Iterable[Kit]) -> dict[str, str]:
 
 
 def _yaml(value: Any) -> str:
-    return yaml11.dump(value).removeprefix("---\n")
+    return yaml11.dump_block(value)

@@ -344,8 +344,4 @@ def _columns(spec: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def _yaml(value: dict[str, Any] | list[Any]) -> str:
-    if isinstance(value, list):
-        dumped = yaml11.dump({"list": value}) if value else "---\nlist:\n  []\n"
-        lines = dumped.splitlines()[2:]
-        return "\n".join(line[2:] for line in lines)
-    return yaml11.dump(value).removeprefix("---\n").rstrip("\n") if value else "{}"
+    return yaml11.dump_block(value).rstrip("\n")

@@ -24,7 +24,7 @@ from orderkit.core.kit.xrd_fields import FieldShape, KitField, KitFields, fields
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.schema.extensions import PRESERVE
 from orderkit.core.yaml.documents import API_VERSION
-from orderkit.core.yaml.yaml11 import dump
+from orderkit.core.yaml.yaml11 import dump_block
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _LITERALS = frozenset({"true", "false", "none", "null", "True", "False", "None"})
@@ -71,7 +71,7 @@ def plain(text: str) -> str:
 @functools.cache
 def _key(name: str) -> str:
     """Return a key as YAML, quoted if a reader would not read this text otherwise."""
-    line: str = dump({name: 0}).removeprefix("---\n").removesuffix(": 0\n")
+    line: str = dump_block({name: 0}).removesuffix(": 0\n")
     return plain(line if "\n" not in line and not line.startswith("?") else json.dumps(name))
 
 
@@ -120,8 +120,8 @@ def _order(kit: Kit, fields: KitFields) -> str:
 
 
 def _catalog_info(kit: Kit) -> str:
-    tags = dump({"tags": ["orderkit", *(t for t in (kit.name, *kit.tags) if t != "orderkit")]})
-    tag_lines = "".join(f"  {line}\n" for line in tags.removeprefix("---\n").splitlines())
+    tags = ["orderkit", *(tag for tag in (kit.name, *kit.tags) if tag != "orderkit")]
+    tag_lines = "".join(f"  {line}\n" for line in dump_block({"tags": tags}).splitlines())
     described = quoted(f"{' '.join(kit.title.split())} of team ")
     return (
         "---\napiVersion: backstage.io/v1alpha1\nkind: Component\nmetadata:\n"
@@ -145,7 +145,7 @@ def _links(kit: Kit) -> str:
         forms.append((f"Extend the {kit.title}", f"/changes/{LEASE}/form"))
     for title, path in [*forms, (f"End the {kit.title}", "/end/form")]:
         address = f'"{SERVICE}/v1/orders/" ~ values.order ~ "{path}"'
-        titled = dump({"title": " ".join(title.split())}, width=10_000).removeprefix("---\n")
+        titled = dump_block({"title": " ".join(title.split())}, width=10_000)
         text += f"    - url: ${{{{ ({address}) | dump }}}}\n      {plain(titled)}"
     return text
 

@@ -59,7 +59,7 @@ def template(kit: Kit) -> dict[PurePosixPath, bytes]:
 
 def template_text(entity: dict[str, Any], kit: Kit) -> str:
     """Return a Template as YAML with the marker of generated files; it passes yamllint."""
-    body = yaml11.dump(entity, width=_FOLD_AT).removeprefix("---\n")
+    body = yaml11.dump_block(entity, width=_FOLD_AT)
     wide = any(len(line) > _LINE_MAX for line in body.splitlines())
     excuse = "# yamllint disable rule:line-length\n" if wide else ""
     return f"---\n{comment(kit.name)}{excuse}{body}"

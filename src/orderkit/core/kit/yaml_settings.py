@@ -82,7 +82,7 @@ def settings_text(kit: Kit, spec: Mapping[str, Any], roots: Sequence[KitField]) 
         value = value_at(spec, tuple(field.path.split(".")))
         if value is not ABSENT:
             _put(settings, kit.parameter(field.path), value)
-    return yaml11.dump(settings).removeprefix("---\n") if settings else ""
+    return yaml11.dump_block(settings) if settings else ""
 
 
 def read_settings(kit: Kit, text: object, roots: Sequence[KitField]) -> dict[str, Any]:

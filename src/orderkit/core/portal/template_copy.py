@@ -82,7 +82,7 @@ def _last_line(lines: list[str], first: int, end: int, column: int) -> int:
 
 def _lines(value: dict[str, Any], column: int) -> list[str]:
     """Write a key and its value, indented."""
-    lines = yaml11.dump(value).removeprefix("---\n").removesuffix("\n").split("\n")
+    lines = yaml11.dump_block(value).removesuffix("\n").split("\n")
     return [" " * column + line if line else line for line in lines]
 
 

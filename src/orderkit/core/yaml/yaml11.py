@@ -138,14 +138,23 @@ def dump(value: dict[str, Any], *, width: int = 100) -> str:
     return dump_all([value], width=width)
 
 
+def dump_block(value: dict[str, Any] | list[Any], *, width: int = 100) -> str:
+    """Write a map or a list as it stands inside a document: without ``---``, a final newline."""
+    return _dump([value], width=width, explicit_start=False)
+
+
 def dump_all(values: list[dict[str, Any]], *, width: int = 100) -> str:
     """Write a stream of documents. Longer lines are broken at blanks."""
+    return _dump(values, width=width, explicit_start=True)
+
+
+def _dump(values: list[Any], *, width: int, explicit_start: bool) -> str:
     return yaml.dump_all(
         values,
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,
-        explicit_start=True,
+        explicit_start=explicit_start,
         width=width,
         default_flow_style=False,
     )

@@ -196,7 +196,7 @@ def _from_cluster(
         )
     manifest = authored(xr)
     head = "---\n# Taken over as it was living. Edit it, commit, and the change is delivered.\n"
-    text = head + yaml11.dump(manifest).removeprefix("---\n")
+    text = head + yaml11.dump_block(manifest)
     path = MANIFESTS / f"{kit.kind.kind.lower()}.yaml"
     return _Subject(kit, manifest, path, text.encode(), None)
 

@@ -9,6 +9,7 @@ Called by ``change_pages`` and ``kit_pages``.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ PREFIX = "v."
 """Of the inputs that hold values of the form."""
 _SCALARS = ("string", "number", "integer", "boolean")
 _LONG = 120
-_START = "---\n"
+_START = re.compile(r"\A---[ \t]*\r?\n")
 """Of a document; a value stands inside one."""
 _DEPTH_MAX = 12
 
@@ -209,7 +210,7 @@ def _text(kind: str, value: Any) -> Any:
         items = value if isinstance(value, list) else [value]
         return "\n".join(_scalar(item) for item in items)
     if kind in ("yaml", "group"):
-        return yaml11.dump(value).removeprefix(_START).strip()
+        return yaml11.dump_block(value).strip()
     return _scalar(value)
 
 
@@ -243,7 +244,7 @@ def _read(schema: Schema, name: str, form: Mapping[str, Any], path: str) -> Any:
 
 
 def _yaml(text: str, path: str) -> Any:
-    document = f"value:\n{textwrap.indent(text.removeprefix(_START), '  ')}\n"
+    document = f"value:\n{textwrap.indent(_START.sub('', text), '  ')}\n"
     try:
         return yaml11.load(document, name=path, schema={"type": "object"})["value"]
     except InvalidInputError as error:

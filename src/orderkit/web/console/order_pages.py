@@ -116,7 +116,7 @@ class OrderPages:
             part=key.to_json(),
             conditions=_conditions(manifest),
             events=events,
-            text=cut(yaml11.dump(manifest).removeprefix("---\n"), _TEXT_MAX),
+            text=cut(yaml11.dump_block(manifest), _TEXT_MAX),
         )
 
     def parts(self, service: Service, call: ServiceRequest) -> ServiceResponse:

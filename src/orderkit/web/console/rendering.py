@@ -89,7 +89,7 @@ def _environment() -> Environment:
 
 
 def _yaml(value: Any) -> str:
-    return yaml11.dump(value).removeprefix("---\n")
+    return yaml11.dump_block(value)
 
 
 def _shown(value: Any) -> Any:

@@ -226,6 +226,8 @@ COMMANDS: Mapping[str, list[str] | str] = {
         "plan --kit garage --pack OTHER --record FOLDER/b.json --json",
         "plan --kit garage --pack OTHER --markdown",
     ],
+    "merge": ["merge ORDER 1", "merge ORDER 999 --json"],
+    "approve": ["approve ORDER", "approve ORDER --pull 1", "approve ORDER --pull 999 --json"],
     "change": [
         "change ORDER stage=stage2 --dry-run",
         "change ORDER stage=stage2 --dry-run --json",
@@ -234,8 +236,6 @@ COMMANDS: Mapping[str, list[str] | str] = {
         "change ORDER note=hello",
         "change ORDER note=refuse --direct --timeout 2",
     ],
-    "merge": ["merge ORDER 1", "merge ORDER 999 --json"],
-    "approve": ["approve ORDER", "approve ORDER --pull 1", "approve ORDER --pull 999 --json"],
     "approvals": ["approvals", "approvals --json"],
     "lease": [
         "lease ORDER",
@@ -321,6 +321,7 @@ def test_no_command_shows_a_secret(site: Site, capsys: pytest.CaptureFixture[str
     subprocess.run(["cp", "-r", site.folder / "pack", other], check=True)
     station = other / "stations" / "garage" / "station.py"
     station.write_text(station.read_text().replace("@h/", "@other/"))
+    pull = Hand(site.running.settings, site.bay).edits("spec:", "spec:\n  note: refuse")
     shown: dict[str, str] = {}
     for lines in COMMANDS.values():
         for line in lines if isinstance(lines, list) else ():
@@ -330,6 +331,10 @@ def test_no_command_shows_a_secret(site: Site, capsys: pytest.CaptureFixture[str
     assert {line: leaks(text) for line, text in shown.items() if leaks(text)} == {}
     assert {path.name: leaks(path.read_text()) for path in written if leaks(path.read_text())} == {}
     assert len(written) == 5
+    assert pull.number == 1
+    for line in ("merge ORDER 1", "approve ORDER --pull 1"):
+        assert "is not merged, by its plan" in shown[line], shown[line]
+        assert "too weak" in shown[line]
     assert MASK in shown["plan ORDER stage=stage2"]
     assert "too weak" in shown["plan ORDER note=refuse"] + shown["status ORDER"]
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import PurePosixPath
-from typing import Any
 
 from orderkit.core.argocd.health_lua import (
     APPLICATION,
@@ -159,12 +158,12 @@ def _common() -> dict[str, str]:
         "application.resourceTrackingMethod": "annotation",
         **{f"{tool}.enable": "false" for tool in TOOLS},
         # Kubernetes fills in the rules of an aggregated ClusterRole: not a difference from Git
-        "resource.compareoptions": _yaml({"ignoreAggregatedRoles": True}),
-        "resource.exclusions": _yaml(
+        "resource.compareoptions": yaml11.dump_block({"ignoreAggregatedRoles": True}),
+        "resource.exclusions": yaml11.dump_block(
             [{"apiGroups": list(groups), "kinds": list(kinds)} for groups, kinds in EXCLUSIONS]
         ),
         # Keys of a ConfigMap may not contain "*", so wildcards need the combined key.
-        "resource.customizations": _yaml(wildcards),
+        "resource.customizations": yaml11.dump_block(wildcards),
         **{
             KEY.format(group=group, kind=kind): lua for (group, kind), lua in sorted(CHECKS.items())
         },
@@ -177,7 +176,3 @@ def _of_kits(kits: Iterable[Kit]) -> dict[str, str]:
         KEY.format(group=group, kind=kind): RECONCILED
         for group, kind in sorted({*kinds.cluster, *kinds.namespaced})
     }
-
-
-def _yaml(value: Any) -> str:
-    return yaml11.dump_block(value)

@@ -79,17 +79,13 @@ def _environment() -> Environment:
         "person": person,
         "web": web_address,
         "value": value_text,
-        "yaml": _yaml,
+        "yaml": yaml11.dump_block,
         "part": quote,
         "query": urlencode,
         "cut": cut,
         "count": _count,
     }
     return environment
-
-
-def _yaml(value: Any) -> str:
-    return yaml11.dump_block(value)
 
 
 def _shown(value: Any) -> Any:

@@ -141,6 +141,21 @@ def test_the_last_commit_of_a_path_is_the_same_however_much_is_remembered(
         assert remembered == git_read.last_commits(repo, head, ids)
 
 
+def test_what_is_remembered_of_last_commits_is_bounded(
+    repo: pygit2.Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may push chooses how many commits there are, and how many paths."""
+    monkeypatch.setattr(git_read, "_LAST_MAX", 10)
+    monkeypatch.setattr(git_read, "_LAST", {})
+    names = [f"file-{number}" for number in range(25)]
+    first = committed(repo, [], names, 0)
+    for head in (first, *(committed(repo, [first], names[:4], number) for number in range(1, 9))):
+        ids = {entry.path: entry.id for entry in git_read.children(repo, str(head.tree_id), "")}
+
+        assert git_read.last_commits(repo, head, ids).keys() == set(names)
+        assert 0 < len(git_read._LAST) <= 10  # noqa: SLF001
+
+
 def committed(
     repo: pygit2.Repository, parents: list[pygit2.Commit], paths: list[str], number: int
 ) -> pygit2.Commit:

@@ -226,6 +226,7 @@ COMMANDS: Mapping[str, list[str] | str] = {
         "plan --kit garage --pack OTHER --record FOLDER/b.json --json",
         "plan --kit garage --pack OTHER --markdown",
     ],
+    # Before `change` commits: merging takes half a minute to say that it conflicts.
     "merge": ["merge ORDER 1", "merge ORDER 999 --json"],
     "approve": ["approve ORDER", "approve ORDER --pull 1", "approve ORDER --pull 999 --json"],
     "change": [

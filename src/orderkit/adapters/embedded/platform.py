@@ -175,11 +175,11 @@ class EmbeddedPlatform:
         forge = self._start_forge()
         cluster = self._start_cluster()
         catalog = self._start_catalog()
-        delivered_to = cluster.acting_as(_ARGOCD_ACCOUNT)
+        as_argocd = cluster.acting_as(_ARGOCD_ACCOUNT)
         delivery = EmbeddedArgoCD(
-            delivered_to,
+            as_argocd,
             BareRepositories(self.url("forge"), self._state.part("forge") / "repos"),
-            look=delivered_to.shared,
+            look=as_argocd.shared,
         )
         stations = python_functions(load_stations(self._pack))
         assembly = EmbeddedCrossplane(cluster.acting_as(CROSSPLANE_ACCOUNT), stations)

@@ -139,7 +139,7 @@ def dump(value: dict[str, Any], *, width: int = 100) -> str:
 
 
 def dump_block(value: dict[str, Any] | list[Any], *, width: int = 100) -> str:
-    """Write a map or a list as it stands inside a document: without ``---``, a final newline."""
+    """Write a map or a list as part of a document: without ``---``, with a final newline."""
     return _dump([value], width=width, explicit_start=False)
 
 

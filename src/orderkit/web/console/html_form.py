@@ -26,7 +26,7 @@ PREFIX = "v."
 _SCALARS = ("string", "number", "integer", "boolean")
 _LONG = 120
 _START = re.compile(r"\A---[ \t]*\r?\n")
-"""Of a document; a value stands inside one."""
+"""The first line of a YAML document; what a form holds is only a part of one."""
 _DEPTH_MAX = 12
 
 

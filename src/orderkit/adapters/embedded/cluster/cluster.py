@@ -24,7 +24,7 @@ from orderkit.adapters.embedded.cluster.lifecycle import (
     Write,
     place_of,
     presented,
-    viewed,
+    shared_view,
 )
 from orderkit.adapters.embedded.cluster.openapi import document_v3
 from orderkit.adapters.embedded.cluster.patches import merge_patch
@@ -131,7 +131,7 @@ class EmbeddedCluster:
         Raises:
             NoSuchKindError: The kind is not served.
         """
-        return self._read(key, viewed)
+        return self._read(key, shared_view)
 
     def _read(
         self, key: ObjectKey, show: Callable[[ServedKind, Manifest], Manifest]

@@ -71,10 +71,10 @@ def place_of(served: ServedKind, namespace: str, name: str) -> StorageKey:
 
 def presented(served: ServedKind, manifest: Manifest) -> Manifest:
     """Return a copy of a stored object in the version of `served`."""
-    return viewed(served, manifest if served.shaped_on_read else clone(manifest))
+    return shared_view(served, manifest if served.shaped_on_read else clone(manifest))
 
 
-def viewed(served: ServedKind, manifest: Manifest) -> Manifest:
+def shared_view(served: ServedKind, manifest: Manifest) -> Manifest:
     """Return a stored object in the version of `served`; what is in it may be shared."""
     if served.shaped_on_read:
         return shaped(served, manifest)

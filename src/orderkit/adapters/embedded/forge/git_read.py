@@ -28,7 +28,7 @@ BRANCH_MAX = 100
 BLOB_MAX_BYTES = 100 * 1024 * 1024
 _LAST_MAX = 10_000
 _LAST: dict[tuple[pygit2.Oid, str], pygit2.Oid] = {}
-"""What `last_commits` found, by what alone decides it: the commit where it began, and the path."""
+"""Results of `last_commits` by start commit and path, which alone decide them."""
 _BAD_REF = re.compile(
     r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(/|\Z)|\.\Z|/\Z|\A[-/.]|/\.|\A@\Z"
 )
@@ -250,8 +250,8 @@ def last_commits(
         commit, ids = work.pop()
         looked_at += 1
         for path in list(ids):
-            if known := _LAST.get((commit.id, path)):
-                last[path] = repo[known].peel(pygit2.Commit)
+            if commit_id := _LAST.get((commit.id, path)):
+                last[path] = repo[commit_id].peel(pygit2.Commit)
                 ids.pop(path)
         for parent in commit.parents:
             unchanged = {path: id_ for path, id_ in ids.items() if _id_at(parent, path) == id_}

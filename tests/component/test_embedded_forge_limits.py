@@ -46,10 +46,12 @@ def post(forge: EmbeddedForge, path: str, **how: object) -> requests.Response:
 
 
 def new_repo(forge: EmbeddedForge) -> str:
-    body = {"name": f"r{next(_numbers)}", "auto_init": True}
-    made = post(forge, "/api/v1/user/repos", json=body, headers=AUTH)
+    name = f"r{next(_numbers)}"
+    made = post(forge, "/api/v1/user/repos", json={"name": name}, headers=AUTH)
     assert made.status_code == 201, made.text
-    return f"warden/{body['name']}"
+    first = f"/api/v1/repos/warden/{name}/contents/README.md"
+    assert post(forge, first, json={"content": ""}, headers=AUTH).status_code == 201
+    return f"warden/{name}"
 
 
 def test_a_body_over_the_cap_is_413(forge: EmbeddedForge, monkeypatch: pytest.MonkeyPatch) -> None:

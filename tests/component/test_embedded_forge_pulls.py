@@ -70,11 +70,9 @@ def desk(root: Path, *, check_delay_s: float = 0.0) -> Iterator[Desk]:
         if forge.repositories.find("warden", "r") is None:
             user = forge.accounts.find("warden")
             assert user is not None
-            body = {"name": "r", "auto_init": True}
-            made = requests.post(
-                f"{server.url}/api/v1/user/repos", json=body, auth=AUTH, timeout=30
-            )
-            assert made.status_code == 201, made.text
+            repos = f"{server.url}/api/v1/user/repos"
+            assert requests.post(repos, json={"name": "r"}, auth=AUTH, timeout=30).ok
+            assert found.call("POST", "/contents/README.md", NEW).ok
         yield found
     finally:
         server.stop()

@@ -43,7 +43,8 @@ def post(forge: EmbeddedForge, path: str, body: object) -> requests.Response:
 
 
 def hooked_repo(forge: EmbeddedForge, url: str) -> str:
-    post(forge, "/user/repos", {"name": "r", "auto_init": True})
+    post(forge, "/user/repos", {"name": "r"})
+    post(forge, "/repos/warden/r/contents/README.md", {"content": ""})
     config = {"url": url, "content_type": "json", "secret": "not-for-the-log"}
     body = {"type": "gitea", "config": config, "active": True, "events": ["push"]}
     post(forge, "/repos/warden/r/hooks", body)

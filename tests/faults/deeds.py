@@ -204,7 +204,7 @@ def _comments(look: Look, spec: Spec) -> int:
 
 
 def _statuses(look: Look, spec: Spec) -> int:
-    found = look.of(spec, f"/commits/{spec.commit}/status")["statuses"] or []
+    found = look.of(spec, f"/statuses/{spec.commit}?limit=50")
     newest = {each["context"]: each for each in sorted(found, key=lambda each: each["id"])}
     said = newest.get("orderkit/plan", {"description": ""})
     return int(said["description"] == spec.operation)
@@ -226,8 +226,10 @@ def _teams(look: Look, spec: Spec) -> int:
 
 
 def _branches(look: Look, spec: Spec) -> int:
-    found = look.of(spec, "/branches?limit=50")
-    return sum((each["name"], each["commit"]["id"]) == ("made", spec.commit) for each in found)
+    found = look.of(spec, "/git/refs/heads/made")
+    return sum(
+        (each["ref"], each["object"]["sha"]) == ("refs/heads/made", spec.commit) for each in found
+    )
 
 
 DEEDS: Mapping[str, Deed] = {

@@ -73,9 +73,9 @@ def repo(admin: Caller) -> str:
     """A public repository with an issue and a comment, of which somebody made viewer an admin."""
     org, name = f"org{next(_numbers)}", "order"
     assert admin("POST", "/orgs", {"username": org}).status_code == 201
-    body = {"name": name, "auto_init": True}
-    assert admin("POST", f"/orgs/{org}/repos", body).status_code == 201
+    assert admin("POST", f"/orgs/{org}/repos", {"name": name}).status_code == 201
     path = f"/repos/{org}/{name}"
+    assert admin("POST", f"{path}/contents/README.md", {"content": ""}).status_code == 201
     assert admin("POST", f"{path}/issues", {"title": "x"}).status_code == 201
     assert admin("POST", f"{path}/issues/1/comments", {"body": "x"}).status_code == 201
     right = {"permission": "admin"}

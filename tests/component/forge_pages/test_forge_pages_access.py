@@ -15,7 +15,6 @@ from forgedesk import GUEST, OWNER, Desk
         "/raw/branch/main/a",
         "/commits/branch/main",
         "/branches",
-        "/tags",
         "/commit/{head}",
     ],
 )

@@ -75,7 +75,7 @@ def test_d06_an_empty_repository_says_so_everywhere(shop: Workshop) -> None:
     assert shop.api("GET", f"/repos/{repo}/contents/README.md").status_code == 404
     assert shop.api("GET", f"/repos/{repo}/commits").status_code == 409
     assert shop.api("GET", f"/repos/{repo}/branches/main").status_code == 404
-    assert shop.api("GET", f"/repos/{repo}/branches").json() is None
+    assert shop.api("GET", f"/repos/{repo}/git/refs").status_code == 404
 
 
 def test_d07_the_first_commit_names_the_default_branch(shop: Workshop) -> None:
@@ -85,16 +85,6 @@ def test_d07_the_first_commit_names_the_default_branch(shop: Workshop) -> None:
     assert shop.api("POST", f"/repos/{repo}/contents/a", body).status_code == 201
 
     assert shop.api("GET", f"/repos/{repo}").json()["default_branch"] == "trunk"
-
-
-def test_d08_auto_init_makes_a_commit(shop: Workshop) -> None:
-    org = shop.org()
-
-    made = shop.api("POST", f"/orgs/{org}/repos", {"name": "x", "auto_init": True})
-
-    assert made.json()["empty"] is False
-    assert shop.forge.head(RepoId(org, "x")) is not None
-    assert shop.api("GET", f"/repos/{org}/x/contents/README.md").status_code == 200
 
 
 def test_d09_a_list_is_paged_and_counted(shop: Workshop) -> None:

@@ -293,12 +293,12 @@ def test_h27_an_organisation_hears_of_all_its_repositories(
     org, at = shop.org(), path()
     new_hook(shop, f"/orgs/{org}", listener.url + at, "push")
 
-    shop.api("POST", f"/orgs/{org}/repos", {"name": "one", "auto_init": True})
+    shop.api("POST", f"/orgs/{org}/repos", {"name": "one"})
     shop.api("POST", f"/repos/{org}/one/contents/n", {"content": ""})
     (pushed,) = listener.wait(at)
 
     assert_headers(pushed, "push", "push", "organization")
-    assert pushed.data["before"] != NOTHING, "the first commit of auto_init is not told"
+    assert pushed.data["before"] == NOTHING
 
 
 def test_h29_one_attempt_is_made_and_the_write_does_not_wait_for_it(shop: Workshop) -> None:

@@ -134,7 +134,6 @@ PAGES = [
     Case("Y40", "a page beyond the last", "/commits/branch/main?page=99", status=200),
     Case("Y41", "a page before the first", "/commits/branch/main?page=-1", status=200),
     Case("Y42", "all branches", "/branches", status=200),
-    Case("Y43", "all tags", "/tags", status=200),
     Case("Y45", "the repository", "", status=200),
     Case("Y46", "its clone address, opened in a browser", ".git", status=200),
     Case("Y47", "another name", ".git.git", status=404),

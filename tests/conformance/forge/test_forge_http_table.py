@@ -307,7 +307,6 @@ READS = [
     Case("G18", "an archive of an unknown ref", "GET", "{repo}/archive/nope.tar.gz", 404),
     Case("B01", "a branch", "GET", "{repo}/branches/main", 200, text='"id":"{head}"'),
     Case("B02", "no such branch", "GET", "{repo}/branches/nope", 404),
-    Case("B03", "all branches", "GET", "{repo}/branches", 200, text='"name":"other"'),
 ]
 
 BRANCHES = [

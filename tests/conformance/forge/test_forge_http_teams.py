@@ -241,7 +241,7 @@ def test_a51_a_team_without_code_sees_issues_only(shop: Workshop, org: Org) -> N
     team_of(shop, org, user, units=["repo.issues"])
 
     assert shop.api("GET", f"{org.repo}/issues", auth=user).status_code == 200
-    for path in ("/contents/README.md", "/branches", "/git/trees/main", "/commits"):
+    for path in ("/contents/README.md", "/git/refs", "/git/trees/main", "/commits"):
         assert shop.api("GET", f"{org.repo}{path}", auth=user).status_code == 403, path
 
 
@@ -316,7 +316,8 @@ def test_a57_git_asks_for_the_same_rights(shop: Workshop, org: Org) -> None:
 def test_a60_a_private_organisation_hides_its_public_repositories(shop: Workshop) -> None:
     name, member, stranger = f"hid-{secrets.token_hex(3)}", new_user(shop), new_user(shop)
     made = shop.api("POST", "/orgs", {"username": name, "visibility": "private"})
-    shop.api("POST", f"/orgs/{name}/repos", {"name": "r", "auto_init": True})
+    shop.api("POST", f"/orgs/{name}/repos", {"name": "r"})
+    shop.api("POST", f"/repos/{name}/r/contents/README.md", {"content": ""})
     team = new_team(shop, name, includes_all_repositories=True)
     shop.api("PUT", f"/teams/{team}/members/{member[0]}")
 

@@ -134,7 +134,6 @@ class EmbeddedForge:
         self._updates = updates = BranchUpdates(pulls, events, self.reviews)
         rules = BranchRules(access, self.protections, self.statuses, self.reviews)
         merging = Merging(accounts, pulls, self.merge_journal, rules, updates)
-        contents = ContentRoutes(access, repositories, rules, updates, shapes)
         pull_routes = PullRoutes(
             access, self.issues, pulls, self.merge_journal, merging, events, shapes, self.reviews
         )
@@ -143,8 +142,8 @@ class EmbeddedForge:
         endpoints = (
             UserRoutes(access, accounts, shapes),
             OrganisationRoutes(access, accounts, self.teams, repositories, shapes),
-            RepositoryRoutes(access, repositories, self.teams, shapes, contents.make_first_commit),
-            contents,
+            RepositoryRoutes(access, repositories, self.teams, shapes),
+            ContentRoutes(access, repositories, rules, updates, shapes),
             GitRoutes(access, shapes),
             BranchRoutes(access, rules, updates, shapes),
             review_routes,

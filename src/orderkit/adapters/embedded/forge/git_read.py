@@ -140,9 +140,11 @@ def commit_by_id(repo: pygit2.Repository, commit_id: str) -> pygit2.Commit | Non
 
 
 def _reference_commit(repo: pygit2.Repository, name: str) -> pygit2.Commit | None:
-    if name not in repo.references:
-        return None
-    return repo.references[name].peel(pygit2.Commit)
+    reference = repo.references.get(name)
+    try:
+        return reference.peel(pygit2.Commit) if reference is not None else None
+    except pygit2.InvalidSpecError:
+        return None  # a tag may name a tree or a file
 
 
 def entry_at(tree: pygit2.Tree, path: str) -> Entry | None:

@@ -1,5 +1,5 @@
 """
-Endpoints of branches: list, show, create, delete, compare two.
+Endpoints of branches: show, create, delete, compare two.
 
 Called through their routes.
 """
@@ -21,7 +21,6 @@ from orderkit.adapters.embedded.forge.api.calls import (
     Fields,
     empty_answer,
     json_answer,
-    paged,
 )
 from orderkit.adapters.embedded.forge.api.content_routes import commit_at
 from orderkit.adapters.embedded.forge.api.routes import REPO, route
@@ -44,16 +43,6 @@ class BranchRoutes:
     rules: BranchRules
     updates: BranchUpdates
     shapes: Shapes
-
-    @route("GET", f"{REPO}/branches", "repository")
-    def list_branches(self, call: Call) -> Response:
-        """Return the branches; an empty repository has ``null`` of them."""
-        repo = self.access.repository(call)
-        git = git_read.open_repository(repo.path)
-        names = git_read.branch_names(git)
-        if not names:
-            return json_answer(None)
-        return paged(call, names, lambda name: self._shape(call, repo, git, name))
 
     @route("GET", _BRANCH, "repository")
     def show(self, call: Call) -> Response:

@@ -39,14 +39,7 @@ class BranchUpdates:
     listeners: list[PushListener] = field(default_factory=list)
 
     def branch_moved(
-        self,
-        repo: Repository,
-        branch: str,
-        commit: str,
-        *,
-        by: Account,
-        before: str = "",
-        silent: bool = False,
+        self, repo: Repository, branch: str, commit: str, *, by: Account, before: str = ""
     ) -> None:
         """
         Let pull requests follow a branch; tell listeners and webhooks that it moved.
@@ -57,7 +50,6 @@ class BranchUpdates:
             commit: Where it is now; empty if it was deleted.
             by: Who moved it.
             before: Where it was; empty for a new branch.
-            silent: Webhooks are not told.
         """
         follow = self.pulls.branch_moved if commit else self.pulls.branch_deleted
         followers = follow(repo, branch)
@@ -70,8 +62,6 @@ class BranchUpdates:
                 listener(repo.repo, branch, CommitSha(commit) if commit else None)
             except Exception:
                 log.exception("a push listener failed for %s", repo.full_name)
-        if silent:
-            return
         if commit:
             self.events.pushed(BranchMove(repo, branch, before or NO_COMMIT, commit), by=by)
         for pull in followers:

@@ -118,12 +118,6 @@ class ContentRoutes:
             raise ApiError(422, "[Files]: Required")
         return json_answer(self._commit(call.user, repo, body, [_operation(f) for f in files]), 201)
 
-    def make_first_commit(self, repo: Repository, user: Account) -> None:
-        """Write the README that ``auto_init`` asks for. Webhooks are not told of it."""
-        text = f"# {repo.repo.name}\n" + (f"\n{repo.description}\n" if repo.description else "")
-        operation = FileOperation("create", "README.md", text.encode())
-        self._commit(user, repo, Fields(message="Initial commit"), [operation], silent=True)
-
     def _editable(self, call: Call) -> Repository:
         return self.access.writable(call, refusal="is not allowed to edit")
 
@@ -136,13 +130,7 @@ class ContentRoutes:
         return json_answer({"content": files[0], **answer}, status)
 
     def _commit(
-        self,
-        user: Account,
-        repo: Repository,
-        body: Fields,
-        files: Sequence[FileOperation],
-        *,
-        silent: bool = False,
+        self, user: Account, repo: Repository, body: Fields, files: Sequence[FileOperation]
     ) -> Json:
         branch = body.text("branch") or repo.default_branch
         body.refuse_unsupported("new_branch", "author", "committer", "signoff")
@@ -155,9 +143,7 @@ class ContentRoutes:
             raise ApiError(_STATUSES.get(error.kind, _INVALID), str(error)) from error
         if not result.before:
             repo = self.repositories.adopt_first_branch(repo)
-        self.updates.branch_moved(
-            repo, branch, result.commit, by=user, before=result.before, silent=silent
-        )
+        self.updates.branch_moved(repo, branch, result.commit, by=user, before=result.before)
         return self._commit_answer(repo, result)
 
     def _commit_answer(self, repo: Repository, result: CommitResult) -> Json:

@@ -1,5 +1,5 @@
 """
-Endpoints of branch protection: list, show, add, change, remove.
+Endpoints of branch protection: list, add, change, remove.
 
 Only admins of the repository see them.
 
@@ -55,10 +55,6 @@ class ProtectionRoutes:
     def list_rules(self, call: Call) -> Response:
         rules = self.protections.of_repository(self.access.administered(call).id)
         return json_answer([self._shape(rule) for rule in rules])
-
-    @route("GET", _RULE, "repository")
-    def show(self, call: Call) -> Response:
-        return json_answer(self._shape(self._rule(call, self.access.administered(call))))
 
     @route("POST", _RULES, "repository")
     def create(self, call: Call) -> Response:

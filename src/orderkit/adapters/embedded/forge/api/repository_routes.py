@@ -9,7 +9,6 @@ Called through their routes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.responses import Response
@@ -52,7 +51,6 @@ class RepositoryRoutes:
     repositories: Repositories
     teams: Teams
     shapes: Shapes
-    make_first_commit: Callable[[Repository, Account], None]
 
     @route("POST", f"{API}/user/repos", "user repository")
     def create_for_user(self, call: Call) -> Response:
@@ -85,8 +83,6 @@ class RepositoryRoutes:
         repo = self.repositories.create(owner, new)
         if self.access.right_on(call.actor, repo) < Right.ADMIN:
             self.teams.set_collaborator(repo.id, call.user.id, "admin")
-        if body.flag("auto_init"):
-            self.make_first_commit(repo, call.user)
         return self._repository_answer(call, repo, 201)
 
     def _repository_answer(self, call: Call, repo: Repository, status: int = 200) -> Response:

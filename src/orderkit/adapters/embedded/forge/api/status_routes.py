@@ -1,5 +1,5 @@
 """
-Endpoints of commit statuses: set one, list all, combine the newest of each context.
+Endpoints of commit statuses: set one, list all of a commit.
 
 As in Gitea the state is called ``state`` when it is sent and ``status`` in what is answered;
 a status for an unknown commit is a 500.
@@ -15,11 +15,11 @@ from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import git_read
 from orderkit.adapters.embedded.forge.api.access import Access, Right
-from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, json_answer, paged, window
+from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, json_answer, paged
 from orderkit.adapters.embedded.forge.api.content_routes import commit_at
 from orderkit.adapters.embedded.forge.api.routes import REPO, route
 from orderkit.adapters.embedded.forge.api.shapes import Shapes
-from orderkit.adapters.embedded.forge.statuses import TEXTS, Statuses, combined
+from orderkit.adapters.embedded.forge.statuses import TEXTS, Statuses
 
 _STATUSES = f"{REPO}/statuses/{{sha:path}}"
 
@@ -55,24 +55,3 @@ class StatusRoutes:
         repo = self.access.repository(call)
         statuses = self.statuses.of_commit(repo.id, call.param("sha"))
         return paged(call, statuses[::-1], lambda status: self.shapes.status(repo, status))
-
-    @route("GET", f"{REPO}/commits/{{ref:path}}/status", "repository")
-    def combine(self, call: Call) -> Response:
-        """Return one page of the newest statuses; their common state is that of the page."""
-        repo = self.access.repository(call)
-        git = git_read.open_repository(repo.path)
-        sha = str(commit_at(git, call.param("ref"), short_ids=True).id)
-        latest, page = self.statuses.latest(repo.id, sha), window(call)
-        statuses = sorted(latest[page.part], key=lambda status: status.index)
-        address = f"{self.shapes.api(repo)}/commits/{sha}"
-        right = self.access.right_on(call.actor, repo)
-        body = {
-            "state": combined(status.state for status in statuses),
-            "sha": sha,
-            "total_count": len(statuses),
-            "statuses": [self.shapes.status(repo, status) for status in statuses] or None,
-            "repository": self.shapes.repository(repo, right),
-            "commit_url": address,
-            "url": f"{address}/status",
-        }
-        return json_answer(body, headers=page.headers(call, len(latest)))

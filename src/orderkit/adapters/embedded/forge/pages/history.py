@@ -1,5 +1,5 @@
 """
-Pages of history: commits of a branch or path, one commit with its changes, branches, tags.
+Pages of history: commits of a branch or path, one commit with its changes, branches.
 
 Called through their routes.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import groupby, islice
 
-import pygit2
 from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import git_read
@@ -31,13 +30,13 @@ PAGES_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Tip:
-    """A branch or tag and the commit it names."""
+    """A branch and the commit it names."""
 
     name: str
     address: str
     history: str
     commit: CommitRecord
-    is_default: bool = False
+    is_default: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,43 +97,25 @@ class HistoryPages:
         """Return every branch, the default one first."""
         home = locations.filled_repository(self.access, call)
         default = home.row.default_branch
-        names = git_read.branch_names(home.git)
-        return _tips(home, "branch", sorted(names, key=lambda name: (name != default, name)))
-
-    @site.page_route(f"{REPO}/tags")
-    def tags(self, call: Call) -> Response:
-        home = locations.filled_repository(self.access, call)
-        prefix = git_read.TAGS
-        references = home.git.listall_references()
-        names = [name.removeprefix(prefix) for name in references if name.startswith(prefix)]
-        return _tips(home, "tag", sorted(names, reverse=True))
-
-
-def _tips(home: RepositoryView, kind: str, names: list[str]) -> Response:
-    heading = {"branch": "Branches", "tag": "Tags"}[kind]
-    return site.page(
-        home.call,
-        "tips.html",
-        f"{heading} · {home.name}",
-        home=home,
-        tab=heading.lower(),
-        heading=heading,
-        tips=[tip for name in names if (tip := _tip(home, kind, name))],
-    )
+        names = sorted(git_read.branch_names(home.git), key=lambda name: (name != default, name))
+        return site.page(
+            call,
+            "tips.html",
+            f"Branches · {home.name}",
+            home=home,
+            tab="branches",
+            tips=[tip for name in names if (tip := _tip(home, name))],
+        )
 
 
-def _tip(home: RepositoryView, kind: str, name: str) -> Tip | None:
-    find = git_read.branch_commit if kind == "branch" else git_read.tag_commit
-    try:
-        commit = find(home.git, name)
-    except pygit2.InvalidSpecError:
-        return None  # a tag may name a tree or a file
+def _tip(home: RepositoryView, name: str) -> Tip | None:
+    commit = git_read.branch_commit(home.git, name)
     if commit is None:
         return None
     return Tip(
         name,
-        home.address(f"src/{kind}", name),
-        home.address(f"commits/{kind}", name),
+        home.branch_page(name),
+        home.address("commits/branch", name),
         record(commit),
-        is_default=kind == "branch" and name == home.row.default_branch,
+        is_default=name == home.row.default_branch,
     )

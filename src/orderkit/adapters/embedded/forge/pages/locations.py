@@ -60,7 +60,6 @@ class RepositoryView:
             ("history", "History", self.address("commits/branch", self.row.default_branch)),
             ("pulls", "Pull requests", self.address("pulls")),
             ("branches", "Branches", self.address("branches")),
-            ("tags", "Tags", self.address("tags")),
         ]
 
     def branch_page(self, branch: str) -> str:

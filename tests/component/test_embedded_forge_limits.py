@@ -234,9 +234,9 @@ def test_the_text_of_a_500_is_for_site_admins(
 def test_numbers_beyond_64_bits_are_no_numbers(forge: EmbeddedForge, digits: int) -> None:
     repo, number = new_repo(forge), "9" * digits
 
-    for path in ("pulls/{}", "issues/{}", "issues/{}/comments"):
+    for path in ("pulls/{}", "issues/{}/timeline", "issues/comments/{}"):
         address = f"{forge.base_url}/api/v1/repos/{repo}/{path.format(number)}"
         assert requests.get(address, headers=AUTH, timeout=TIMEOUT_S).status_code == 404, path
     for query in ("page", "limit"):
-        address = f"{forge.base_url}/api/v1/repos/{repo}/issues?{query}={number}"
+        address = f"{forge.base_url}/api/v1/repos/{repo}/pulls?{query}={number}"
         assert requests.get(address, headers=AUTH, timeout=TIMEOUT_S).status_code == 200, query

@@ -204,7 +204,7 @@ def _comments(look: Look, spec: Spec) -> int:
 
 
 def _statuses(look: Look, spec: Spec) -> int:
-    found = look.of(spec, f"/statuses/{spec.commit}?limit=50")
+    found = look.of(spec, f"/commits/{spec.commit}/status")["statuses"] or []
     newest = {each["context"]: each for each in sorted(found, key=lambda each: each["id"])}
     said = newest.get("orderkit/plan", {"description": ""})
     return int(said["description"] == spec.operation)
@@ -226,7 +226,7 @@ def _teams(look: Look, spec: Spec) -> int:
 
 
 def _branches(look: Look, spec: Spec) -> int:
-    found = look.of(spec, "/git/refs/heads/made")
+    found = look.of(spec, "/git/refs/heads/made") or []
     return sum(
         (each["ref"], each["object"]["sha"]) == ("refs/heads/made", spec.commit) for each in found
     )

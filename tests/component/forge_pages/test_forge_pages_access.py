@@ -57,12 +57,6 @@ def test_signing_in_leads_to_no_other_host(desk: Desk, target: str) -> None:
     assert (led.status_code, led.headers["Location"]) == (303, "/")
 
 
-def test_giteas_address_for_signing_in_works(desk: Desk) -> None:
-    led = desk.get("/user/login?redirect_to=/x/y")
-
-    assert (led.status_code, led.headers["Location"]) == (303, "/?sign_in=%2Fx%2Fy")
-
-
 def test_wrong_credentials_are_asked_for_again(desk: Desk) -> None:
     refused = desk.get("/", auth=("warden", "wrong"))
 

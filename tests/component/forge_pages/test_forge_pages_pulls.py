@@ -120,14 +120,6 @@ def test_pull_requests_of_a_private_repository_are_hidden(desk: Desk) -> None:
         assert desk.get(f"/{repo}/pulls{path}", auth=GUEST).status_code == 404
 
 
-def test_the_number_as_an_issue_leads_to_the_pull_request(desk: Desk) -> None:
-    repo, number = proposed(desk)
-
-    led = desk.get(f"/{repo}/issues/{number}")
-
-    assert (led.status_code, led.headers["Location"]) == (303, f"/{repo}/pulls/{number}")
-
-
 def test_what_robots_said_last_is_shown_with_the_commit_and_the_pull_request(desk: Desk) -> None:
     repo, number = proposed(desk)
     head = desk.client.head(repo, "more")

@@ -117,14 +117,20 @@ def test_missing_scopes_are_found_before_they_are_needed(
 
 def test_looking_for_rights_writes_nothing(platform: Running, doctor: Doctor) -> None:
     forge, ledger = platform.platform.forge, platform.settings.ledger
-    before = forge.head(ledger)
-    issues = requests.get(f"{forge.base_url}/api/v1/repos/{ledger}/issues", timeout=10).text
+    before, number = forge.head(ledger), opened_issue(platform)
 
     doctor(platform.settings.forge)
 
     assert forge.head(ledger) == before
-    after = requests.get(f"{forge.base_url}/api/v1/repos/{ledger}/issues", timeout=10).text
-    assert after == issues
+    assert opened_issue(platform) == number + 1
+
+
+def opened_issue(platform: Running) -> int:
+    """Open an issue of the ledger; return its number."""
+    url = f"{platform.platform.forge.base_url}/api/v1/repos/{platform.settings.ledger}/issues"
+    headers = {"Authorization": f"token {token(platform.settings.forge)}"}
+    made = requests.post(url, json={"title": "T"}, headers=headers, timeout=10)
+    return int(made.json()["number"])
 
 
 @dataclass(frozen=True)

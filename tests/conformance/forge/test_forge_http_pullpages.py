@@ -70,13 +70,6 @@ def test_y_pages_of_pull_requests(shop: Workshop, desk: Desk, case: Case) -> Non
     assert shop.call("GET", address, auth=None).status_code == case.status, case.reason
 
 
-def test_y110_the_number_as_an_issue_leads_to_the_pull_request(shop: Workshop, desk: Desk) -> None:
-    answer = shop.call("GET", f"/{desk.repo}/issues/{desk.number}", auth=None)
-
-    assert answer.status_code == 303
-    assert answer.headers["Location"] == f"/{desk.repo}/pulls/{desk.number}"
-
-
 @dataclass(frozen=True)
 class Pressed:
     """Somebody who sends a form of the page, and what that leads to."""

@@ -220,7 +220,6 @@ def test_a22_names_are_taken_whatever_their_case(shop: Workshop) -> None:
 ARCHIVED = [
     ("POST", "/contents/n", NEW_FILE, 423),
     ("PUT", "/contents/README.md", NEW_FILE | {"sha": "0" * 40}, 423),
-    ("DELETE", "/contents/README.md", {"sha": "0" * 40}, 423),
     ("POST", "/branches", {"new_branch_name": "x"}, 423),
     ("DELETE", "/branches/other", None, 423),
     ("POST", "/pulls", {"head": "other", "base": "main", "title": "t"}, 423),

@@ -34,8 +34,9 @@ def say(pulls: Pulls, sha: str, state: str, context: str = "ci", **more: Any) ->
     return pulls.api("POST", f"/statuses/{sha}", body)
 
 
-def statuses(pulls: Pulls, sha: str) -> requests.Response:
-    return pulls.api("GET", f"/statuses/{sha}")
+def combined(pulls: Pulls, sha: str, query: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = pulls.api("GET", f"/commits/{sha}/status{query}").json()
+    return found
 
 
 def test_s101_a_status_is_sent_as_state_and_answered_as_status(pulls: Pulls, sha: str) -> None:
@@ -50,29 +51,70 @@ def test_s101_a_status_is_sent_as_state_and_answered_as_status(pulls: Pulls, sha
     assert found["url"].endswith(f"/api/v1/repos/{pulls.repo}/statuses/{sha}")
 
 
-def test_s102_a_commit_without_statuses_has_an_empty_list(pulls: Pulls, sha: str) -> None:
-    assert statuses(pulls, sha).json() == []
+def test_s102_a_commit_without_statuses_is_pending(pulls: Pulls, sha: str) -> None:
+    found = combined(pulls, sha)
+
+    assert (found["state"], found["total_count"], found["statuses"]) == ("pending", 0, None)
+    assert found["sha"] == sha
+    assert pulls.api("GET", f"/statuses/{sha}").json() == []
 
 
-def test_s103_every_status_is_kept(pulls: Pulls, sha: str) -> None:
+def test_s103_the_last_status_of_each_context_counts(pulls: Pulls, sha: str) -> None:
     for state, context in (("pending", "a"), ("success", "b"), ("failure", "a"), ("success", "a")):
         assert say(pulls, sha, state, context).status_code == 201
 
-    listed = statuses(pulls, sha)
+    found = combined(pulls, sha)
+    listed = pulls.api("GET", f"/statuses/{sha}")
 
-    assert sorted(each["id"] for each in listed.json()) == [1, 2, 3, 4]
+    assert [(each["context"], each["status"]) for each in found["statuses"]] == [
+        ("b", "success"),
+        ("a", "success"),
+    ]
+    assert (found["state"], found["total_count"]) == ("success", 2)
+    assert sorted(each["id"] for each in listed.json()) == [1, 2, 3, 4], "all are kept"
     assert listed.headers["X-Total-Count"] == "4"
 
 
-@pytest.mark.parametrize("state", ["bogus", "", "warning"])
-def test_s104_any_text_is_taken_as_a_state(pulls: Pulls, sha: str, state: str) -> None:
-    assert say(pulls, sha, state).status_code == 201
-    assert [each["status"] for each in statuses(pulls, sha).json()] == [state]
+@pytest.mark.parametrize(
+    ("states", "together"),
+    [
+        (("success", "skipped"), "success"),
+        (("success", "pending"), "pending"),
+        (("success", "warning"), "failure"),
+        (("pending", "error"), "failure"),
+        (("failure",), "failure"),
+        (("bogus", "success"), "pending"),
+        (("", "success"), "pending"),
+    ],
+)
+def test_s104_states_together(
+    pulls: Pulls, sha: str, states: tuple[str, ...], together: str
+) -> None:
+    """Any text is taken as a state."""
+    for number, state in enumerate(states):
+        assert say(pulls, sha, state, f"c{number}").status_code == 201
+
+    assert combined(pulls, sha)["state"] == together
+
+
+def test_s105_the_combined_state_is_that_of_one_page(pulls: Pulls, sha: str) -> None:
+    for number, state in enumerate(("failure", "success", "success")):
+        say(pulls, sha, state, f"c{number}")
+
+    newest = pulls.api("GET", f"/commits/{sha}/status?limit=2")
+    rest = combined(pulls, sha, "?limit=2&page=2")
+
+    assert [each["context"] for each in newest.json()["statuses"]] == ["c1", "c2"]
+    assert (newest.json()["state"], newest.json()["total_count"]) == ("success", 2)
+    assert newest.headers["X-Total-Count"] == "3"
+    assert ([each["context"] for each in rest["statuses"]], rest["state"]) == (["c0"], "failure")
 
 
 def test_s106_an_unknown_commit_is_500_when_written_to(pulls: Pulls) -> None:
     assert say(pulls, NOT_THERE, "success").status_code == 500
     assert pulls.api("GET", f"/statuses/{NOT_THERE}").json() == []
+    assert pulls.api("GET", f"/commits/{NOT_THERE}/status").status_code == 404
+    assert pulls.api("GET", "/commits/none/statuses").status_code == 404
 
 
 def test_s107_names_and_short_ids_mean_the_full_one_except_in_the_list(
@@ -83,6 +125,7 @@ def test_s107_names_and_short_ids_mean_the_full_one_except_in_the_list(
 
     assert len(pulls.api("GET", f"/statuses/{sha}").json()) == 2
     assert pulls.api("GET", f"/statuses/{sha[:10]}").json() == []
+    assert combined(pulls, sha[:10])["sha"] == sha
 
 
 def test_s108_who_may_say_one(shop: Workshop, pulls: Pulls, sha: str) -> None:

@@ -240,7 +240,9 @@ def test_a51_a_team_without_code_sees_issues_only(shop: Workshop, org: Org) -> N
     user = new_user(shop)
     team_of(shop, org, user, units=["repo.issues"])
 
-    assert shop.api("GET", f"{org.repo}/issues", auth=user).status_code == 200
+    opened = shop.api("POST", f"{org.repo}/issues", {"title": "T"}, auth=user)
+
+    assert opened.status_code == 201
     for path in ("/contents/README.md", "/git/refs", "/git/trees/main", "/commits"):
         assert shop.api("GET", f"{org.repo}{path}", auth=user).status_code == 403, path
 

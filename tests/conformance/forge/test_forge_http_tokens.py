@@ -117,8 +117,8 @@ class Route:
 
 
 ROUTES = [
-    Route("read:issue", "GET", "/repos/{repo}/issues", 200),
-    Route("read:repository", "GET", "/repos/{repo}/issues", 403),
+    Route("write:issue", "POST", "/repos/{repo}/issues", 422),
+    Route("write:repository", "POST", "/repos/{repo}/issues", 403),
     Route("write:repository", "POST", "/user/repos", 403),
     Route("write:user", "POST", "/user/repos", 403),
     Route("write:user write:repository", "POST", "/user/repos", 201),

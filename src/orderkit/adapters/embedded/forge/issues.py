@@ -52,7 +52,6 @@ class Comment:
     poster_id: int
     body: str
     created: str
-    updated: str
 
 
 class Issues:
@@ -152,7 +151,7 @@ class Issues:
             created=now,
             updated=now,
         )
-        return Comment(comment_id, issue.id, poster_id, body, now, now)
+        return Comment(comment_id, issue.id, poster_id, body, now)
 
     def find_comment(self, repo_id: int, comment_id: int) -> Comment | None:
         """Return a comment of a repository, or None."""

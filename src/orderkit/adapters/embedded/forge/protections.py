@@ -60,8 +60,6 @@ class Rule:
     name: str
     priority: int
     settings: RuleSettings
-    created: str
-    updated: str
 
     @property
     def plain(self) -> bool:

@@ -32,10 +32,7 @@ log = logging.getLogger(__name__)
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}\Z")
 RESERVED_SUFFIXES = (".git", ".wiki", ".rss", ".atom")
 DESCRIPTION_MAX = 2048
-_SELECT = (
-    "SELECT r.*, a.name AS owner, a.is_org AS owner_is_org FROM repositories r"
-    " JOIN accounts a ON a.id = r.owner_id"
-)
+_SELECT = "SELECT r.*, a.name AS owner FROM repositories r JOIN accounts a ON a.id = r.owner_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +42,11 @@ class Repository:
     id: int
     repo: RepoId
     owner_id: int
-    owner_is_org: bool
     description: str
     private: bool
     archived: bool
     default_branch: str
     allow_squash_merge: bool
-    created: str
-    updated: str
     path: Path
 
     @property
@@ -113,34 +107,16 @@ class Repositories:
             self._drop_redirect(owner.id, new.name)
         return self._existing(owner.name, new.name)
 
-    def update(
-        self,
-        repo: Repository,
-        *,
-        description: str | None = None,
-        private: bool | None = None,
-        archived: bool | None = None,
-        default_branch: str | None = None,
-        allow_squash_merge: bool | None = None,
-    ) -> Repository:
+    def update(self, repo: Repository, **changes: str | bool | None) -> Repository:
         """
-        Change the given fields.
+        Change the given fields of the row; None leaves one as it is.
 
         Raises:
             NotFoundError: The repository was deleted meanwhile.
         """
-        self._store.update(
-            "repositories",
-            repo.id,
-            description=description,
-            private=private,
-            archived=archived,
-            default_branch=default_branch,
-            allow_squash_merge=allow_squash_merge,
-            updated=timestamp(),
-        )
-        if default_branch is not None:
-            git_read.point_head(repo.path, default_branch)
+        self._store.update("repositories", repo.id, **changes, updated=timestamp())
+        if branch := changes.get("default_branch"):
+            git_read.point_head(repo.path, str(branch))
         return self._existing(repo.repo.owner, repo.repo.name)
 
     def delete(self, repo: Repository) -> None:

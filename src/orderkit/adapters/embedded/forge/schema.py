@@ -10,10 +10,8 @@ Read by ``store``.
 
 from importlib.resources import files
 
-_FOLDER = files("orderkit.adapters.embedded.forge") / "migrations"
-_NAMES = (
-    *("1_accounts_and_repositories", "2_issues_and_pulls", "3_comments"),
-    *("4_hooks", "5_teams", "6_renames", "7_read_only", "8_reviews"),
-    "9_squash_merges",
+_STEPS = (files("orderkit.adapters.embedded.forge") / "migrations").iterdir()
+MIGRATIONS = tuple(
+    step.read_text(encoding="utf-8")
+    for step in sorted(_STEPS, key=lambda step: int(step.name.partition("_")[0]))
 )
-MIGRATIONS = tuple((_FOLDER / f"{name}.sql").read_text(encoding="utf-8") for name in _NAMES)

@@ -46,8 +46,6 @@ class Webhook:
     repo_id: int
     owner_id: int
     settings: WebhookSettings
-    created: str
-    updated: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class Webhooks:
         new_id = self._store.insert(
             "hooks", created=now, updated=now, **columns, **_values(settings)
         )
-        return Webhook(new_id, owner.repo_id, owner.owner_id, settings, now, now)
+        return Webhook(new_id, owner.repo_id, owner.owner_id, settings)
 
     def of_owner(self, owner: WebhookOwner) -> list[Webhook]:
         """Return the webhooks of a repository or organisation, oldest first."""

@@ -13,6 +13,7 @@ import base64
 import binascii
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Literal
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -116,28 +117,17 @@ class Access:
             raise ApiError(404)
         return org
 
-    def joined_organisation(self, call: Call) -> Account:
+    def own_organisation(self, call: Call, *, role: Literal["member", "owner"]) -> Account:
         """
-        Return the organisation of the path if the caller is a member of it or a site admin.
+        Return the organisation of the path if the caller has a role in it or is a site admin.
 
         Raises:
             ApiError: 401, 404 as for reading; 403, somebody else.
         """
-        org = self.organisation(call)
-        if not call.user.admin and not self.teams.is_member(org.id, call.user.id):
-            raise ApiError(403, "Must be an organization member")
-        return org
-
-    def owned_organisation(self, call: Call) -> Account:
-        """
-        Return the organisation of the path if the caller is one of its owners or a site admin.
-
-        Raises:
-            ApiError: 401, 404 as for reading; 403, somebody else.
-        """
-        org = self.organisation(call)
-        if not call.user.admin and not self.teams.is_owner(org.id, call.user.id):
-            raise ApiError(403, "Must be an organization owner")
+        org, user = self.organisation(call), call.user
+        has_role = {"member": self.teams.is_member, "owner": self.teams.is_owner}[role]
+        if not user.admin and not has_role(org.id, user.id):
+            raise ApiError(403, f"Must be an organization {role}")
         return org
 
     # Repositories

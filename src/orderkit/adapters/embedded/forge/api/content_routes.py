@@ -1,5 +1,5 @@
 """
-Endpoints of file contents: read one, a folder or raw bytes; create, update, delete, many.
+Endpoints of file contents: read one, a folder or raw bytes; create, update, many at once.
 
 Observed on Gitea 1.26.0: a stale sha is 422, a missing path 404, a lost race 403, identical
 content an empty commit. Moves, ``new_branch`` and other authors are refused as unsupported.
@@ -101,13 +101,6 @@ class ContentRoutes:
         sha, content = body.text("sha"), _content(body)
         operation = FileOperation("update" if sha else "create", call.param("path"), content, sha)
         return self._commit_one(call.user, repo, body, operation, 200 if sha else 201)
-
-    @route("DELETE", _FILE, "repository")
-    def delete(self, call: Call) -> Response:
-        repo, body = self._editable(call), call.fields()
-        sha = body.required("sha", "SHA")
-        operation = FileOperation("delete", call.param("path"), sha=sha)
-        return self._commit_one(call.user, repo, body, operation, 200)
 
     @route("POST", f"{REPO}/contents", "repository")
     def change_many(self, call: Call) -> Response:

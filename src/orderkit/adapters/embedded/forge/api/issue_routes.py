@@ -1,5 +1,5 @@
 """
-Endpoints of issues, and of the comments on issues and pull requests.
+Endpoints that open an issue, and of the comments on issues and pull requests.
 
 Observed on Gitea 1.26.0: a comment on a missing issue is a 500, the list of an issue's comments
 is not paged. Not there: changes of an issue (a pull request is changed as one), labels, assignees,
@@ -15,13 +15,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge.api.access import ISSUES, Access, Right, refuse_archived
-from orderkit.adapters.embedded.forge.api.calls import (
-    ApiError,
-    Call,
-    empty_answer,
-    json_answer,
-    paged,
-)
+from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, empty_answer, json_answer
 from orderkit.adapters.embedded.forge.api.routes import REPO, route
 from orderkit.adapters.embedded.forge.api.shapes import Shapes
 from orderkit.adapters.embedded.forge.api.webhook_events import WebhookEvents
@@ -41,21 +35,8 @@ class IssueRoutes:
     events: WebhookEvents
     shapes: Shapes
 
-    @route("GET", f"{REPO}/issues", "issue")
-    def list_issues(self, call: Call) -> Response:
-        """Return a page of what is open, pull requests too, newest first."""
-        repo = self._repository(call)
-        issues = [issue for issue in self.issues.all(repo.id) if not issue.closed]
-        return paged(call, issues, lambda issue: self.shapes.issue(repo, issue))
-
     def _repository(self, call: Call) -> Repository:
         return self.access.repository(call, unit=ISSUES)
-
-    @route("GET", _ISSUE, "issue")
-    def show(self, call: Call) -> Response:
-        """Return an issue or a pull request."""
-        repo = self._repository(call)
-        return json_answer(self.shapes.issue(repo, self._issue(call, repo)))
 
     @route("POST", f"{REPO}/issues", "issue")
     def create(self, call: Call) -> Response:

@@ -71,12 +71,12 @@ class OrganisationRoutes:
 
     @route("GET", f"{_ORG}/teams", _SCOPE)
     def list_teams(self, call: Call) -> Response:
-        org = self.access.joined_organisation(call)
+        org = self.access.own_organisation(call, role="member")
         return paged(call, self.teams.of_org(org.id), team_shape)
 
     @route("POST", f"{_ORG}/teams", _SCOPE)
     def create_team(self, call: Call) -> Response:
-        org, body = self.access.owned_organisation(call), call.fields()
+        org, body = self.access.own_organisation(call, role="owner"), call.fields()
         units = _units(body)
         permission = "admin" if body.text("permission") == "admin" else "none"
         settings = TeamSettings(

@@ -113,20 +113,15 @@ class RepositoryRoutes:
         if branch and branch not in git_read.heads(repo.path):
             raise ApiError(422, f"branch does not exist [name: {branch}]")
         description, name = _description(body), body.text("name")
-        keys = ("private", "archived", "allow_squash_merge")
-        private, archived, squash = (body.optional(key, bool) for key in keys)
+        flags = ("private", "archived", "allow_squash_merge")
+        changes = {flag: body.optional(flag, bool) for flag in flags}
         if name not in ("", repo.repo.name):
             try:
                 repo = self.repositories.rename(repo, name)
             except ConflictError as error:
                 raise ApiError(422, str(error)) from error
         changed = self.repositories.update(
-            repo,
-            description=description,
-            private=private,
-            archived=archived,
-            default_branch=branch or None,
-            allow_squash_merge=squash,
+            repo, description=description, default_branch=branch or None, **changes
         )
         return self._repository_answer(call, changed)
 

@@ -109,22 +109,17 @@ class Shapes:
 
     def commit(self, repo: Repository, commit: pygit2.Commit) -> Json:
         """Return a commit as ``/commits`` and ``/git/commits`` show it."""
-        api, created = self.api(repo), when(commit.commit_time, commit.commit_time_offset)
+        api = self.api(repo)
         return {
             "url": f"{api}/git/commits/{commit.id}",
             "sha": str(commit.id),
-            "created": created,
+            "created": when(commit.commit_time, commit.commit_time_offset),
             "html_url": f"{self.page(repo)}/commit/{commit.id}",
             "commit": {
-                "url": f"{api}/git/commits/{commit.id}",
                 "author": _dated(commit.author),
                 "committer": _dated(commit.committer),
                 "message": git_read.message(commit),
-                "tree": {
-                    "url": f"{api}/git/trees/{commit.tree_id}",
-                    "sha": str(commit.tree_id),
-                    "created": created,
-                },
+                "tree": {"sha": str(commit.tree_id)},
             },
             "parents": [
                 {"url": f"{api}/git/commits/{parent}", "sha": str(parent)}
@@ -222,7 +217,6 @@ class Shapes:
             "user": self.account_by_id(issue.poster_id),
             "title": issue.title,
             "body": issue.body,
-            "labels": [],
             "state": "closed" if issue.closed else "open",
             "comments": len(self.issues.comments(issue.id)),
             "created_at": issue.created,

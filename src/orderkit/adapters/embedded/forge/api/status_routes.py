@@ -1,5 +1,5 @@
 """
-Endpoints of commit statuses: set one, list all of a commit.
+Endpoints of commit statuses: set one, list all, combine the newest of each context.
 
 As in Gitea the state is called ``state`` when it is sent and ``status`` in what is answered;
 a status for an unknown commit is a 500.
@@ -15,11 +15,11 @@ from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge import git_read
 from orderkit.adapters.embedded.forge.api.access import Access, Right
-from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, json_answer, paged
+from orderkit.adapters.embedded.forge.api.calls import ApiError, Call, json_answer, paged, window
 from orderkit.adapters.embedded.forge.api.content_routes import commit_at
 from orderkit.adapters.embedded.forge.api.routes import REPO, route
 from orderkit.adapters.embedded.forge.api.shapes import Shapes
-from orderkit.adapters.embedded.forge.statuses import TEXTS, Statuses
+from orderkit.adapters.embedded.forge.statuses import TEXTS, Statuses, combined
 
 _STATUSES = f"{REPO}/statuses/{{sha:path}}"
 
@@ -55,3 +55,18 @@ class StatusRoutes:
         repo = self.access.repository(call)
         statuses = self.statuses.of_commit(repo.id, call.param("sha"))
         return paged(call, statuses[::-1], lambda status: self.shapes.status(repo, status))
+
+    @route("GET", f"{REPO}/commits/{{ref:path}}/status", "repository")
+    def combine(self, call: Call) -> Response:
+        """Return one page of the newest statuses; their common state is that of the page."""
+        repo = self.access.repository(call)
+        commit = commit_at(git_read.open_repository(repo.path), call.param("ref"), short_ids=True)
+        latest, page = self.statuses.latest(repo.id, str(commit.id)), window(call)
+        statuses = sorted(latest[page.part], key=lambda status: status.index)
+        body = {
+            "state": combined(status.state for status in statuses),
+            "sha": str(commit.id),
+            "total_count": len(statuses),
+            "statuses": [self.shapes.status(repo, status) for status in statuses] or None,
+        }
+        return json_answer(body, headers=page.headers(call, len(latest)))

@@ -96,7 +96,7 @@ class WebhookRoutes:
     def _owner(self, call: Call) -> WebhookOwner:
         if "repo" in call.request.path_params:
             return WebhookOwner(repo_id=self.access.administered(call).id)
-        return WebhookOwner(owner_id=self.access.owned_organisation(call).id)
+        return WebhookOwner(owner_id=self.access.own_organisation(call, role="owner").id)
 
     def _webhook(self, call: Call, owner: WebhookOwner) -> Webhook:
         webhook = self.webhooks.find(owner, call.path_number("id"))

@@ -1,5 +1,5 @@
 """
-Pages above repositories: the first one with search, an owner's, and the way to sign in.
+Pages above repositories: the first one with search and the way to sign in, and an owner's.
 
 Called through their routes.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from urllib.parse import urlencode
 
 import pygit2
 from starlette.responses import RedirectResponse, Response
@@ -64,12 +63,6 @@ class OverviewPages:
     @route("GET", "/assets/{name}")
     def asset(self, call: Call) -> Response:
         return site.asset(call.param("name"))
-
-    @site.page_route("/user/login")
-    def login(self, call: Call) -> Response:
-        """Lead from Gitea's address for signing in to ours."""
-        target = urlencode({"sign_in": call.query("redirect_to", "/")})
-        return RedirectResponse(f"{site.root(call)}/?{target}", 303)
 
     @site.page_route("/{owner}")
     def owner(self, call: Call) -> Response:

@@ -171,13 +171,6 @@ class PullPages:
             home, "pullfiles.html", shown_pull, view="files", changes=changed, files_at=location
         )
 
-    @site.page_route(f"{REPO}/issues/{{number}}")
-    def of_issue(self, call: Call) -> Response:
-        """Lead to the pull request of that number."""
-        home = locations.repository_of(self.access, call)
-        pull = self._pull(home, call.param("number"))
-        return RedirectResponse(home.address("pulls", pull.number), 303)
-
     def _pull(self, home: RepositoryView, number: str) -> Pull:
         plain = number.isascii() and number.isdigit() and len(number) < 10  # noqa: PLR2004  no number of SQLite overflows
         pull = self.api.pulls.find(home.row.id, int(number)) if plain else None

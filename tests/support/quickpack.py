@@ -1,21 +1,27 @@
-"""A copy of a pack whose twins of providers need a moment for each thing instead of two seconds."""
+"""A copy of a pack whose twins of providers need a moment for each thing, and no seconds."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 from orderkit.adapters.embedded.providers.provider_objects import DELAY, TWIN
 
+MOMENT = "0.1s"
+
 
 def quick_pack(pack: Path, target: Path) -> Path:
-    """Copy a pack to `target`, with a delay of 0.1 s in each Provider that has a twin."""
+    """Copy a pack to `target`, with a short delay in each Provider and kind that has a twin."""
     shutil.copytree(pack, target)
     for file in target.glob("gitops/providers/*/*.yaml"):
-        lines = file.read_text().splitlines(keepends=True)
-        twins = [line for line in lines if f"{TWIN}:" in line]
-        for line in twins:
-            indent = line[: len(line) - len(line.lstrip())]
-            lines.insert(lines.index(line) + 1, f"{indent}{DELAY}: 0.1s\n")
-        file.write_text("".join(lines))
+        text = re.sub(rf"^ *{re.escape(DELAY)}:.*\n", "", file.read_text(), flags=re.MULTILINE)
+        twin = rf"^( *){re.escape(TWIN)}:.*\n"
+        file.write_text(re.sub(twin, rf"\g<0>\1{DELAY}: {MOMENT}\n", text, flags=re.MULTILINE))
+    behaviours = target / "schemas" / "behaviour.yaml"
+    if behaviours.exists():
+        text = re.sub(
+            r"^( +delay:) .*$", rf"\1 {MOMENT}", behaviours.read_text(), flags=re.MULTILINE
+        )
+        behaviours.write_text(text)
     return target

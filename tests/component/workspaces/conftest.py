@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from commands import Command, in_process
+from quickpack import quick_pack
 from tests.component.leases.conftest import TurnedClock
 
 from orderkit.adapters.embedded.platform import Ports
@@ -30,8 +31,9 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="package")
 def running_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    state = tmp_path_factory.mktemp("platform") / "state"
-    request = EmbeddedRunRequest(state, PACK, Ports(0, 0, 0, 0), (TEAM,))
+    folder = tmp_path_factory.mktemp("platform")
+    pack = quick_pack(PACK, folder / "pack")
+    request = EmbeddedRunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (TEAM,))
     with running(request, on_step=lambda *_: None) as site:
         yield site
 

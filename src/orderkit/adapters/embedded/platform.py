@@ -135,6 +135,7 @@ class EmbeddedPlatform:
             RefusedError, ConflictError: The state folder cannot be used (see ``state``).
         """
         self._undo = contextlib.ExitStack()
+        self._servers: list[serving.HttpServer] = []
         with contextlib.ExitStack() as undo:
             self._state = StateFolder(state)
             undo.callback(self._state.close)
@@ -175,6 +176,7 @@ class EmbeddedPlatform:
         forge = self._start_forge()
         cluster = self._start_cluster()
         catalog = self._start_catalog()
+        self._undo.callback(side_by_side, [server.stop for server in self._servers])
         as_argocd = cluster.acting_as(_ARGOCD_ACCOUNT)
         delivery = EmbeddedArgoCD(
             as_argocd,
@@ -209,6 +211,7 @@ class EmbeddedPlatform:
         server = serving.HttpServer(app, self._sockets[name], certificate)
         server.start()
         self._undo.callback(server.stop)
+        self._servers.append(server)
 
     def _start_forge(self) -> EmbeddedForge:
         forge = EmbeddedForge(self._state.part("forge"), webhook_ports=self._webhook_ports)

@@ -133,7 +133,7 @@ def test_the_writes_of_an_end_by_its_lease_are_known(
     assert expired_team
 
 
-@pytest.mark.parametrize("kill", kills(SWEEP_END, every=3), ids=str)
+@pytest.mark.parametrize("kill", kills(SWEEP_END, every=6), ids=str)
 def test_a_killed_end_by_its_lease_is_finished_by_the_next_sweep(
     lab: Lab, served: Path, expired_team: str, kill: Kill
 ) -> None:

@@ -41,6 +41,34 @@ def test_an_order_is_ready_once_people_can_connect(orderkit: Command, workspace:
     )
 
 
+def test_a_lease_ends_a_workspace_and_nothing_is_left(
+    orderkit: Command, workspace: Workspace, platform: Platform, clock: TurnedClock
+) -> None:
+    """The sweep ends everybody else's workspaces too, so it comes before most of them."""
+    assert orderkit("change", workspace.order, "stopAtNight=false").code == 0
+    assert len(workspace.managed) == 6
+    assert len(in_the_cloud(platform, workspace)) == 6
+    for passed in (timedelta(days=11, minutes=1), 2 * 24 * HOUR, 22 * HOUR):
+        clock.moved += passed
+        assert [action for action, _ in swept(platform, workspace)] == ["warn"]
+    clock.moved += 4 * HOUR + timedelta(minutes=5)
+    ((action, _),) = swept(platform, workspace)
+
+    assert action == "end"
+    assert workspace.xr == {}
+    assert workspace.managed == {}
+    assert in_the_cloud(platform, workspace) == []
+
+
+def in_the_cloud(platform: Platform, workspace: Workspace) -> list[str]:
+    """Return what the twin of AWS still has of a workspace."""
+    return [
+        record["metadata"]["name"]
+        for record in platform.cluster.list(EXTERNAL).items
+        if record["spec"]["managedBy"]["name"].startswith(f"{workspace.order}-")
+    ]
+
+
 def test_every_change_that_is_offered_keeps_the_machine_but_one(
     orderkit: Command, workspace: Workspace
 ) -> None:
@@ -74,15 +102,11 @@ def test_every_change_that_is_offered_keeps_the_machine_but_one(
     assert workspace.provider_value("Instance", "instanceType") == "g5.xlarge"
 
 
-@pytest.mark.parametrize(
-    "assignment", ["owner=mallory", "diskGb=60", "instanceType=p5.48xlarge", "image=none"]
-)
-def test_what_no_change_allows_is_refused(
-    assignment: str, orderkit: Command, workspace: Workspace
-) -> None:
+def test_what_no_change_allows_is_refused(orderkit: Command, workspace: Workspace) -> None:
     before = workspace.xr["spec"]
 
-    assert orderkit("change", workspace.order, assignment).code != 0
+    for assignment in ("owner=mallory", "diskGb=60", "instanceType=p5.48xlarge", "image=none"):
+        assert orderkit("change", workspace.order, assignment).code != 0, assignment
     assert workspace.xr["spec"] == before
 
 
@@ -144,33 +168,6 @@ def test_a_workspace_that_runs_at_night_is_left_alone(
     at_eight(clock, 5)
 
     assert swept(platform, workspace) == []
-
-
-def test_a_lease_ends_a_workspace_and_nothing_is_left(
-    orderkit: Command, workspace: Workspace, platform: Platform, clock: TurnedClock
-) -> None:
-    assert orderkit("change", workspace.order, "stopAtNight=false").code == 0
-    assert len(workspace.managed) == 6
-    assert len(in_the_cloud(platform, workspace)) == 6
-    for passed in (timedelta(days=11, minutes=1), 2 * 24 * HOUR, 22 * HOUR):
-        clock.moved += passed
-        assert [action for action, _ in swept(platform, workspace)] == ["warn"]
-    clock.moved += 4 * HOUR + timedelta(minutes=5)
-    ((action, _),) = swept(platform, workspace)
-
-    assert action == "end"
-    assert workspace.xr == {}
-    assert workspace.managed == {}
-    assert in_the_cloud(platform, workspace) == []
-
-
-def in_the_cloud(platform: Platform, workspace: Workspace) -> list[str]:
-    """Return what the twin of AWS still has of a workspace."""
-    return [
-        record["metadata"]["name"]
-        for record in platform.cluster.list(EXTERNAL).items
-        if record["spec"]["managedBy"]["name"].startswith(f"{workspace.order}-")
-    ]
 
 
 def test_a_workspace_that_its_provider_reports_has_failed_until_that_is_over(

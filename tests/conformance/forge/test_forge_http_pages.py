@@ -246,7 +246,7 @@ def test_y95_owners_have_a_page_and_letters_may_have_any_case(shop: Workshop, sh
     assert shop.call("GET", "/", auth=None).status_code == 200
 
 
-def test_y120_a_commit_in_an_unknown_encoding_is_read_as_utf8(shop: Workshop) -> None:
+def test_y140_a_commit_in_an_unknown_encoding_is_read_as_utf8(shop: Workshop) -> None:
     repo = shop.seeded_repo()
     copy = shop.clone(repo)
     tree = shop.git("rev-parse", "HEAD^{tree}", cwd=copy).stdout.strip()

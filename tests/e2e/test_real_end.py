@@ -67,7 +67,7 @@ WRITES = [
     "forge write",  # the tombstone
 ]
 KILLS = [*itertools.product(range(1, len(WRITES) + 1), ("before", "after"))]
-SHORT, AT_ONCE = 3, 3
+SHORT, AT_ONCE = 2, 3
 END_S = 240
 
 

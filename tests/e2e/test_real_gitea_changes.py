@@ -276,7 +276,7 @@ def test_every_acknowledged_change_is_there_once_and_every_conflict_is_true(
         crowd = Crowd(
             bay, [straight, bad], tmp_path, chances.seed,
             wishes_each=chances.count(2, 20), kills=chances.count(1, 20),
-            people=chances.count(5, 8),
+            people=chances.count(3, 8),
         )  # fmt: skip
         crowd.run(deadline_s=chances.count(550, 3000))
 

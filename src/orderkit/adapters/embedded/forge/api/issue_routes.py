@@ -1,5 +1,5 @@
 """
-Endpoints that open an issue, and of the comments on issues and pull requests.
+Endpoints of issues (open one), and of the comments on issues and pull requests.
 
 Observed on Gitea 1.26.0: a comment on a missing issue is a 500, the list of an issue's comments
 is not paged. Not there: changes of an issue (a pull request is changed as one), labels, assignees,

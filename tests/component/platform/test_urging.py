@@ -22,6 +22,7 @@ from orderkit.flows.argocd.refreshing import (
     RepeatedRefresh,
     application_key,
     end_older_operation,
+    prune_what_was_skipped,
 )
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.platform import Platform
@@ -143,6 +144,53 @@ def test_operations_that_are_in_the_way(
     now = cluster.get(application_key("garage-ae86"))
     phase = dig(now, "status", "operationState", "phase")
     assert (ended, phase) == (case.ended, "Terminating" if case.ended else "Running")
+
+
+@dataclass(frozen=True)
+class Skipped:
+    reason: str
+    synced: bool
+    result: str = "PruneSkipped"
+    phase: str = "Succeeded"
+    may_prune: bool = True
+    status: str = "OutOfSync"
+    stale: bool = False
+
+
+SKIPPED = [
+    Skipped("what an operation of before may be pruned by now", synced=True),
+    Skipped("an order that lives prunes nothing", synced=False, may_prune=False),
+    Skipped("one that still runs is left alone", synced=False, phase="Running"),
+    Skipped("one that pruned is left alone", synced=False, result="Pruned"),
+    Skipped("what is gone by now needs no sync", synced=False, status="Synced"),
+    Skipped("one that changed since it was read is left alone", synced=False, stale=True),
+]
+
+
+@pytest.mark.parametrize("case", SKIPPED, ids=lambda case: case.reason)
+def test_what_an_operation_skipped_is_pruned_once_that_is_allowed(
+    case: Skipped, platform: Running, cluster: EmbeddedCluster
+) -> None:
+    """An operation keeps its options, and its retry takes the newest commit."""
+    key, made = application_key("garage-ae86"), application(initiatedBy={"automated": True})
+    made["spec"]["syncPolicy"] = {"automated": {"prune": case.may_prune, "selfHeal": False}}
+    made["status"] = {
+        "operationState": {
+            **made["status"]["operationState"],
+            "phase": case.phase,
+            "syncResult": {"revision": NEW, "resources": [{"status": case.result}]},
+        },
+        "sync": {"status": case.status, "revision": NEW},
+    }
+    read = cluster.create(made, owner="argocd")
+    if case.stale:
+        cluster.patch(key, {"metadata": {"annotations": {REFRESH: "normal"}}}, owner="argocd")
+
+    synced = prune_what_was_skipped(replace(platform.platform, cluster=cluster), read)
+
+    requested = dig(cluster.get(key), "operation", "sync")
+    assert synced is case.synced
+    assert requested == ({"prune": True, "revision": NEW} if case.synced else None)
 
 
 class LaterClock(SystemClock):

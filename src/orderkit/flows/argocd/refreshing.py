@@ -7,7 +7,12 @@ the controller removes it when done (read from source, observed on Argo CD 3.2.1
 
 from __future__ import annotations
 
-from orderkit.core.argocd.delivery_hindrances import TERMINATE, automated, pinned
+from orderkit.core.argocd.delivery_hindrances import (
+    TERMINATE,
+    automated,
+    pinned,
+    sync_request,
+)
 from orderkit.core.errors import ConflictError, NotFoundError
 from orderkit.core.names import CommitSha, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
@@ -92,12 +97,38 @@ def end_older_operation(platform: Platform, application: Manifest, commit: str) 
         return False
     if not automated(application):
         return False
+    return _patched_as_read(platform, application, TERMINATE)
+
+
+def prune_what_was_skipped(platform: Platform, application: Manifest) -> bool:
+    """
+    Start a sync where the last one left what an Application may prune by now. Idempotent.
+
+    An operation keeps the options it began with, and with ``retry.refresh`` its retry takes the
+    newest commit: begun before the end of an order let it prune, it applies the emptied repository
+    and skips every object. Without self-heal Argo CD syncs no commit twice, so this would stay
+    (read from Argo CD's source, 3.2: autoSync). True if a sync was started.
+    """
+    state = dig(application, "status", "operationState", default={})
+    results = dig(state, "syncResult", "resources", default=()) or ()
+    skipped = any(result.get("status") == "PruneSkipped" for result in results)
+    may_prune = dig(application, "spec", "syncPolicy", "automated", "prune", default=False)
+    if not (skipped and may_prune) or state.get("phase") != "Succeeded":
+        return False
+    if "operation" in application or dig(application, "status", "sync", "status") != "OutOfSync":
+        return False
+    return _patched_as_read(platform, application, sync_request(application))
+
+
+def _patched_as_read(platform: Platform, application: Manifest, patch: Manifest) -> bool:
+    """Patch an Application unless it changed since it was read: then the next look decides."""
     version_read = {"resourceVersion": metadata(application).get("resourceVersion")}
-    patch = {"metadata": version_read, **TERMINATE}
     try:
-        platform.cluster.patch(ObjectKey.of(application), patch, owner=OWNER)
+        platform.cluster.patch(
+            ObjectKey.of(application), {"metadata": version_read, **patch}, owner=OWNER
+        )
     except (ConflictError, NotFoundError):
-        return False  # it changed since; the next look decides whether it is still needed
+        return False
     return True
 
 
@@ -129,7 +160,8 @@ class StuckOperationEnder:
     While Argo CD has not seen the commit, a refresh is requested every few seconds: otherwise a
     repository that it could not read stays unread for minutes (observed). An operation on an
     older commit is ended, at once if it is retrying, else after a short grace period. One that
-    applies the commit, or a later one that contains it, is left alone.
+    applies the commit, or a later one that contains it, is left alone. What one of them skipped
+    is pruned, once the Application may prune.
     """
 
     def __init__(self, platform: Platform, repository: RepoId, commit: CommitSha) -> None:
@@ -152,6 +184,8 @@ class StuckOperationEnder:
         now_s = self._platform.clock.monotonic_s()
         if not self.has_compared(application):
             self._refresh.look(self._to_refresh(application))
+        else:
+            prune_what_was_skipped(self._platform, application)
         applied = pinned(application)
         if not applied or self.reached(applied):
             return

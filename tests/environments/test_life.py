@@ -17,7 +17,6 @@ import pytest
 import requests
 from commands import Command, in_process
 from portalsides import eventually
-from quickpack import quick_pack
 from reviewedchanges import Members, new_members, reviewed
 from s3server import PYTHON, SDK, S3Server
 
@@ -63,9 +62,8 @@ echo "<script src=/assets/index-BtZ3kq1F.js></script>" >"$1/index.html"
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Run the pack with team ae86; its providers are twins."""
-    folder = tmp_path_factory.mktemp("environments")
-    pack = quick_pack(PACK, folder / "pack")
-    request = EmbeddedRunRequest(folder / "state", pack, Ports(0, 0, 0, 0), (TEAM,), values=VALUES)
+    state = tmp_path_factory.mktemp("environments") / "state"
+    request = EmbeddedRunRequest(state, PACK, Ports(0, 0, 0, 0), (TEAM,), values=VALUES)
     with running(request, on_step=lambda *_: None) as site:
         yield site
 

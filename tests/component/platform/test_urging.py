@@ -153,6 +153,7 @@ class Skipped:
     result: str = "PruneSkipped"
     phase: str = "Succeeded"
     may_prune: bool = True
+    pruned: bool = False
     status: str = "OutOfSync"
     stale: bool = False
 
@@ -162,6 +163,7 @@ SKIPPED = [
     Skipped("an order that lives prunes nothing", synced=False, may_prune=False),
     Skipped("one that still runs is left alone", synced=False, phase="Running"),
     Skipped("one that pruned is left alone", synced=False, result="Pruned"),
+    Skipped("what one that pruned had to keep stays skipped", synced=False, pruned=True),
     Skipped("what is gone by now needs no sync", synced=False, status="Synced"),
     Skipped("one that changed since it was read is left alone", synced=False, stale=True),
 ]
@@ -174,6 +176,7 @@ def test_what_an_operation_skipped_is_pruned_once_that_is_allowed(
     """An operation keeps its options, and its retry takes the newest commit."""
     key, made = application_key("garage-ae86"), application(initiatedBy={"automated": True})
     made["spec"]["syncPolicy"] = {"automated": {"prune": case.may_prune, "selfHeal": False}}
+    made["status"]["operationState"]["operation"]["sync"]["prune"] = case.pruned
     made["status"] = {
         "operationState": {
             **made["status"]["operationState"],

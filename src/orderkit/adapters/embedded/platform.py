@@ -176,6 +176,7 @@ class EmbeddedPlatform:
         forge = self._start_forge()
         cluster = self._start_cluster()
         catalog = self._start_catalog()
+        # Together, for speed; each alone, too (`_serve`), in case one of them cannot start.
         self._undo.callback(side_by_side, [server.stop for server in self._servers])
         as_argocd = cluster.acting_as(_ARGOCD_ACCOUNT)
         delivery = EmbeddedArgoCD(

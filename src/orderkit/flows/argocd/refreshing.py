@@ -113,7 +113,8 @@ def prune_what_was_skipped(platform: Platform, application: Manifest) -> bool:
     results = dig(state, "syncResult", "resources", default=()) or ()
     skipped = any(result.get("status") == "PruneSkipped" for result in results)
     may_prune = dig(application, "spec", "syncPolicy", "automated", "prune", default=False)
-    if not (skipped and may_prune) or state.get("phase") != "Succeeded":
+    pruned = dig(state, "operation", "sync", "prune", default=False)  # all but what is to be kept
+    if pruned or not (skipped and may_prune) or state.get("phase") != "Succeeded":
         return False
     if "operation" in application or dig(application, "status", "sync", "status") != "OutOfSync":
         return False

@@ -10,13 +10,13 @@ from typing import Any
 
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, blob_sha
-from orderkit.core.order import order_file
+from orderkit.core.order import ledger, order_file
 from orderkit.core.order.change import FieldEdit
 from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.order.registering import Registration, register
-from orderkit.flows.platform import Platform
+from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import Commit, FileChange, MergeStyle, Operation
 from orderkit.ports.requesters import Requester
@@ -152,11 +152,16 @@ def new_bay(platform: Platform, team: str = "") -> Bay:
     return bay
 
 
+def _ensure_team(platform: Platform, team: TeamName) -> None:
+    """Add a team once: adding it again looks at each of its orders."""
+    if ledger.team_path(team) not in ledger_snapshot(platform).blobs:
+        add_team(platform, team, requester="user:default/test")
+
+
 def new_repository(platform: Platform, name: str, team: str = "") -> Bay:
     """Return an order's repository that somebody made by hand; nothing is registered."""
-    told = platform if team else replace(platform, webhook=None)
-    add_team(told, team or TEAM, requester="user:default/test")
     bay = Bay(platform, name, team)
+    _ensure_team(platform if team else replace(platform, webhook=None), TeamName(bay.repo.owner))
     platform.forge.ensure_repo(bay.repo, description="")
     files = {order_file.PATH: _RECORD, XR: _XR}
     changes = [

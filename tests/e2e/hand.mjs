@@ -125,7 +125,7 @@ try {
       try {
         answer = { result: await steps[step](given) ?? null };
       } catch (error) {
-        const isGone = /context was destroyed|detached|find context/.test(error.message);   // a page came
+        const isGone = /context was destroyed|detached|find context|with 0 width/.test(error.message);   // a page came
         if (step === 'press' || !isGone || attempt > 40) answer = { failure: String(error.stack) };
         else await new Promise(done => setTimeout(done, 150));
       }

@@ -16,9 +16,9 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.errors import (
     AccessError,
     InvalidInputError,
+    MovedError,
     NotFoundError,
     RefusedError,
-    RemoteError,
 )
 from orderkit.core.names import RepoId
 from orderkit.flows.team.webhooks import service_webhook
@@ -245,10 +245,10 @@ def test_f88_a_renamed_repository_is_an_error_that_names_the_new_one(shop: Works
     assert shop.api("PATCH", f"/repos/{repo}", {"name": "renamed"}).status_code == 200
 
     for ask in (shop.forge.repo, shop.forge.head, shop.forge.commits):
-        with pytest.raises(RemoteError, match="has moved") as caught:
+        with pytest.raises(MovedError, match="has moved") as caught:
             ask(repo)
         assert f"{repo.owner}/renamed" in caught.value.hint
-    with pytest.raises(RemoteError, match="has moved"):
+    with pytest.raises(MovedError, match="has moved"):
         shop.forge.write(repo, [shop.new("x", "1")], shop.op())
 
 

@@ -54,6 +54,7 @@ from orderkit.adapters.gitea.retries import ROUNDS, pauses, turn
 from orderkit.core.errors import (
     AccessError,
     ConflictError,
+    MovedError,
     NotFoundError,
     OrderkitError,
     RefusedError,
@@ -236,6 +237,9 @@ class _Write:
         except UnreachableError as error:
             self.doubtful.pop()  # it was never sent
             return _Failure(error, again=True)
+        except MovedError as error:
+            self.doubtful.pop()  # a redirect instead of carrying it out
+            return _Failure(error, again=False)
         if answer.status == UNAUTHORIZED:  # then reads would fail too
             self.doubtful.pop()
             return _Failure(refusal(answer, f"write to {self.repo}"), again=False)

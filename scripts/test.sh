@@ -1,6 +1,7 @@
 #!/bin/sh
-# Run the tests, two workers beside each other (as many as there are cores, at most eight); arguments
-# go to pytest. With -n 0 everything runs in one process: for a debugger.
+# Run the tests, three workers for two cores, at most eight: of three, one waits for a process or a delivery.
+# Arguments go to pytest. With -n 0 everything runs in one process: for a debugger.
 set -eu
 cd "$(dirname "$0")/.."
-exec .venv/bin/python -m pytest -n auto --maxprocesses 8 "$@"
+workers=$(($(nproc) * 3 / 2))
+exec .venv/bin/python -m pytest -n "$((workers < 8 ? workers : 8))" "$@"

@@ -98,11 +98,9 @@ class Judge:
 
     def _environment(self, old: str) -> Any:
         if old not in self._made:
-            cel = load()
-            text = kubernetes_library.configuration(
-                kubernetes_library.server(), self._variables(old), server=True
+            self._made[old] = _new_environment(
+                self._messages(), _server_library(), self._variables(old)
             )
-            self._made[old] = cel.NewEnv(self._messages(), config=cel.NewEnvConfigFromYaml(text))
         return self._made[old]
 
     def _messages(self) -> Any:
@@ -156,10 +154,7 @@ def admission_runner(*, positions: bool = False) -> Any:
 def admission_judge() -> Any:
     """Return the environment that knows all functions of the server and evaluates nothing."""
     variables = {name: {"type_name": "dyn"} for name in ADMISSION}
-    text = kubernetes_library.configuration(
-        kubernetes_library.server(), variables, "bindings", server=True
-    )
-    return load().NewEnv(Declarations().pool(), config=load().NewEnvConfigFromYaml(text))
+    return _new_environment(Declarations().pool(), _server_library("bindings"), variables)
 
 
 def is_unplanned(error: str) -> bool:
@@ -174,16 +169,60 @@ def _running(pool: Any, variables: Mapping[str, Any], *, positions: bool) -> Any
         name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))
         for name in OPAQUE
     }
-    cel = load()
     signatures = kubernetes_library.ours() + (kubernetes_library.positions() if positions else [])
-    extensions = ["bindings"] if positions else ["bindings", "strings"]
-    text = kubernetes_library.configuration(signatures, variables, *extensions, server=False)
+    extensions = ("bindings",) if positions else ("bindings", "strings")
     functions = implementations(messages)
-    return cel.NewEnv(
+    return _new_environment(
         pool,
-        config=cel.NewEnvConfigFromYaml(text),
+        _Library(tuple(signatures), extensions, is_server=False),
+        variables,
         function_impls={name: functions[name] for name in signatures},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Library:
+    """The functions of an environment."""
+
+    signatures: tuple[str, ...]
+    extensions: tuple[str, ...]
+    is_server: bool
+
+    def read(self, variables: Mapping[str, Any]) -> Any:
+        """Return the configuration with these variables, as the library has read it."""
+        text = kubernetes_library.configuration(
+            self.signatures, variables, *self.extensions, server=self.is_server
+        )
+        return load().NewEnvConfigFromYaml(text)
+
+
+def _server_library(*extensions: str) -> _Library:
+    return _Library(tuple(kubernetes_library.server()), extensions, is_server=True)
+
+
+@functools.cache
+def _without_variables(library: _Library) -> Any:
+    """Return a configuration that environments share: reading it takes ten times what they take."""
+    return library.read({})
+
+
+def _new_environment(
+    pool: Any, library: _Library, variables: Mapping[str, Any], **more: Any
+) -> Any:
+    if any(type_["type_name"] == "optional_type" for type_ in variables.values()):
+        # cel-expr-python 0.1.3 knows no member of an optional type that is not declared in a text.
+        return load().NewEnv(pool, config=library.read(variables), **more)
+    types = {name: _type_of(type_) for name, type_ in variables.items()}
+    return load().NewEnv(pool, config=_without_variables(library), variables=types, **more)
+
+
+def _type_of(type_: Mapping[str, Any]) -> Any:
+    """Return the library's type for one as a configuration writes it."""
+    name, types = type_["type_name"], load().Type
+    parameters = [_type_of(parameter) for parameter in type_.get("params", ())]
+    if parameters:
+        return {"list": types.List, "map": types.Map}[name](*parameters)
+    return types(name) if "." in name else getattr(types, name.upper())
 
 
 def run_source(expression: str, *, optional_old: bool) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from orderkit.core.objects.plain_data import clone
 from orderkit.core.schema.extensions import EMBEDDED, PRESERVE
 
 Schema = Mapping[str, Any]
@@ -40,20 +41,13 @@ def _default_object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
     for name, entry in value.items():
         child = _child(schema, name)
         if child is None:
-            filled[name] = _copied(entry)
+            filled[name] = clone(entry)
         elif not (_is_void(child, entry) and "default" not in child):
             filled[name] = default(child, _replace_null(child, entry))
     for name, child in properties.items():
         if name not in value and child.get("default") is not None:
             filled[name] = default(child, child["default"])
     return filled
-
-
-def _copied(value: Any) -> Any:
-    """Copy JSON-like data. copy.deepcopy handles any object and takes four times as long."""
-    if isinstance(value, dict):
-        return {name: _copied(entry) for name, entry in value.items()}
-    return [_copied(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _is_void(schema: Schema, value: object) -> bool:
@@ -94,7 +88,7 @@ def _prune(schema: Schema | None, value: Any, path: str, dropped: list[str]) -> 
     if isinstance(value, list):
         items = None if schema is None else schema.get("items")
         if items is None and schema is not None and schema.get(PRESERVE):
-            return _copied(value)
+            return clone(value)
         if items is not None and schema is not None and schema.get(PRESERVE):
             items = {**items, PRESERVE: True}
         return [_prune(items, v, f"{path}[{i}]", dropped) for i, v in enumerate(value)]
@@ -108,11 +102,11 @@ def _prune_object(
     for name, entry in value.items():
         field_path = f"{path}.{name}" if path else name
         if schema is not None and schema.get(EMBEDDED) and name in META_FIELDS:
-            kept[name] = _copied(entry)
+            kept[name] = clone(entry)
         elif schema is not None and _declares(schema, name):
             kept[name] = _prune(_child(schema, name), entry, field_path, dropped)
         elif schema is not None and schema.get(PRESERVE):
-            kept[name] = _copied(entry)
+            kept[name] = clone(entry)
         else:
             dropped.append(field_path)
     return kept

@@ -18,7 +18,6 @@ Not supported: dry runs, hooks, Replace, Force.
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -55,6 +54,7 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
+from orderkit.core.objects.plain_data import clone
 from orderkit.core.schema.pruning import prune
 from orderkit.ports.cluster import Cluster
 
@@ -205,7 +205,7 @@ class Syncer:
         return target
 
     def _apply(self, target: Manifest) -> PruneResult:
-        manifest = copy.deepcopy(target)
+        manifest = clone(target)
         for server_set in _SERVER_SET:
             metadata(manifest).pop(server_set, None)
         try:

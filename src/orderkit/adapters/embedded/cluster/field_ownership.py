@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from orderkit.adapters.embedded.cluster import typed_documents
-from orderkit.adapters.embedded.cluster.documents import clone, now
+from orderkit.adapters.embedded.cluster.documents import now
 from orderkit.adapters.embedded.cluster.field_sets import (
     SELF,
     FieldSet,
@@ -25,6 +25,7 @@ from orderkit.adapters.embedded.cluster.field_sets import (
 )
 from orderkit.adapters.embedded.cluster.refusals import ApplyConflict, Cause, RefusalSubject
 from orderkit.core.objects.kube_objects import Manifest, metadata
+from orderkit.core.objects.plain_data import clone
 
 _SERVER_SET = frozenset(
     {

@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 from orderkit.adapters.embedded.cluster import definitions
 from orderkit.adapters.embedded.cluster.accounts import ADMIN, Account
-from orderkit.adapters.embedded.cluster.documents import clone, meta, new_uid, now
+from orderkit.adapters.embedded.cluster.documents import meta, new_uid, now
 from orderkit.adapters.embedded.cluster.journal import StorageKey
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Manifest, dig, metadata
+from orderkit.core.objects.plain_data import clone
 from orderkit.core.schema.pruning import default, prune
 from orderkit.ports.cluster import Propagation
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.adapters.embedded.cluster.documents import clone, encode
+from orderkit.adapters.embedded.cluster.documents import encode
 from orderkit.adapters.embedded.cluster.refusals import (
     BadRequest,
     PatchRefused,
     RequestEntityTooLarge,
 )
+from orderkit.core.objects.plain_data import clone
 
 _OPERATIONS_MAX, _COPIED_MAX = 10_000, 3 * 1024 * 1024
 """The limits of kube-apiserver 1.36 (``maxJSONPatchOperations``, ``JSONPatchMaxCopyBytes``)."""

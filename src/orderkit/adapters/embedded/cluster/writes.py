@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from orderkit.adapters.embedded.cluster import builtin_kind_rules, definitions, field_ownership
 from orderkit.adapters.embedded.cluster.admission import Admission, AdmissionRequest
-from orderkit.adapters.embedded.cluster.documents import clone, encode, meta
+from orderkit.adapters.embedded.cluster.documents import encode, meta
 from orderkit.adapters.embedded.cluster.journal import StorageKey
 from orderkit.adapters.embedded.cluster.kinds import OBJECT_META, ServedKind
 from orderkit.adapters.embedded.cluster.lifecycle import (
@@ -63,6 +63,7 @@ from orderkit.core.objects.kube_objects import (
     annotations_of,
     metadata,
 )
+from orderkit.core.objects.plain_data import clone
 from orderkit.core.schema.admission import Operation
 from orderkit.core.schema.cel import BLOCKING
 from orderkit.core.schema.pruning import default, prune

@@ -108,6 +108,13 @@ def test_an_object_that_an_xr_only_refers_to_is_no_part_of_its_order(
 
     shown = tracing.trace(claim.running.platform, claim.victim.order)
     cluster.patch(sheet, {"metadata": {"ownerReferences": was}}, owner="test")
+    until(
+        claim.running.platform.clock,
+        lambda: order_report.status(claim.running.platform, claim.victim.order),
+        lambda report: report.state.ready,
+        timeout_s=60,
+        goal="the victim being Ready again",
+    )
 
     assert sheet not in set(shown.parts())
     rows = {node.key: node.reason for _, node in shown.root.walk()}

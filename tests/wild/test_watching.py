@@ -173,6 +173,7 @@ def test_watched_orders_are_rows_in_a_pipe_and_end_with_their_reader(
 def test_a_terminal_draws_the_list_on_a_screen_of_its_own(platform: Running) -> None:
     file = platform.embedded.state.folder / "platform.yaml"
     command = [sys.executable, "-m", "orderkit", "list", "--watch", "--platform", str(file)]
+    command += ["--team", TEAM]  # a screen has no room for the orders of other tests
     leader, follower = pty.openpty()
     variables = {**os.environ, "TERM": "xterm", "COLUMNS": "40"}
     variables.pop("NO_COLOR", None)

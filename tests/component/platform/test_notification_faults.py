@@ -61,6 +61,13 @@ def offer(worker: ChannelWorker, *events: OrderEvent) -> None:
     worker.offer(offered)
 
 
+def stored(running: Running, namespace: str, channel: str = "hook") -> NotifiedEvents:
+    """Return what the cluster holds."""
+    notified = NotifiedEvents(running.platform, namespace, channel)
+    notified.load()
+    return notified
+
+
 @contextmanager
 def working(
     running: Running,
@@ -69,8 +76,7 @@ def working(
     channel: str = "hook",
     **settings: object,
 ) -> Iterator[ChannelWorker]:
-    notified = NotifiedEvents(running.platform, namespace, channel)
-    notified.load()
+    notified = stored(running, namespace, channel)
     for_people = bool(settings)
     made = replace(NotificationSettings(gather_s=0.0), **settings)  # type: ignore[arg-type]  # any
     plan = ChannelPlan(channel, notifier, notified, made, for_people, ADDRESS)
@@ -190,10 +196,8 @@ def test_a_replica_that_was_replaced_takes_nothing_back(
 ) -> None:
     with working(platform, namespace, to(receiver)) as old:
         offer(old, ready("garage-a", "a" * 40))
-        receiver.wait_for(("garage-a", "ready"))
-        until(lambda: old.state().queued == 0)
+        until(lambda: bool(stored(platform, namespace).of("garage-a")))
         with working(platform, namespace, to(receiver)) as new:
-            until(lambda: bool(new.plan.notified.of("garage-a")))
             offer(new, ready("garage-a", "b" * 40))
             receiver.wait(lambda _: len(receiver.accepted()) == 2)
         old.plan.notified.note(ready("garage-a", "a" * 40))

@@ -54,7 +54,7 @@ test: $(DEV) ## unit tests, the kits' scenarios, the README's commands, an order
 	scripts/test.sh $(ARGS) $(TESTS)
 
 test-all: TESTS = tests
-test-all: $(DEV) ## every test that needs no real system: half an hour
+test-all: $(DEV) ## every test that needs no real system: a quarter of an hour
 	scripts/test-tools.sh
 	scripts/engines.sh
 	scripts/test.sh $(ARGS) $(TESTS)

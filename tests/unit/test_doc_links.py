@@ -13,7 +13,7 @@ PAGES = sorted(
     path
     for pattern in (
         "*.md",
-        "*/README.md",
+        "[!.]*/README.md",
         "docs/**/*.md",
         "gitops/**/*.md",
         "packs/**/*.md",

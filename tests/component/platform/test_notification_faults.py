@@ -196,8 +196,11 @@ def test_a_replica_that_was_replaced_takes_nothing_back(
 ) -> None:
     with working(platform, namespace, to(receiver)) as old:
         offer(old, ready("garage-a", "a" * 40))
-        until(lambda: bool(stored(platform, namespace).of("garage-a")))
+        receiver.wait_for(("garage-a", "ready"))
+        until(lambda: old.state().queued == 0)
+        until(lambda: bool(stored(platform, namespace).of("garage-a")))  # written down after that
         with working(platform, namespace, to(receiver)) as new:
+            until(lambda: bool(new.plan.notified.of("garage-a")))
             offer(new, ready("garage-a", "b" * 40))
             receiver.wait(lambda _: len(receiver.accepted()) == 2)
         old.plan.notified.note(ready("garage-a", "a" * 40))

@@ -99,7 +99,7 @@ class Judge:
     def _environment(self, old: str) -> Any:
         if old not in self._made:
             self._made[old] = _new_environment(
-                self._messages(), _server_library(), self._variables(old)
+                self._messages(), _server_functions(), self._variables(old)
             )
         return self._made[old]
 
@@ -154,7 +154,7 @@ def admission_runner(*, positions: bool = False) -> Any:
 def admission_judge() -> Any:
     """Return the environment that knows all functions of the server and evaluates nothing."""
     variables = {name: {"type_name": "dyn"} for name in ADMISSION}
-    return _new_environment(Declarations().pool(), _server_library("bindings"), variables)
+    return _new_environment(Declarations().pool(), _server_functions("bindings"), variables)
 
 
 def is_unplanned(error: str) -> bool:
@@ -174,50 +174,56 @@ def _running(pool: Any, variables: Mapping[str, Any], *, positions: bool) -> Any
     functions = implementations(messages)
     return _new_environment(
         pool,
-        _Library(tuple(signatures), extensions, is_server=False),
+        _Functions(tuple(signatures), extensions, is_server=False),
         variables,
-        function_impls={name: functions[name] for name in signatures},
+        {name: functions[name] for name in signatures},
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Library:
-    """The functions of an environment."""
+class _Functions:
+    """The functions that an environment declares."""
 
     signatures: tuple[str, ...]
     extensions: tuple[str, ...]
     is_server: bool
 
-    def read(self, variables: Mapping[str, Any]) -> Any:
-        """Return the configuration with these variables, as the library has read it."""
+    def configuration(self, variables: Mapping[str, Any]) -> Any:
+        """Return the configuration with these variables, as the CEL library reads it."""
         text = kubernetes_library.configuration(
             self.signatures, variables, *self.extensions, server=self.is_server
         )
         return load().NewEnvConfigFromYaml(text)
 
 
-def _server_library(*extensions: str) -> _Library:
-    return _Library(tuple(kubernetes_library.server()), extensions, is_server=True)
+@functools.cache
+def _server_functions(*extensions: str) -> _Functions:
+    return _Functions(tuple(kubernetes_library.server()), extensions, is_server=True)
 
 
 @functools.cache
-def _without_variables(library: _Library) -> Any:
-    """Return a configuration that environments share: reading it takes ten times what they take."""
-    return library.read({})
+def _shared_configuration(functions: _Functions) -> Any:
+    """Return what environments share: reading it takes ten times as long as making one of them."""
+    return functions.configuration({})
 
 
 def _new_environment(
-    pool: Any, library: _Library, variables: Mapping[str, Any], **more: Any
+    pool: Any,
+    functions: _Functions,
+    variables: Mapping[str, Any],
+    function_impls: Mapping[str, Any] | None = None,
 ) -> Any:
+    config, types = _shared_configuration(functions), None
     if any(type_["type_name"] == "optional_type" for type_ in variables.values()):
         # cel-expr-python 0.1.3 knows no member of an optional type that is not declared in a text.
-        return load().NewEnv(pool, config=library.read(variables), **more)
-    types = {name: _type_of(type_) for name, type_ in variables.items()}
-    return load().NewEnv(pool, config=_without_variables(library), variables=types, **more)
+        config = functions.configuration(variables)
+    else:
+        types = {name: _type_of(type_) for name, type_ in variables.items()}
+    return load().NewEnv(pool, config=config, variables=types, function_impls=function_impls)
 
 
 def _type_of(type_: Mapping[str, Any]) -> Any:
-    """Return the library's type for one as a configuration writes it."""
+    """Return the CEL library's type for one as a configuration writes it."""
     name, types = type_["type_name"], load().Type
     parameters = [_type_of(parameter) for parameter in type_.get("params", ())]
     if parameters:

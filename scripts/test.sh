@@ -1,7 +1,11 @@
 #!/bin/sh
-# Run the tests, three workers for two cores, at most eight: of three, one waits for a process or a delivery.
-# Arguments go to pytest. With -n 0 everything runs in one process: for a debugger.
+# Run the tests, three workers for two cores, at most eight: of three, one waits for a process or a delivery;
+# with real systems (--e2e) two of four wait. Arguments go to pytest. With -n 0 everything runs in one process:
+# for a debugger.
 set -eu
 cd "$(dirname "$0")/.."
-workers=$(($(nproc) * 3 / 2))
+case " $* " in
+  *" --e2e "*) workers=$(($(nproc) * 2)) ;;
+  *) workers=$(($(nproc) * 3 / 2)) ;;
+esac
 exec .venv/bin/python -m pytest -n "$((workers < 8 ? workers : 8))" "$@"

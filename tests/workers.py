@@ -33,6 +33,7 @@ TOGETHER = {
         "tests/e2e/test_real_layers.py",
         "tests/e2e/test_runner_on_real_kube.py",
     ),
+    "a bootstrapped lab": ("tests/e2e/shared_lab/",),
     "a real Backstage on the reference pack": (
         "tests/e2e/test_backstage_dryrun.py",
         "tests/e2e/test_backstage_service.py",
@@ -52,6 +53,14 @@ TOGETHER = {
 """Modules that one worker runs with ``--e2e``, by what they share."""
 
 LONGEST_FIRST = (
+    "tests/e2e/shared_lab/",
+    "tests/e2e/test_real_packs.py",
+    "tests/e2e/test_wild_pushes.py",
+    "tests/e2e/test_real_gitea_orders.py",
+    "tests/e2e/test_security_forge.py",
+    "tests/e2e/test_real_gitea_changes.py",
+    "tests/e2e/test_browser_plugin.py",
+    "tests/e2e/test_real_argocd.py",
     "tests/e2e/",
     "tests/conformance/delivery/",
     "tests/crash/",

@@ -7,6 +7,7 @@ And waits: for an approval, and for a maintenance window.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -35,9 +36,9 @@ from orderkit.core.order.ledger import OrderEntry, team_namespace
 from orderkit.core.order.ledger_applications import TeamPlace
 from orderkit.core.order.maintenance import DAYS
 from orderkit.core.yaml.manifests import parse_manifests
-from orderkit.flows.argocd.refreshing import REFRESH
 
 ORGANISATION = "lab"
+ASKED_EACH_S = 2.0
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +74,6 @@ def config_map(name: str, value: str) -> str:
     return yaml.safe_dump(manifest | {"data": {"value": value}})
 
 
-def refresh(delivery: Delivery) -> None:
-    patch = {"metadata": {"annotations": {REFRESH: "normal"}}}
-    delivery.cluster.patch(delivery.key, patch, owner="test")
-
-
 def delivered_at(commit: str, application: Manifest) -> bool:
     status = application.get("status", {})
     sync, operation = status.get("sync", {}), status.get("operationState", {})
@@ -101,7 +97,7 @@ def test_it_delivers_a_private_repository_heals_and_prunes(
         lambda _: dig(delivery.cluster.get(a), "data", "value") == "1"  # self-heal
     )
     second = delivery.push({"a.yaml": config_map("a", "2"), "b.yaml": None})
-    refresh(delivery)
+    delivery.refresh()
     delivery.await_application(lambda found: delivered_at(second, found))
 
     assert dig(delivery.cluster.get(a), "data", "value") == "2"
@@ -146,16 +142,28 @@ def enter(delivery: Delivery, commit: CommitSha, stage: ledger_applications.Stag
     delivery.cluster.apply(application, owner="ledger")
 
 
+class Asking:
+    """Asks for a refresh every other second."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        self._delivery, self._asked_s = delivery, time.monotonic()
+
+    def look(self) -> None:
+        if time.monotonic() - self._asked_s > ASKED_EACH_S:
+            self._asked_s = time.monotonic()
+            self._delivery.refresh_again()
+
+
 def await_undelivered(delivery: Delivery, commit: CommitSha) -> None:
     """Wait until Argo CD looked at a commit twice and delivered none of it."""
     looked: set[str] = set()
+    asking = Asking(delivery)
 
     def looked_twice(application: Manifest) -> bool:
         sync = dig(application, "status", "sync", default={})
         if (sync.get("status"), sync.get("revision")) == ("OutOfSync", commit):
             looked.add(str(dig(application, "status", "reconciledAt")))
-        if REFRESH not in dig(application, "metadata", "annotations", default={}):
-            refresh(delivery)
+        asking.look()
         return len(looked) > 1
 
     delivery.await_application(looked_twice)
@@ -163,10 +171,10 @@ def await_undelivered(delivery: Delivery, commit: CommitSha) -> None:
 
 def await_delivered(delivery: Delivery, commit: CommitSha) -> None:
     """Wait for a commit. A look at an older AppProject would not be repeated for minutes."""
+    asking = Asking(delivery)
 
     def is_delivered(application: Manifest) -> bool:
-        if REFRESH not in dig(application, "metadata", "annotations", default={}):
-            refresh(delivery)
+        asking.look()
         return delivered_at(commit, application)
 
     delivery.await_application(is_delivered)

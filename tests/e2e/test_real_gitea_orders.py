@@ -23,7 +23,7 @@ from typing import Any
 import mixedplatform
 import pytest
 import requests
-from commands import Command, as_process
+from commands import Command, as_process, in_process
 from lab.realgitea import Gitea, add_token, add_user
 from published import Up, read_kit, wanted_repository
 from roguery import deliver_main
@@ -107,9 +107,9 @@ def _pack(forge_url: str) -> BootstrapRequest:
     return BootstrapRequest(files, PlatformValues(forge_url, commit, LOCAL_REGISTRY), GUEST)
 
 
-@pytest.fixture(scope="module")
-def orderkit(site: Site) -> Command:
-    return as_process(site.up.state / PLATFORM_FILE)
+@pytest.fixture
+def orderkit(site: Site, capsys: pytest.CaptureFixture[str]) -> Command:
+    return in_process(site.up.state / PLATFORM_FILE, capsys)
 
 
 _numbers = itertools.count(1)
@@ -308,6 +308,7 @@ def test_orders_of_several_teams_at_once_are_all_registered_once(
     orderkit: Command, site: Site
 ) -> None:
     """They race for the ledger's branch, which Gitea answers with 403 to all but one."""
+    process = as_process(site.up.state / PLATFORM_FILE)
     teams = [f"racer-{number}" for number in range(4)]
     for team in teams:
         assert orderkit("team", "add", team).code == 0
@@ -315,7 +316,7 @@ def test_orders_of_several_teams_at_once_are_all_registered_once(
     with ThreadPoolExecutor(len(teams)) as threads:
         done = list(
             threads.map(
-                lambda team: orderkit("order", "garage", f"team_name={team}", "stage=stage1"), teams
+                lambda team: process("order", "garage", f"team_name={team}", "stage=stage1"), teams
             )
         )
 

@@ -63,6 +63,12 @@ class Delivery:
         patch = {"metadata": {"annotations": {REFRESH: "normal"}}}
         self.cluster.patch(self.key, patch, owner=_OWNER)
 
+    def refresh_again(self) -> None:
+        """Have it look again, also if it missed that it was asked to (flows.argocd.refreshing)."""
+        patch = {"metadata": {"annotations": {REFRESH: None}}}
+        self.cluster.patch(self.key, patch, owner=_OWNER)
+        self.refresh()
+
     def deliver(self, namespace: str, **more: Any) -> None:
         """Make the Application, or change it; `more` are fields of its spec."""
         spec = {

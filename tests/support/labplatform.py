@@ -72,6 +72,16 @@ class LabPlatform:
         return path
 
 
+@dataclass(frozen=True)
+class ServedLab:
+    """A bootstrapped lab with a portal and a service."""
+
+    lab: LabPlatform
+    platform: Platform
+    file: Path
+    """Its platform.yaml, which names them."""
+
+
 @contextlib.contextmanager
 def serving(
     folder: Path,

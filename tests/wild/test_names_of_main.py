@@ -126,7 +126,7 @@ def test_status_names_a_finalizer_that_git_gives_the_xr(placed: Placed, orderkit
 
 
 def test_the_stand_in_takes_any_ref_of_that_short_name(placed: Placed, tmp_path: Path) -> None:
-    """As Argo CD does now and then (tests/e2e/test_security_argocd_refs.py)."""
+    """As Argo CD does now and then (tests/e2e/shared_lab/test_commit_refs.py)."""
     pusher = placed.clone(tmp_path)
     evil = pusher.commit("x", {"x": "x"})
     forge, folder = placed.running.platform.forge, placed.running.embedded.state.folder

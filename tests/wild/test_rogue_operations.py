@@ -3,7 +3,7 @@ What people do to a living order past Orderkit, on the forge, in the ledger and 
 
 Nothing of it deletes the order; ``status`` says what happened, by whom and what helps, and
 ``orderkit repair`` brings back what it can. What a real forge or Argo CD decides is in
-``tests/e2e/test_wild_orders_at_risk.py``.
+``tests/e2e/shared_lab/test_orders_at_risk.py``.
 """
 
 from __future__ import annotations

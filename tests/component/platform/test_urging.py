@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -15,7 +16,13 @@ from orderkit.adapters.embedded.argocd import argocd_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE, Manifest, annotations_of, dig
+from orderkit.core.objects.kube_objects import (
+    APPLICATION,
+    ARGOCD_NAMESPACE,
+    Manifest,
+    annotations_of,
+    dig,
+)
 from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.refreshing import (
     REFRESH,
@@ -23,6 +30,7 @@ from orderkit.flows.argocd.refreshing import (
     application_key,
     end_older_operation,
     prune_what_was_skipped,
+    refresh,
 )
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.platform import Platform
@@ -219,3 +227,21 @@ def test_a_refresh_that_was_lost_is_asked_for_again_but_not_at_every_look(
         cluster.patch(key, {"metadata": {"annotations": {REFRESH: None}}}, owner="argocd")
 
     assert asked == ["", "", "normal", "", "normal"]
+
+
+def test_a_refresh_that_stays_unseen_is_asked_for_anew(
+    platform: Running, cluster: EmbeddedCluster
+) -> None:
+    """The same annotation once more would change nothing, and Argo CD would hear of nothing."""
+    clock, key = LaterClock(), application_key("garage-ae86")
+    cluster.create(application(), owner="argocd")
+    there = replace(platform.platform, cluster=cluster, clock=clock)
+    refresh(there, key.name)
+    since = cluster.list(APPLICATION).resource_version
+    asking = RepeatedRefresh(there)
+    clock.now_s = 6
+    asking.look(key.name)
+
+    events = itertools.islice(cluster.watch(APPLICATION, since=since, timeout_s=10), 2)
+    requests = [annotations_of(event.object).get(REFRESH) for event in events]
+    assert requests == [None, "normal"]

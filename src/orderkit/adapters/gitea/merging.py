@@ -3,8 +3,9 @@ Merge a pull request on Gitea once, at the head that was reviewed, or report why
 
 Gitea answers 405 ``Please try again later`` in three cases: while it checks the pull request, for
 a conflict, and forever if there is nothing to merge (observed on 1.26.0). So this repeats the
-request until a deadline and tells the cases apart: it compares the branches, and looks for paths
-that both sides changed. Only the pull request itself decides whether the merge happened.
+request until a deadline and tells the cases apart: it compares the branches, looks for paths that
+both sides changed, and tries their merge itself. Only the pull request decides whether the merge
+happened.
 
 Called through ``client.GiteaForge``; ``ports.pulls.ForgePulls`` documents the contract.
 """
@@ -21,6 +22,7 @@ from orderkit.adapters.gitea.answers import RACE, GiteaResponse, ServerError, re
 from orderkit.adapters.gitea.calls import CONFLICT, FORBIDDEN, NOT_NOW, list_in, text_in
 from orderkit.adapters.gitea.pulls import GiteaPulls
 from orderkit.adapters.gitea.retries import UNCLEAR, pauses, turn, unsettled
+from orderkit.adapters.gitea.trial_merge import conflicts
 from orderkit.core.errors import (
     AccessError,
     ConflictError,
@@ -39,6 +41,9 @@ _MAY_NOT = re.compile(r"not allowed to merge", re.IGNORECASE)
 _LATE_HEAD = re.compile(r"head out of date", re.IGNORECASE)
 _EMPTY_LOOKS, _EMPTY_S = 5, 3.0
 """Reads, and seconds between the first and the last, that must all find nothing to merge."""
+_CHECK_S = 3.0
+"""Seconds after which a merge is tried here: Gitea's own check took 1.7 s at most."""
+_TRIED_PATHS = 3
 _LATE_BASE = re.compile(r"merge push out of date", re.IGNORECASE)
 
 
@@ -77,20 +82,42 @@ class Merging(GiteaPulls):
         refs = [ref for ref in list_in(answer.json()) if ref.get("ref") == exact]
         return CommitSha(text_in(refs[0].get("object"), "sha")) if refs else None
 
-    def _changed_by_both(self, repo: RepoId, number: int) -> list[PurePosixPath]:
+    def _changed_by_both(self, sides: _Sides) -> list[PurePosixPath]:
         """Return the paths that base and head changed differently since their merge base."""
-        pull = self._pull_object(repo, number) or {}
-        parted = text_in(pull, "merge_base")
-        base = self.head(repo, text_in(pull.get("base"), "ref"))
-        ours = self.tree(repo, base) if base else {}
-        theirs = self.tree(repo, CommitSha(text_in(pull.get("head"), "sha")))
-        before = self.tree(repo, CommitSha(parted))
+        before, ours, theirs = (self.tree(sides.repo, commit) for commit in sides.commits)
         return sorted(
             path
             for path in {*before, *ours, *theirs}
             if before.get(path) not in (ours.get(path), theirs.get(path))
             and ours.get(path) != theirs.get(path)
         )
+
+    def _conflicts(self, sides: _Sides) -> bool:
+        """Say whether git cannot merge one of the first paths that both sides changed."""
+        for path in self._changed_by_both(sides)[:_TRIED_PATHS]:
+            before, ours, theirs = (self.read(sides.repo, path, c) for c in sides.commits)
+            ancestor = None if before is None else before.data
+            if ours and theirs and conflicts(ancestor, ours.data, theirs.data):
+                return True
+        return False
+
+    def _sides(self, repo: RepoId, number: int) -> _Sides | None:
+        """Return where the branches of a pull request parted and what they hold now."""
+        pull = self._pull_object(repo, number) or {}
+        before, theirs = text_in(pull, "merge_base"), text_in(pull.get("head"), "sha")
+        ours = self.head(repo, text_in(pull.get("base"), "ref"))
+        if not (before and ours and theirs):
+            return None
+        return _Sides(repo, (CommitSha(before), ours, CommitSha(theirs)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The two sides of a pull request."""
+
+    repo: RepoId
+    commits: tuple[CommitSha, CommitSha, CommitSha]
+    """Where they parted, the base now, and the head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +156,10 @@ class _Merge:
     """Whether a request to merge may still be carried out."""
     empty: list[float] = field(default_factory=list)
     """Times of the rounds that found nothing to merge although it was not merged."""
+    checked_since: float | None = None
+    """When the forge first said that it still checks."""
+    tried: bool = False
+    """Whether the merge was tried here."""
 
     def run(self) -> CommitSha:
         while True:
@@ -238,10 +269,23 @@ class _Merge:
             self.empty.append(time.monotonic())
             if len(self.empty) >= _EMPTY_LOOKS and self.empty[-1] - self.empty[0] >= _EMPTY_S:
                 raise RefusedError(f"{request}: {now.base} has all its commits: nothing to merge")
-        return InProgressError(
+        checking = InProgressError(
             f"{request}: the forge is still checking whether it can be merged",
             hint="repeat the command",
         )
+        if self._surely_conflicts():
+            raise self._with_paths(checking)
+        return checking
+
+    def _surely_conflicts(self) -> bool:
+        """Say whether git cannot merge it, once the forge had time to find that out; tried once."""
+        now = time.monotonic()
+        self.checked_since = self.checked_since or now
+        if self.tried or now - self.checked_since < _CHECK_S:
+            return False
+        self.tried = True
+        sides = self.forge._sides(self.request.repo, self.request.number)  # noqa: SLF001
+        return sides is not None and self.forge._conflicts(sides)  # noqa: SLF001
 
     def _verdict(self, problem: OrderkitError) -> OrderkitError:
         """Return the error to raise when time is up."""
@@ -249,7 +293,8 @@ class _Merge:
 
     def _with_paths(self, problem: OrderkitError) -> OrderkitError:
         """Return a conflict that names the paths both sides changed, else `problem`."""
-        paths = self.forge._changed_by_both(self.request.repo, self.request.number)  # noqa: SLF001
+        sides = self.forge._sides(self.request.repo, self.request.number)  # noqa: SLF001
+        paths = self.forge._changed_by_both(sides) if sides else []  # noqa: SLF001
         if not paths:
             return problem
         names = ", ".join(str(path) for path in paths[:3]) + (" …" if len(paths) > 3 else "")  # noqa: PLR2004

@@ -44,7 +44,11 @@ def application_key(name: str) -> ObjectKey:
 
 def refresh(platform: Platform, application: str) -> bool:
     """Ask for a refresh. Idempotent. False if the Application does not exist (yet)."""
-    patch = {"metadata": {"annotations": {REFRESH: "normal"}}}
+    return _annotate(platform, application, "normal")
+
+
+def _annotate(platform: Platform, application: str, request: str | None) -> bool:
+    patch = {"metadata": {"annotations": {REFRESH: request}}}
     try:
         platform.cluster.patch(application_key(application), patch, owner=OWNER)
     except NotFoundError:
@@ -137,20 +141,26 @@ class RepeatedRefresh:
     """
     Requests a refresh again every few seconds while a caller keeps looking.
 
-    A request can be lost: after comparing, the controller removes the annotation, even if it was
-    set meanwhile for a commit that it has not seen (read from Argo CD's source, 3.2;
-    observed on 3.2.11 with several orders of one team in the same seconds).
+    A request can be lost in two ways (read from Argo CD's source, 3.2; both observed on 3.2.11).
+    After comparing, the controller removes the annotation, even if it was set meanwhile for a
+    commit that it has not seen. And when it has written a status, it overwrites its cache with its
+    own write, even if the annotation arrived there in between: then the annotation stays, unseen,
+    until something else about the Application changes. So it is taken away before it is set.
     """
 
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
         self._asked_s = platform.clock.monotonic_s()
 
+    def is_due(self) -> bool:
+        """Say whether the last request is a few seconds ago."""
+        return self._platform.clock.monotonic_s() - self._asked_s > _AGAIN_S
+
     def look(self, application: str) -> None:
         """Request a refresh, unless that was done just now."""
-        now_s = self._platform.clock.monotonic_s()
-        if now_s - self._asked_s > _AGAIN_S:
-            self._asked_s = now_s
+        if self.is_due():
+            self._asked_s = self._platform.clock.monotonic_s()
+            _annotate(self._platform, application, None)
             refresh(self._platform, application)
 
 

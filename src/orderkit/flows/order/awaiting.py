@@ -29,6 +29,7 @@ from orderkit.core.errors import (
 from orderkit.core.names import CommitSha
 from orderkit.core.order import ledger
 from orderkit.core.order.order_state import OrderState, short
+from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.argocd.refreshing import RepeatedRefresh
 from orderkit.flows.order import order_report
 from orderkit.flows.order.delivering import await_commit
@@ -196,10 +197,9 @@ def until_ready(
     asking, tell = RepeatedRefresh(platform), WaitReport(platform, on_wait)
 
     def ask(report: OrderReport) -> None:
-        """The ledger's team has not taken the order up: its refresh may have been lost."""
-        if report.state.phase == "Written":
+        if asking.is_due() and (behind := _behind(platform, report)):
             with suppress(AccessError):  # whoever only waits may not be allowed to
-                asking.look(ledger.team_application(report.entry.team))
+                asking.look(behind)
         tell(report.state, report.xr)
 
     return until(
@@ -213,6 +213,20 @@ def until_ready(
         advice=lambda report: report.row().remedy,
         on_look=ask,
     )
+
+
+def _behind(platform: Platform, report: OrderReport) -> str:
+    """Name the Application that has not taken up what Git has: its refresh may have been lost."""
+    state, entry = report.state, report.entry
+    team = ledger.team_application(entry.team)
+    if state.phase == "Written":
+        return team
+    if state.phase != "Delivering" or state.revision == state.head:
+        return ""
+    pinned = ledger.delivered_commit(report.sources.application)
+    if pinned in (None, state.head):
+        return entry.order
+    return team if pinned_commit(platform, entry) != pinned else ""
 
 
 def _delivered(platform: Platform, request: WaitRequest, on_wait: OnWait) -> Waited:

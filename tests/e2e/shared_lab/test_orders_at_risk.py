@@ -7,17 +7,14 @@ decide. Crossplane alone is stood for, by our assembler on the same API server.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import labplatform
 import pytest
 from commands import Command, in_process
 from forgeusers import ForgeUser
-from labplatform import LabPlatform, bootstrapped, with_portal_and_service
+from labplatform import ServedLab
 from mischief import (
     FILE,
     MENDED,
@@ -30,7 +27,6 @@ from mischief import (
 )
 from roguery import place
 
-from orderkit.cli.connecting import connect, load_settings
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -41,18 +37,10 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.order.ledger_applications import is_safe
 from orderkit.flows.argocd.refreshing import refresh
-from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 
 WITHIN_S = 90.0
 _numbers = itertools.count(1)
-
-
-@dataclass(frozen=True)
-class Site:
-    lab: LabPlatform
-    platform: Platform
-    file: Path
 
 
 SAMPLED = [
@@ -62,27 +50,20 @@ SAMPLED = [
 """Every third; `make test-all` has them all on the embedded platform."""
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with contextlib.ExitStack() as undo:
-        lab = undo.enter_context(labplatform.serving(tmp_path_factory.mktemp("lab"), teams=()))
-        undo.enter_context(bootstrapped(lab))
-        file = with_portal_and_service(lab, undo)
-        yield Site(lab, connect(load_settings(str(file))), file)
+@pytest.fixture
+def orderkit(served_lab: ServedLab, capsys: pytest.CaptureFixture[str]) -> Command:
+    return in_process(served_lab.file, capsys)
 
 
 @pytest.fixture
-def orderkit(site: Site, capsys: pytest.CaptureFixture[str]) -> Command:
-    return in_process(site.file, capsys)
-
-
-@pytest.fixture
-def victim(site: Site, orderkit: Command, tmp_path: Path) -> Victim:
+def victim(served_lab: ServedLab, orderkit: Command, tmp_path: Path) -> Victim:
     team = f"risk-{next(_numbers):02d}"
     assert orderkit("team", "add", team).code == 0
-    gitea = site.lab.gitea
+    gitea = served_lab.lab.gitea
     admin = ForgeUser(gitea.url, gitea.user, gitea.password)
-    return Victim(site.platform, admin, place(site.platform, "garage", team), tmp_path, WITHIN_S)
+    return Victim(
+        served_lab.platform, admin, place(served_lab.platform, "garage", team), tmp_path, WITHIN_S
+    )
 
 
 @pytest.mark.parametrize("mischief", SAMPLED, ids=lambda mischief: mischief.reason)

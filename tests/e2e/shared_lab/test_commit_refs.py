@@ -8,15 +8,13 @@ push dozens, so that the branch is hardly ever taken. The tests build on each ot
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-import labplatform
 import pytest
 import roguery
 from commands import as_process
 from forgeusers import ForgeUser, new_user
-from labplatform import LabPlatform, bootstrapped
+from labplatform import ServedLab
 from pusher import Pusher
 
 from orderkit.core.names import CommitSha
@@ -33,7 +31,6 @@ from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.order import placing
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.order.order_report import status
-from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
@@ -56,11 +53,9 @@ _REFRESHES = 8
 
 
 @dataclass(frozen=True)
-class Site:
-    """The lab, a platform on it, and an order whose kit wants reviews, and a member of its team."""
+class Site(ServedLab):
+    """The lab, an order whose kit wants reviews, and a member of its team."""
 
-    lab: LabPlatform
-    platform: Platform
     entry: OrderEntry
     admin: ForgeUser
     member: ForgeUser
@@ -92,18 +87,19 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    folder = tmp_path_factory.mktemp("refs")
-    with labplatform.serving(folder, teams=(TEAM,)) as lab, bootstrapped(lab) as platform:
-        wanted = {"team_name": TEAM, "stage": "stage1"}
-        asked = placing.OrderRequest("garage", wanted, BOSS, timeout_s=240.0)
-        done = placing.order(platform, asked, on_step=lambda *_: None)
-        admin = ForgeUser(lab.gitea.url, lab.gitea.user, lab.gitea.password)
-        member = new_user(admin, "mallory")
-        join(admin, member, done.repository)
-        url = f"{lab.gitea.url}/{done.repository}.git"
-        clone = Pusher.cloned(folder, url, member.login, member.password)
-        yield Site(lab, platform, OrderEntry(done.team, done.order), admin, member, clone)
+def site(served_lab: ServedLab, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    lab, platform = served_lab.lab, served_lab.platform
+    add_team(platform, TEAM, requester=BOSS)
+    wanted = {"team_name": TEAM, "stage": "stage1"}
+    asked = placing.OrderRequest("garage", wanted, BOSS, timeout_s=240.0)
+    done = placing.order(platform, asked, on_step=lambda *_: None)
+    admin = ForgeUser(lab.gitea.url, lab.gitea.user, lab.gitea.password)
+    member = new_user(admin, "mallory")
+    join(admin, member, done.repository)
+    url = f"{lab.gitea.url}/{done.repository}.git"
+    clone = Pusher.cloned(tmp_path_factory.mktemp("refs"), url, member.login, member.password)
+    entry = OrderEntry(done.team, done.order)
+    return Site(lab, platform, served_lab.file, entry, admin, member, clone)
 
 
 def join(admin: ForgeUser, member: ForgeUser, repository: object) -> None:
@@ -181,7 +177,7 @@ def test_what_an_earlier_release_wrote_delivers_them_until_bootstrap_mends_it(si
         SystemClock(), site.stage, lambda stage: stage == "stage3", timeout_s=120, goal="stage3",
         why_not=str,
     )  # fmt: skip
-    told = as_process(site.lab.file)("doctor", "--json").json["findings"]
+    told = as_process(site.file)("doctor", "--json").json["findings"]
 
     add_team(site.platform, TEAM, requester=BOSS)
     until(

@@ -23,10 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dyingend
-import labplatform
 import pytest
 from commands import Command, as_process
-from labplatform import CHIEF, LabPlatform, bootstrapped, with_portal_and_service
+from labplatform import CHIEF, LabPlatform, ServedLab
 
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import (
@@ -42,7 +41,7 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.core.order.lease import EXPIRES_AT
 from orderkit.core.order.ledger import tombstones
 from orderkit.flows.lease.sweeping import SweepRequest, SweptOrder, sweep
-from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
@@ -90,10 +89,9 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Site:
-    lab: LabPlatform
-    platform: Platform
-    file: Path
+class Site(ServedLab):
+    """The lab, and what came and went on it."""
+
     log: Log
 
     @property
@@ -102,15 +100,12 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(served_lab: ServedLab) -> Iterator[Site]:
+    log = Log()
     with contextlib.ExitStack() as undo:
-        lab = undo.enter_context(labplatform.serving(tmp_path_factory.mktemp("lab"), teams=()))
-        platform = undo.enter_context(bootstrapped(lab))
-        file = with_portal_and_service(lab, undo)
-        log = Log()
         for kind in WATCHED:
-            undo.enter_context(_watched(lab, kind, log))
-        yield Site(lab, platform, file, log)
+            undo.enter_context(_watched(served_lab.lab, kind, log))
+        yield Site(served_lab.lab, served_lab.platform, served_lab.file, log)
 
 
 @contextlib.contextmanager

@@ -18,6 +18,10 @@ _STOP_S = 90.0
 _TAIL_BYTES = 4000
 
 
+_LAZY_GO = {"GOGC": "400"}
+"""For programs in Go: a quarter less processor time, twice the memory (up to 0.9 GB each)."""
+
+
 class DaemonError(Exception):
     """A process ended, or did not get ready, before it was wanted to. Shows the log's end."""
 
@@ -44,7 +48,7 @@ class Daemon:
             self._process = subprocess.Popen(
                 [*_ending_with_us(), *command],
                 cwd=folder,
-                env=None if environment is None else dict(environment),
+                env={**(os.environ if environment is None else environment), **_LAZY_GO},
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=subprocess.STDOUT,

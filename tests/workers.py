@@ -33,7 +33,8 @@ TOGETHER = {
         "tests/e2e/test_real_layers.py",
         "tests/e2e/test_runner_on_real_kube.py",
     ),
-    "a bootstrapped lab": ("tests/e2e/shared_lab/",),
+    "a lab to bootstrap": ("tests/e2e/bootstrapped_lab/",),
+    "a lab with a portal and a service": ("tests/e2e/shared_lab/",),
     "a real Backstage on the reference pack": (
         "tests/e2e/test_backstage_dryrun.py",
         "tests/e2e/test_backstage_service.py",
@@ -48,6 +49,12 @@ TOGETHER = {
     "a real Backstage on the corpus": (
         "tests/e2e/test_browser_generated.py",
         "tests/e2e/test_corpus_portal.py",
+        "tests/e2e/test_wild_forms.py",
+    ),
+    "a real Backstage with steps of its own": (
+        "tests/e2e/test_backstage_notifications.py",
+        "tests/e2e/test_backstage_task.py",
+        "tests/e2e/test_wild_steps.py",
     ),
 }
 """Modules that one worker runs with ``--e2e``, by what they share."""

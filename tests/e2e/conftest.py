@@ -17,10 +17,11 @@ from commands import Command, as_process
 from corpuspack import DOMAIN, whole_pack
 from lab.realbackstage import PACKAGES, Backstage
 from ordered import TEMPLATE, Ordered
+from packcopies import copied_pack
 from portalworld import World, portal_world
 from published import Up, read_kit
 from scaffolderapi import Scaffolder
-from wildforms import imported_pack
+from wildforms import import_kit
 
 from orderkit.cli.main import run
 
@@ -50,8 +51,12 @@ def service_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="package")
 def natural_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Backstage runs the natural steps with its own actions."""
-    with portal_world(tmp_path_factory.mktemp("natural"), "natural", front_end=False) as found:
+    """Backstage runs the natural steps with its own actions; one kit was imported."""
+    folder = tmp_path_factory.mktemp("natural")
+    (folder / "pack").mkdir()
+    pack = copied_pack(folder / "pack")
+    import_kit("Fleet", pack, folder)
+    with portal_world(folder, "natural", front_end=False, pack=pack) as found:
         yield found
 
 
@@ -90,33 +95,12 @@ def cards_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="package")
 def corpus_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Every kit of the corpus."""
+    """Every kit of the corpus, and one that was imported, with 258 values."""
     folder = tmp_path_factory.mktemp("corpus")
     pack = whole_pack(folder / "pack")
+    import_kit("Fleet", pack, folder)
     more = ("--team", "ae86", "--value", f"BASE_DOMAIN={DOMAIN}")
     with portal_world(folder, "service", front_end=True, pack=pack, more=more) as found:
-        yield found
-
-
-@pytest.fixture(scope="package")
-def imported_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Kits that were imported, one with 258 values."""
-    folder = tmp_path_factory.mktemp("imported")
-    pack = imported_pack(folder)
-    with portal_world(
-        folder, "service", front_end=True, pack=pack, more=("--team", "ae86")
-    ) as found:
-        yield found
-
-
-@pytest.fixture(scope="package")
-def imported_natural_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """The same kits, whose steps Backstage runs itself."""
-    folder = tmp_path_factory.mktemp("imported-natural")
-    pack = imported_pack(folder)
-    with portal_world(
-        folder, "natural", front_end=False, pack=pack, more=("--team", "ae86")
-    ) as found:
         yield found
 
 

@@ -194,6 +194,8 @@ JOURNEYS = (
     _cluster("aws", "Cluster", "NodeGroup", "VPC"),
     _cluster("azure", "KubernetesCluster", "VirtualNetwork"),
 )
+PACKS_IN_SOAK = ("workspaces",)
+"""Its rule, that a number only grows, is in the suite of policies too."""
 IN_SOAK = ("appenvironment-review", "cluster-try-aws", "cluster-try-azure")
 """`make e2e` tries one cloud, and of the environments the one with more kinds."""
 
@@ -243,7 +245,13 @@ def orderkit(site: Site, capsys: pytest.CaptureFixture[str]) -> Command:
     return in_process(site.file, capsys)
 
 
-@pytest.mark.parametrize("site", sorted(VALUES), indirect=True)
+def _marks(pack: str, order: str = "") -> list[pytest.MarkDecorator]:
+    return [pytest.mark.soak] if pack in PACKS_IN_SOAK or order in IN_SOAK else []
+
+
+@pytest.mark.parametrize(
+    "site", [pytest.param(pack, marks=_marks(pack)) for pack in sorted(VALUES)], indirect=True
+)
 def test_the_server_takes_every_kind_and_policy_of_the_pack(site: Site) -> None:
     crds = {crd["metadata"]["name"]: crd for crd in site.lab.cluster.list(CRD).items}
     xrds = [_only(path) for path in site.pack.glob("gitops/apis/*/definition.yaml")]
@@ -275,10 +283,7 @@ def _crd_name(path: Path) -> str:
     ("site", "journey"),
     [
         pytest.param(
-            journey.pack,
-            journey,
-            id=journey.order,
-            marks=[pytest.mark.soak] if journey.order in IN_SOAK else [],
+            journey.pack, journey, id=journey.order, marks=_marks(journey.pack, journey.order)
         )
         for journey in JOURNEYS
     ],

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from published import Up
+
 from orderkit.cli.main import run
+from orderkit.core.names import RepoId
 from orderkit.core.yaml import yaml11
+from orderkit.core.yaml.manifests import parse_manifests
 
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
@@ -78,14 +82,43 @@ SPECS = {
     "Postgres": postgres(),
     "Fleet": fleet(),
 }
+RARE_TEXT = """\
+tls:
+  setting00: strict
+  advancedMode: {enabled: true, copies: 3}
+quota: {setting01: '1.0'}
+"""
+"""What somebody enters as YAML for a fleet, for fields without an input of their own."""
+RARE = {
+    "tls": {"setting00": "strict", "advancedMode": {"enabled": True, "copies": 3}},
+    "quota": {"setting01": "1.0"},
+}
+"""The same in the XR."""
 
 
 def imported_pack(folder: Path) -> Path:
     """Write a pack with all of them as ``kit import`` makes it."""
     pack = folder / "pack"
     assert run(["init", str(pack), "--no-git"]) == 0
-    for kind, spec in SPECS.items():
-        file = folder / f"{kind.lower()}.yaml"
-        file.write_text(yaml11.dump(wild_xrd(kind, spec)))
-        assert run(["kit", "import", str(file), "--pack", str(pack)]) == 0
+    for kind in SPECS:
+        import_kit(kind, pack, folder)
     return pack
+
+
+def import_kit(kind: str, pack: Path, folder: Path) -> None:
+    """Import one of them into a pack; its XRD is written to `folder`."""
+    file = folder / f"{kind.lower()}.yaml"
+    file.write_text(yaml11.dump(wild_xrd(kind, SPECS[kind])))
+    assert run(["kit", "import", str(file), "--pack", str(pack)]) == 0
+
+
+def fleet_parameters(up: Up, team: str, order: str) -> Any:
+    """Return what the XR of an ordered fleet holds, as it is in its repository."""
+    repo = RepoId(team, order)
+    head = up.platform.forge.head(repo)
+    assert head is not None
+    path = PurePosixPath("manifests/xfleet.yaml")
+    file = up.platform.forge.read(repo, path, head)
+    assert file is not None
+    (xr,) = parse_manifests(path.name, file.data)
+    return xr["spec"]["parameters"]

@@ -25,7 +25,7 @@ from mischief import (
     delete_repository,
     remove_ledger_file,
 )
-from roguery import place
+from roguery import place, unprotect
 
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
@@ -56,14 +56,29 @@ def orderkit(served_lab: ServedLab, capsys: pytest.CaptureFixture[str]) -> Comma
 
 
 @pytest.fixture
-def victim(served_lab: ServedLab, orderkit: Command, tmp_path: Path) -> Victim:
+def fresh_victim(served_lab: ServedLab, orderkit: Command, tmp_path: Path) -> Victim:
+    """Return an order to which nobody has done anything."""
     team = f"risk-{next(_numbers):02d}"
     assert orderkit("team", "add", team).code == 0
     gitea = served_lab.lab.gitea
     admin = ForgeUser(gitea.url, gitea.user, gitea.password)
-    return Victim(
-        served_lab.platform, admin, place(served_lab.platform, "garage", team), tmp_path, WITHIN_S
-    )
+    entry = place(served_lab.platform, "garage", team)
+    return Victim(served_lab.platform, admin, entry, tmp_path, WITHIN_S)
+
+
+@pytest.fixture(scope="module")
+def victims() -> list[Victim]:
+    return []
+
+
+@pytest.fixture
+def victim(request: pytest.FixtureRequest, victims: list[Victim]) -> Victim:
+    """Return the order that the test before left well, or else another."""
+    if victims and victims[-1].is_well():
+        unprotect(victims[-1].platform, victims[-1].entry.repository)  # repairs protect it again
+    else:
+        victims.append(request.getfixturevalue("fresh_victim"))
+    return victims[-1]
 
 
 @pytest.mark.parametrize("mischief", SAMPLED, ids=lambda mischief: mischief.reason)

@@ -6,9 +6,6 @@ Crossplane alone is stood for, by our assembler on that API server.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import labplatform
 import pytest
 from commands import Command, Done, as_process
 from lab.binaries import LOGS
@@ -25,12 +22,6 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabPlatform]:
-    with labplatform.serving(tmp_path_factory.mktemp("lab")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

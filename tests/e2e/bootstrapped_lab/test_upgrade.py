@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import labplatform
 import pytest
-from commands import Done, as_process
+from commands import Command, Done, as_process
 from labplatform import LabPlatform
 from packcopies import UNRUNNABLE, ExtraLayer, copied_pack
 
@@ -28,17 +27,16 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory, pack: Path) -> Iterator[LabPlatform]:
-    """A lab that `pack` was bootstrapped on."""
-    with labplatform.serving(tmp_path_factory.mktemp("lab")) as found:
-        done = as_process(found.file)("bootstrap", "--no-probe", "--pack", str(pack))
-        assert done.code == 0, done.out + done.err
-        yield found
+def orderkit(lab: LabPlatform, pack: Path) -> Command:
+    """Run commands on the lab with `pack` bootstrapped on it."""
+    command = as_process(lab.file)
+    done = command("bootstrap", "--no-probe", "--pack", str(pack))
+    assert done.code == 0, done.out + done.err
+    return command
 
 
 @pytest.fixture
-def upgrade(lab: LabPlatform, pack: Path) -> Upgrade:
-    orderkit = as_process(lab.file)
+def upgrade(orderkit: Command, pack: Path) -> Upgrade:
     return lambda *flags: orderkit("platform", "upgrade", "--json", "--pack", str(pack), *flags)
 
 

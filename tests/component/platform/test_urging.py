@@ -15,14 +15,18 @@ from commands import Command
 from orderkit.adapters.embedded.argocd import argocd_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import CommitSha, RepoId
+from orderkit.core.errors import IncompleteError
+from orderkit.core.names import CommitSha, RepoId, TeamName
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     Manifest,
+    ObjectKey,
     annotations_of,
     dig,
+    metadata,
 )
+from orderkit.core.order.ledger import team_application
 from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.refreshing import (
     REFRESH,
@@ -32,6 +36,7 @@ from orderkit.flows.argocd.refreshing import (
     prune_what_was_skipped,
     refresh,
 )
+from orderkit.flows.order.awaiting import until_ready
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.platform import Platform
 from orderkit.ports.clock import SystemClock
@@ -245,3 +250,41 @@ def test_a_refresh_that_stays_unseen_is_asked_for_anew(
     events = itertools.islice(cluster.watch(APPLICATION, since=since, timeout_s=10), 2)
     requests = [annotations_of(event.object).get(REFRESH) for event in events]
     assert requests == [None, "normal"]
+
+
+class PassingClock(LaterClock):
+    """Time that passes only while somebody waits."""
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+def copied(platform: Platform, cluster: EmbeddedCluster, name: str) -> ObjectKey:
+    """Copy an Application into a cluster in which nobody delivers."""
+    live = platform.cluster.get(application_key(name))
+    assert live is not None
+    kept = {key: value for key, value in metadata(live).items() if key in ("name", "labels")}
+    manifest = {**live, "metadata": {**kept, "namespace": ARGOCD_NAMESPACE}}
+    return ObjectKey.of(cluster.create(manifest, owner="argocd"))
+
+
+@pytest.mark.parametrize("taken_up_by", ["nobody", "the team"])
+def test_who_waits_for_a_change_asks_the_application_that_lost_its_refresh(
+    platform: Running, cluster: EmbeddedCluster, orderkit: Command, team: str, taken_up_by: str
+) -> None:
+    order, repo = f"garage-{team}", RepoId(team, f"garage-{team}")
+    assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
+    names = (team_application(TeamName(team)), order)
+    parent, own = (copied(platform.platform, cluster, name) for name in names)
+    commit = push(platform.platform, repo, "changed")
+    roguery.deliver_main(platform.platform, repo)
+    if taken_up_by == "the team":
+        source = {"source": {"targetRevision": commit}}
+        cluster.patch(own, {"spec": source}, owner="argocd")
+    there = replace(platform.platform, cluster=cluster, clock=PassingClock())
+
+    with pytest.raises(IncompleteError):
+        until_ready(there, order, timeout_s=20, on_wait=lambda _: None)
+
+    asked = [REFRESH in annotations_of(cluster.get(key) or {}) for key in (parent, own)]
+    assert asked == [taken_up_by == "nobody", taken_up_by == "the team"]

@@ -16,10 +16,8 @@ from typing import Self
 _POLL_S = 0.05
 _STOP_S = 90.0
 _TAIL_BYTES = 4000
-
-
 _LAZY_GO = {"GOGC": "400"}
-"""For programs in Go: a quarter less processor time, twice the memory (up to 0.9 GB each)."""
+"""For programs in Go: a quarter less processor time, for twice the memory (0.9 GB at most)."""
 
 
 class DaemonError(Exception):

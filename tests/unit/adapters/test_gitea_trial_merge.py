@@ -19,6 +19,7 @@ CASES = {
     "the same on both sides": (BEFORE, b"a\nX\n", b"a\nX\n", False),
     "added by both": (None, b"a\n", b"b\n", True),
     "binary": (b"\0a", b"\0b", b"\0c", True),
+    "too large to be tried": (BEFORE, b"b" * 1_000_001, b"c", False),
 }
 LINES = st.lists(st.sampled_from(["a", "b", "c"]), max_size=6).map(
     lambda lines: "".join(f"{line}\n" for line in lines).encode()

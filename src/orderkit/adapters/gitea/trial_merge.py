@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pygit2
 
+_MAX_BYTES = 1_000_000
+"""Of a file: whoever pushes decides how large it is, and comparing takes its time."""
+
 
 def conflicts(before: bytes | None, ours: bytes, theirs: bytes) -> bool:
     """
-    Say whether git's three-way merge of a file leaves a conflict.
+    Say whether git's three-way merge of a file leaves a conflict. False if it is over a megabyte.
 
     Args:
         before: What it held where the branches parted; None: both added it.
     """
+    if any(len(data) > _MAX_BYTES for data in (before or b"", ours, theirs)):
+        return False
     import pygit2
 
     with tempfile.TemporaryDirectory() as folder:

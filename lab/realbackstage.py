@@ -46,14 +46,7 @@ PACKAGES = (
 )
 _CATALOG_CLIENT = "backstage-catalog"
 _CONFIG = Path(__file__).with_name("backstage") / "app-config.yaml"
-_CARDS = {
-    "packageName": "app-with-orderkit",
-    "extensions": [
-        f"entity-card:{card}"
-        for card in ("orderkit/order", "orderkit/team", "catalog/about", "catalog/links")
-    ],
-}
-"""The front end with Orderkit's plugin, whose cards come first on a page."""
+_CARDS = ("entity-card:orderkit/order", "entity-card:orderkit/team")
 _START_S = 240.0
 _ATTEMPTS = 3
 _RECOVERY = {"enabled": True, "staleTimeout": {"seconds": 5}}
@@ -189,7 +182,7 @@ def _config(wanted: Wanted, port: int, kits: list[str], org: Path) -> dict[str, 
     return {
         "app": {
             "baseUrl": url,
-            **(_CARDS if wanted.cards else {}),
+            **(_with_cards() if wanted.cards else {}),
         },
         "backend": {
             "baseUrl": url,
@@ -241,6 +234,12 @@ def _config(wanted: Wanted, port: int, kits: list[str], org: Path) -> dict[str, 
         },
         **({"scaffolder": {"taskRecovery": _RECOVERY}} if wanted.recovers else {}),
     }
+
+
+def _with_cards() -> dict[str, Any]:
+    """Return the front end with Orderkit's plugin: its cards come first, the rest as it is."""
+    extensions = yaml.safe_load(_CONFIG.read_text())["app"]["extensions"]
+    return {"packageName": "app-with-orderkit", "extensions": [*_CARDS, *extensions]}
 
 
 def _catalog_token(wanted: Wanted) -> Path:

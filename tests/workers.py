@@ -51,6 +51,10 @@ TOGETHER = {
         "tests/e2e/test_corpus_portal.py",
         "tests/e2e/test_wild_forms.py",
     ),
+    "a real Backstage with Orderkit's plugin": (
+        "tests/e2e/test_browser_changes.py",
+        "tests/e2e/test_browser_plugin.py",
+    ),
     "a real Backstage with steps of its own": (
         "tests/e2e/test_backstage_notifications.py",
         "tests/e2e/test_backstage_task.py",
@@ -66,7 +70,7 @@ LONGEST_FIRST = (
     "tests/e2e/test_real_gitea_orders.py",
     "tests/e2e/test_security_forge.py",
     "tests/e2e/test_real_gitea_changes.py",
-    "tests/e2e/test_browser_plugin.py",
+    "tests/e2e/test_browser_changes.py",
     "tests/e2e/test_real_argocd.py",
     "tests/e2e/",
     "tests/conformance/delivery/",

@@ -142,7 +142,7 @@ def enter(delivery: Delivery, commit: CommitSha, stage: ledger_applications.Stag
     delivery.cluster.apply(application, owner="ledger")
 
 
-class Asking:
+class RefreshRequests:
     """Asks for a refresh every other second."""
 
     def __init__(self, delivery: Delivery) -> None:
@@ -157,13 +157,13 @@ class Asking:
 def await_undelivered(delivery: Delivery, commit: CommitSha) -> None:
     """Wait until Argo CD looked at a commit twice and delivered none of it."""
     looked: set[str] = set()
-    asking = Asking(delivery)
+    requests = RefreshRequests(delivery)
 
     def looked_twice(application: Manifest) -> bool:
         sync = dig(application, "status", "sync", default={})
         if (sync.get("status"), sync.get("revision")) == ("OutOfSync", commit):
             looked.add(str(dig(application, "status", "reconciledAt")))
-        asking.look()
+        requests.look()
         return len(looked) > 1
 
     delivery.await_application(looked_twice)
@@ -171,10 +171,10 @@ def await_undelivered(delivery: Delivery, commit: CommitSha) -> None:
 
 def await_delivered(delivery: Delivery, commit: CommitSha) -> None:
     """Wait for a commit. A look at an older AppProject would not be repeated for minutes."""
-    asking = Asking(delivery)
+    requests = RefreshRequests(delivery)
 
     def is_delivered(application: Manifest) -> bool:
-        asking.look()
+        requests.look()
         return delivered_at(commit, application)
 
     delivery.await_application(is_delivered)

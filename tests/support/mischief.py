@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from forgeusers import ForgeUser
 from pusher import Pusher
+from roguery import unprotect
 
 from orderkit.core.errors import NotFoundError
 from orderkit.core.names import RepoId
@@ -117,6 +118,23 @@ class Victim:
             goal=goal,
             why_not=lambda report: f"{report.state}",
         )
+
+
+@dataclass
+class Victims:
+    """Orders for tests that may go on where the one before left off."""
+
+    make: Callable[[], Victim]
+    """Places an order to which nobody has done anything."""
+    last: Victim | None = None
+
+    def next(self) -> Victim:
+        """Return the order that the test before left well, or else another."""
+        if self.last and self.last.is_well():
+            unprotect(self.last.platform, self.last.entry.repository)  # repairs protect it again
+        else:
+            self.last = self.make()
+        return self.last
 
 
 # --- what somebody does

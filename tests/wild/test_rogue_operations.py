@@ -24,6 +24,7 @@ from mischief import (
     XGARAGE,
     Mischief,
     Victim,
+    Victims,
     archive_repository,
     delete_main,
     delete_repository,
@@ -75,18 +76,13 @@ def fresh_victim(new_victim: Callable[[], Victim]) -> Victim:
 
 
 @pytest.fixture(scope="module")
-def victims() -> list[Victim]:
-    return []
+def victims(new_victim: Callable[[], Victim]) -> Victims:
+    return Victims(new_victim)
 
 
 @pytest.fixture
-def victim(new_victim: Callable[[], Victim], victims: list[Victim]) -> Victim:
-    """Return the order that the test before left well, or else another."""
-    if victims and victims[-1].is_well():
-        unprotect(victims[-1].platform, victims[-1].entry.repository)  # repairs protect it again
-    else:
-        victims.append(new_victim())
-    return victims[-1]
+def victim(victims: Victims) -> Victim:
+    return victims.next()
 
 
 def without_progress(status: str) -> str:

@@ -18,6 +18,7 @@ from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.ledger_applications import order_application
 from orderkit.core.portal.runner_job import ACCOUNT, NAMESPACE, RunnerJob, manifest
+from orderkit.flows.argocd.refreshing import REFRESH
 
 POLICIES = Path(__file__).parents[3] / "day2" / "job" / "policies.yaml"
 RUNNER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
@@ -46,7 +47,7 @@ def note(name: str, value: str) -> Change:
 
 
 APPLICATIONS = [
-    Case("asks for a refresh", note("argocd.argoproj.io/refresh", "normal")),
+    Case("asks for a refresh", note(REFRESH, "normal")),
     Case(
         "ends an operation",
         lambda app: app["status"]["operationState"].update(phase="Terminating"),
@@ -136,7 +137,7 @@ def update(
     """Write a change of the live Application; return whether it was admitted, and the answer."""
     path = server.path(application, application["metadata"]["name"])
     live = server.call("GET", path).json()
-    live["metadata"].setdefault("annotations", {})["argocd.argoproj.io/refresh"] = "normal"
+    live["metadata"].setdefault("annotations", {})[REFRESH] = "normal"
     change(live)
     answer = server.put(live, dry_run=True, account=account)
     return answer.ok, answer.text
@@ -148,6 +149,20 @@ def test_a_job_may_refresh_an_application_and_no_more(installed: ApiServer, case
 
     assert admitted == (not case.refusal), text
     assert case.refusal in text
+
+
+def test_a_job_may_take_a_request_for_a_refresh_back(installed: ApiServer) -> None:
+    """To ask anew, where Argo CD did not see it."""
+    asked = order()
+    asked["metadata"] |= {"name": "garage-asked", "annotations": {REFRESH: "normal"}}
+    installed.must(asked)
+
+    def take_back(application: Object) -> None:
+        del application["metadata"]["annotations"][REFRESH]
+
+    admitted, text = update(installed, asked, take_back)
+
+    assert admitted, text
 
 
 def test_a_job_may_not_touch_the_platforms_root(installed: ApiServer) -> None:

@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from commands import Command, in_process
 from forgeusers import ForgeUser
-from labplatform import ServedLab
+from labplatform import CHIEF, ServedLab
 from mischief import (
     FILE,
     MENDED,
     XGARAGE,
     Mischief,
     Victim,
+    Victims,
     archive_repository,
     delete_repository,
     remove_ledger_file,
 )
-from roguery import place, unprotect
+from roguery import place
 
+from orderkit.core.names import TeamName
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -37,12 +38,11 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.order.ledger_applications import is_safe
 from orderkit.flows.argocd.refreshing import refresh
+from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 
 WITHIN_S = 90.0
 _numbers = itertools.count(1)
-
-
 SAMPLED = [
     pytest.param(mischief, marks=[] if number % 3 == 0 else [pytest.mark.soak])
     for number, mischief in enumerate(MENDED)
@@ -55,30 +55,23 @@ def orderkit(served_lab: ServedLab, capsys: pytest.CaptureFixture[str]) -> Comma
     return in_process(served_lab.file, capsys)
 
 
-@pytest.fixture
-def fresh_victim(served_lab: ServedLab, orderkit: Command, tmp_path: Path) -> Victim:
-    """Return an order to which nobody has done anything."""
-    team = f"risk-{next(_numbers):02d}"
-    assert orderkit("team", "add", team).code == 0
-    gitea = served_lab.lab.gitea
-    admin = ForgeUser(gitea.url, gitea.user, gitea.password)
-    entry = place(served_lab.platform, "garage", team)
-    return Victim(served_lab.platform, admin, entry, tmp_path, WITHIN_S)
-
-
 @pytest.fixture(scope="module")
-def victims() -> list[Victim]:
-    return []
+def victims(served_lab: ServedLab, tmp_path_factory: pytest.TempPathFactory) -> Victims:
+    gitea, platform = served_lab.lab.gitea, served_lab.platform
+    admin = ForgeUser(gitea.url, gitea.user, gitea.password)
+
+    def make() -> Victim:
+        team = TeamName(f"risk-{next(_numbers):02d}")
+        add_team(platform, team, requester=CHIEF)
+        entry = place(platform, "garage", team)
+        return Victim(platform, admin, entry, tmp_path_factory.mktemp(team), WITHIN_S)
+
+    return Victims(make)
 
 
 @pytest.fixture
-def victim(request: pytest.FixtureRequest, victims: list[Victim]) -> Victim:
-    """Return the order that the test before left well, or else another."""
-    if victims and victims[-1].is_well():
-        unprotect(victims[-1].platform, victims[-1].entry.repository)  # repairs protect it again
-    else:
-        victims.append(request.getfixturevalue("fresh_victim"))
-    return victims[-1]
+def victim(victims: Victims) -> Victim:
+    return victims.next()
 
 
 @pytest.mark.parametrize("mischief", SAMPLED, ids=lambda mischief: mischief.reason)

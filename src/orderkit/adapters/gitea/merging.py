@@ -12,6 +12,7 @@ Called through ``client.GiteaForge``; ``ports.pulls.ForgePulls`` documents the c
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterator
@@ -44,6 +45,8 @@ _EMPTY_LOOKS, _EMPTY_S = 5, 3.0
 _CHECK_S = 3.0
 """Seconds after which a merge is tried here: Gitea's own check took 1.7 s at most."""
 _TRIED_PATHS = 3
+_Sides = tuple[CommitSha, CommitSha, CommitSha]
+"""Where the two sides of a pull request parted, its base now, and its head."""
 _LATE_BASE = re.compile(r"merge push out of date", re.IGNORECASE)
 
 
@@ -82,24 +85,32 @@ class Merging(GiteaPulls):
         refs = [ref for ref in list_in(answer.json()) if ref.get("ref") == exact]
         return CommitSha(text_in(refs[0].get("object"), "sha")) if refs else None
 
-    def _changed_by_both(self, sides: _Sides) -> list[PurePosixPath]:
+    def _changed_by_both(self, repo: RepoId, number: int) -> list[PurePosixPath]:
         """Return the paths that base and head changed differently since their merge base."""
-        before, ours, theirs = (self.tree(sides.repo, commit) for commit in sides.commits)
+        sides = self._sides(repo, number)
+        return self._differing(repo, sides) if sides else []
+
+    def _conflicting(self, repo: RepoId, number: int) -> list[PurePosixPath]:
+        """Return the same paths if git cannot merge one of the first; none if it can."""
+        sides = self._sides(repo, number)
+        if sides is None:
+            return []
+        paths = self._differing(repo, sides)
+        for path in paths[:_TRIED_PATHS]:
+            before, ours, theirs = (self.read(repo, path, commit) for commit in sides)
+            ancestor = None if before is None else before.data
+            if ours and theirs and conflicts(ancestor, ours.data, theirs.data):
+                return paths
+        return []
+
+    def _differing(self, repo: RepoId, sides: _Sides) -> list[PurePosixPath]:
+        before, ours, theirs = (self.tree(repo, commit) for commit in sides)
         return sorted(
             path
             for path in {*before, *ours, *theirs}
             if before.get(path) not in (ours.get(path), theirs.get(path))
             and ours.get(path) != theirs.get(path)
         )
-
-    def _conflicts(self, sides: _Sides) -> bool:
-        """Say whether git cannot merge one of the first paths that both sides changed."""
-        for path in self._changed_by_both(sides)[:_TRIED_PATHS]:
-            before, ours, theirs = (self.read(sides.repo, path, c) for c in sides.commits)
-            ancestor = None if before is None else before.data
-            if ours and theirs and conflicts(ancestor, ours.data, theirs.data):
-                return True
-        return False
 
     def _sides(self, repo: RepoId, number: int) -> _Sides | None:
         """Return where the branches of a pull request parted and what they hold now."""
@@ -108,16 +119,7 @@ class Merging(GiteaPulls):
         ours = self.head(repo, text_in(pull.get("base"), "ref"))
         if not (before and ours and theirs):
             return None
-        return _Sides(repo, (CommitSha(before), ours, CommitSha(theirs)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Sides:
-    """The two sides of a pull request."""
-
-    repo: RepoId
-    commits: tuple[CommitSha, CommitSha, CommitSha]
-    """Where they parted, the base now, and the head."""
+        return CommitSha(before), ours, CommitSha(theirs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +158,8 @@ class _Merge:
     """Whether a request to merge may still be carried out."""
     empty: list[float] = field(default_factory=list)
     """Times of the rounds that found nothing to merge although it was not merged."""
-    checked_since: float | None = None
-    """When the forge first said that it still checks."""
-    tried: bool = False
-    """Whether the merge was tried here."""
+    try_at: float | None = None
+    """When the merge is tried here; None until the forge says that it checks."""
 
     def run(self) -> CommitSha:
         while True:
@@ -273,19 +273,21 @@ class _Merge:
             f"{request}: the forge is still checking whether it can be merged",
             hint="repeat the command",
         )
-        if self._surely_conflicts():
-            raise self._with_paths(checking)
+        if self._trial_is_due():
+            paths = self.forge._conflicting(request.repo, request.number)  # noqa: SLF001
+            if paths:
+                raise self._conflict(paths)
         return checking
 
-    def _surely_conflicts(self) -> bool:
-        """Say whether git cannot merge it, once the forge had time to find that out; tried once."""
+    def _trial_is_due(self) -> bool:
+        """Say, once, that the forge had the time to find a conflict."""
         now = time.monotonic()
-        self.checked_since = self.checked_since or now
-        if self.tried or now - self.checked_since < _CHECK_S:
+        if self.try_at is None:
+            self.try_at = now + _CHECK_S
+        if now < self.try_at:
             return False
-        self.tried = True
-        sides = self.forge._sides(self.request.repo, self.request.number)  # noqa: SLF001
-        return sides is not None and self.forge._conflicts(sides)  # noqa: SLF001
+        self.try_at = math.inf
+        return True
 
     def _verdict(self, problem: OrderkitError) -> OrderkitError:
         """Return the error to raise when time is up."""
@@ -293,10 +295,10 @@ class _Merge:
 
     def _with_paths(self, problem: OrderkitError) -> OrderkitError:
         """Return a conflict that names the paths both sides changed, else `problem`."""
-        sides = self.forge._sides(self.request.repo, self.request.number)  # noqa: SLF001
-        paths = self.forge._changed_by_both(sides) if sides else []  # noqa: SLF001
-        if not paths:
-            return problem
+        paths = self.forge._changed_by_both(self.request.repo, self.request.number)  # noqa: SLF001
+        return self._conflict(paths) if paths else problem
+
+    def _conflict(self, paths: list[PurePosixPath]) -> ConflictError:
         names = ", ".join(str(path) for path in paths[:3]) + (" …" if len(paths) > 3 else "")  # noqa: PLR2004
         return ConflictError(
             f"{self.request}: it conflicts with its base; both changed {names}",

@@ -26,7 +26,7 @@ from orderkit.core.platform.installation import (
 from orderkit.core.schema.validate import Validator
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 
-RELEASES = ("3.0.12", "3.1.7", "3.2.11")
+RELEASES = ("3.4.10", "3.5.4", "3.6.1")
 BUILT_IN_GROUPS = ("admissionregistration.k8s.io",)
 """Judged elsewhere: policies by a real API server."""
 NO_MANIFESTS = ("kinds.yaml", "prices.example.yaml")
@@ -100,10 +100,10 @@ def test_every_manifest_is_what_its_kind_asks_for(
 
 
 def test_what_only_newer_releases_know_is_found_by_the_older_ones(crds: Path) -> None:
-    """The check can fail: retry.refresh is unknown before 3.2."""
+    """The check can fail: idpbuilder's 3.1.7 does not know retry.refresh."""
     apps = [
         one
-        for _, one in delivered(PlatformTarget.CLUSTER, "3.2.11")
+        for _, one in delivered(PlatformTarget.CLUSTER, "3.6.1")
         if one["kind"] == "Application"
     ]
     known = argo_cd(crds, "3.1.7")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import requests
@@ -90,27 +92,34 @@ def test_a_wrong_link_signs_nobody_in(make: Callable[[Site], str], site: Site) -
     assert (answer.page.h1, browser.cookies) == ("Not signed in", {})
 
 
-@pytest.mark.parametrize("elsewhere", ["203.0.113.9", "10.1.2.3", "2001:db8::1", "name"])
-def test_a_link_signs_in_on_this_machine_only(elsewhere: str, site: Site) -> None:
-    """A proxy on this machine passes on what another machine asks for."""
+@contextlib.contextmanager
+def serving(site: Site, **access: Any) -> Iterator[str]:
+    """Serve the console once more, as off the loopback: the server admits every host's pages."""
     settings = site.running.settings
     sock = bind("service", 0)
     url = f"http://127.0.0.1:{sock.getsockname()[1]}"
     settings = replace(
         settings,
         service=replace(settings.service, url=url),
-        access=replace(settings.access, trusted_proxies=("127.0.0.1",)),
+        access=replace(settings.access, **access),
     )
     options = service_options(settings, audit=None, links=True)
-    server = HttpServer(service_app(connect(settings), options), sock)
+    server = HttpServer(service_app(connect(settings), options), sock, hosts=None)
     server.start()
-    path = f"/sign-in/link?token={link_token(site.secret, LEAD)}"
     try:
+        yield url
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("elsewhere", ["203.0.113.9", "10.1.2.3", "2001:db8::1", "name"])
+def test_a_link_signs_in_on_this_machine_only(elsewhere: str, site: Site) -> None:
+    """A proxy on this machine passes on what another machine asks for."""
+    with serving(site, trusted_proxies=("127.0.0.1",)) as url:
+        path = f"/sign-in/link?token={link_token(site.secret, LEAD)}"
         far, near = Browser(url), Browser(url)
         refused = far.get(path, headers={"X-Forwarded-For": elsewhere})
         signed_in = near.get(path, headers={"X-Forwarded-For": "127.0.0.1"})
-    finally:
-        server.stop()
 
     assert (refused.status, far.cookies) == (403, {})
     assert "on the machine of an embedded platform only" in refused.page.text
@@ -210,6 +219,19 @@ def test_a_form_that_another_site_sends_is_refused(headers: dict[str, str], site
 
     assert answer.status == 403
     assert browser.get("/").page.h1 == "Orders"
+
+
+def test_the_console_itself_refuses_forms_of_other_sites(site: Site) -> None:
+    """Off the loopback, the server before it judges neither hosts nor origins."""
+    with serving(site) as url:
+        browser = Browser(url)
+        browser.sign_in(site.secret, LEAD)
+        form = browser.get("/").form("/sign-out")
+        for headers in ELSEWHERE:
+            answer = browser.send("POST", form.action, headers=headers, data=form.fields)
+            assert answer.status == 403, headers
+            assert "a page of another site may not send this form" in answer.page.text
+        assert browser.submit(form).page.h1 == "Sign in"
 
 
 def test_every_answer_has_the_headers_that_keep_strangers_out(site: Site) -> None:

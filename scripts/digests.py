@@ -5,6 +5,7 @@ Resolve tags to digests at a registry, and write them where releases are pinned.
     scripts/digests.py --registry HOST Containerfile    FROM name:tag becomes name:tag@sha256:...
     scripts/digests.py --check [--pack DIR] [Containerfile ...]   exit 10 if a digest is missing
 
+Of FROM name:tag@${DIGEST}, ARG DIGEST becomes ARG DIGEST=sha256:...
 A tag can be moved to other content, a digest cannot. Only what the registry answers is written.
 Needs a registry that lets anybody pull, or gives out tokens for that.
 """
@@ -46,23 +47,26 @@ def main() -> int:
     missing = []
     for file in options.files or [options.pack / "pack.yaml"]:
         text = file.read_text()
-        for path, tag, old in images(file, text):
+        for path, tag, unpinned, joint in images(file, text):
             missing.append(f"{file}: {path}:{tag}")
             if not options.check:
                 digest = resolved(options.registry, path, tag)
-                text = text.replace(old, f"{old}@{digest}")
+                text = text.replace(unpinned, f"{unpinned}{joint}{digest}")
         if not options.check:
             file.write_text(text)
     print("\n".join(missing) or "every release has its digest")
     return 10 if options.check and missing else 0
 
 
-def images(file: Path, text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield path, tag and the text to complete, for each image without a digest."""
+def images(file: Path, text: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yield path, tag, the text to complete, and what joins its digest, for each image without."""
     if file.name != "pack.yaml":
         for found in {match[0]: match for match in FROM.finditer(text)}.values():
+            argument = re.fullmatch(r"@\$\{(\w+)\}", found["digest"] or "")
             if not found["digest"]:
-                yield found["path"], found["tag"], f"{found['path']}:{found['tag']}"
+                yield found["path"], found["tag"], f"{found['path']}:{found['tag']}", "@"
+            elif argument and re.search(rf"^ARG {argument[1]}$", text, re.MULTILINE):
+                yield found["path"], found["tag"], f"ARG {argument[1]}", "="
         return
     paths = {
         match["pin"].lower().replace("_", "-"): match["path"]
@@ -72,7 +76,7 @@ def images(file: Path, text: str) -> Iterator[tuple[str, str, str]]:
     for pin, path in sorted(paths.items()):
         line = re.search(rf"^ +{re.escape(pin)}: +(?P<tag>v?[0-9][^\s@]*)$", text, re.MULTILINE)
         if line:
-            yield path, line["tag"], line[0]
+            yield path, line["tag"], line[0], "@"
 
 
 def resolved(registry: str, path: str, tag: str) -> str:

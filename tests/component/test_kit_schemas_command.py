@@ -422,6 +422,13 @@ def bomb() -> bytes:
     return gzip.compress(member.tobuf()) + gzip.compress(bytes(1_000_000)) * 301
 
 
+def extended_headers() -> bytes:
+    """Return an archive of three thousand extended headers that describe each other."""
+    member = tarfile.TarInfo("x")
+    member.type = tarfile.XHDTYPE
+    return gzip.compress(member.tobuf() * 3_000)
+
+
 ESCAPE = "../../../../evil"
 ALIASES = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(20)
@@ -432,6 +439,14 @@ ALIASES = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     ("layer", "outcome"),
     [
         pytest.param(bomb(), (1, "larger than 256000000 bytes unpacked"), id="gzip bomb"),
+        pytest.param(
+            archive({f"{number}": b"" for number in range(100_000)}),
+            (1, "a layer of the package has more than 10000 members"),
+            id="members",
+        ),
+        pytest.param(
+            extended_headers(), (1, "a layer of the package cannot be read"), id="recursion"
+        ),
         pytest.param(
             b"\x1f\x8b nothing", (1, "a layer of the package cannot be read"), id="broken"
         ),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
+from answering import says, server
 from commands import Command, Done
 from forgeusers import ForgeUser
 
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
+from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import RepoId
@@ -171,6 +175,33 @@ def test_a_collaborator_of_the_ledger_is_refused_and_doctor_says_so(
     assert f"{repo}: {stranger.login} (write)" in told.out
     assert [grant.holder for grant in grants] == [stranger.login]
     assert orderkit("doctor").code == 0
+
+
+def test_another_deploy_key_of_an_adopted_title_is_seen(platform: Running) -> None:
+    """The embedded forge has no deploy keys; these are answers of Gitea's."""
+    ledger, fingerprint = platform.platform.ledger, ["SHA256:one"]
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        key = {"title": "mine", "fingerprint": fingerprint[0], "read_only": False}
+        found: dict[str, Any] = {
+            "user": {"login": "orderkit"},
+            f"repos/{ledger}": {"owner": {"login": ledger.owner}},
+            f"orgs/{ledger.owner}": {},
+            f"repos/{ledger}/collaborators": [],
+            f"repos/{ledger}/keys": [key],
+        }
+        path = handler.path.partition("?")[0].removeprefix("/api/v1/")
+        says(200 if path in found else 404, json.dumps(found.get(path, {})).encode())(handler)
+
+    with server(answer) as url, GiteaForge(url, token="t" * 40) as forge:
+        there = replace(platform.platform, forge=forge)
+        (grant,) = foreign_access(there, ledger)
+        assert foreign_access(there, ledger, adopted=[grant.holder]) == []
+        fingerprint[0] = "SHA256:two"
+        (other,) = foreign_access(there, ledger, adopted=[grant.holder])
+
+    assert (grant.holder, grant.right) == ("deploy-key:mine:SHA256:one", "write")
+    assert other.holder == "deploy-key:mine:SHA256:two"
 
 
 def test_doctor_finds_an_owner_who_came_later(

@@ -10,16 +10,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from email import message_from_bytes, policy
+from ipaddress import IPv4Address, IPv6Address, ip_network
 from typing import Any
 
 import pytest
 import requests
+from hypothesis import given
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from receivers import Receiver, receiving, smtp_server
 
 from orderkit.adapters.backstage.backstage_notifications import BackstageNotifier
 from orderkit.adapters.notify.apprise_notifier import AppriseNotifier
-from orderkit.adapters.notify.webhook_notifier import WebhookNotifier, WebhookTarget
+from orderkit.adapters.notify.webhook_notifier import (
+    WebhookNotifier,
+    WebhookTarget,
+    judged_addresses,
+)
 from orderkit.cli.connecting import notify_options
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError
@@ -211,7 +218,22 @@ def test_backstage_gets_text_and_no_strangers_as_recipients(receiver: Receiver) 
         "[fd00::1]",
         "[fe80::1]",
         "[64:ff9b::a9fe:a9fe]",
+        "[64:ff9b::10.1.2.3]",
+        "[64:ff9b:1::10.1.2.3]",
         "[2002:7f00:1::]",
+        "[2002:808:808::1]",
+        "[2001::1]",
+        "[::127.0.0.1]",
+        "[fec0::1]",
+        "[3fff::1]",
+        "[2001:db8::1]",
+        "[5f00::1]",
+        "192.0.0.192",
+        "192.88.99.1",
+        "255.255.255.255",
+        "168.63.129.16",
+        "100.100.100.200",
+        "[fd00:ec2::254]",
     ],
 )
 def test_a_webhook_reaches_no_address_that_is_not_public(host: str, receiver: Receiver) -> None:
@@ -219,6 +241,33 @@ def test_a_webhook_reaches_no_address_that_is_not_public(host: str, receiver: Re
     with pytest.raises(RefusedError, match="not a public address"):
         WebhookNotifier(target).send(hostile_message())
     assert receiver.requests() == []
+
+
+@pytest.mark.parametrize(
+    "host", ["8.8.8.8", "[2606:4700::1]", "[64:ff9b::808:808]", "[::ffff:8.8.8.8]"]
+)
+def test_a_webhook_may_go_to_public_addresses(host: str) -> None:
+    assert judged_addresses(host.strip("[]"), 443, ()) == [host.strip("[]")]
+
+
+@given(st.ip_addresses(v=6) | st.ip_addresses(v=4))
+def test_what_python_calls_private_is_not_public(address: IPv4Address | IPv6Address) -> None:
+    try:
+        judged_addresses(str(address), 443, ())
+    except RefusedError:
+        return
+    plain = getattr(address, "ipv4_mapped", None) or address
+    translated = address.version == 6 and address in ip_network("64:ff9b::/96")
+    assert plain.is_global or translated
+    assert not plain.is_multicast
+
+
+def test_a_name_that_cannot_be_looked_up_is_a_failure_and_no_bug() -> None:
+    for host in ("a..b", f"{'a' * 64}.example.org"):
+        with pytest.raises(NotDeliveredError, match="cannot be reached"):
+            WebhookNotifier(WebhookTarget(f"http://{host}/", "key", ADDRESS)).send(
+                hostile_message()
+            )
 
 
 def test_a_name_is_looked_up_once_and_that_address_is_used(

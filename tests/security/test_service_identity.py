@@ -15,6 +15,7 @@ from signer import signing
 
 from orderkit.adapters.tokens import published_keys
 from orderkit.adapters.tokens.backstage_signatures import BackstageRequesters
+from orderkit.adapters.tokens.oidc_tokens import OidcRequesters
 from orderkit.adapters.tokens.single_flight import WAITERS_MAX
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.errors import UnreachableError
@@ -132,6 +133,35 @@ def test_a_name_that_only_looks_like_anothers_proves_nobody(name: str, site: Sit
 
     assert status == 401
     assert site.line(request_id)["status"] == 401
+
+
+@pytest.mark.parametrize("name", ["unknown", "Unknown", "e" * 10_000, "e" * 288])
+def test_a_name_without_a_bound_and_the_word_for_no_requester_prove_nobody(
+    name: str, site: Site
+) -> None:
+    """Each issuer may call its users as it likes."""
+    status, request_id = site.ask("/v1/orders", site.provider.token(preferred_username=name))
+    with signing() as signer:
+        token, backstage = signer.user(sub=f"user:default/{name}"), BackstageRequesters(signer.url)
+        with pytest.raises(UnprovedError) as refused:
+            backstage.proved(f"Bearer {token}")
+
+    assert status == 401
+    assert len(str(site.line(request_id))) < 1_500
+    assert len(str(refused.value)) < 1_000
+    assert site.ask("/v1/orders", site.provider.token(preferred_username="e" * 287))[0] == 200
+
+
+def test_groups_have_a_bound(site: Site) -> None:
+    with signing() as signer:
+        token = signer.user(ent=["group:default/ae86", f"group:default/{'e' * 300}"])
+        requester = BackstageRequesters(signer.url).proved(f"Bearer {token}")
+    long = "e" * 64
+    person = OidcRequesters(OidcSettings(site.provider.issuer, AUDIENCE)).proved(
+        f"Bearer {site.provider.token('ae86', long)}"
+    )
+
+    assert requester.groups == person.groups == {"group:default/ae86"}
 
 
 def test_a_group_that_only_looks_like_anothers_is_no_group(site: Site) -> None:

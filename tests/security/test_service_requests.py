@@ -27,6 +27,7 @@ from orderkit.core.yaml import yaml11
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.team.teams import add_team
 from orderkit.ports.requesters import Requester
+from orderkit.web.exchange import BODY_MAX_BYTES
 
 TOKEN = "okt_ours_0123456789"
 OURS, THEIRS = "ours", "rx7"
@@ -160,6 +161,16 @@ def test_deeply_nested_bodies_are_refused(body: str, service: AttackedService) -
 def test_deeply_nested_yaml_is_refused() -> None:
     with pytest.raises(InvalidInputError):
         yaml11.load("[" * 100_000 + "]" * 100_000, name="x", schema={})
+
+
+def test_a_body_is_read_up_to_its_bound(limited: AttackedService) -> None:
+    """Before anything of it is parsed, and whoever sends it."""
+    answers = [
+        limited.send("POST", "/v1/orders", data=b"[" * (BODY_MAX_BYTES + more)) for more in (0, 1)
+    ]
+
+    assert [answer.status_code for answer in answers] == [401, 400]
+    assert f"{BODY_MAX_BYTES + 1} bytes are too many" in answers[1].text
 
 
 def test_a_taken_id_does_not_say_whose_it_is(service: AttackedService, platform: Running) -> None:

@@ -124,6 +124,41 @@ def test_base_images_get_their_digest(registry: str, tmp_path: Path) -> None:
     assert file.read_text() == f"{pinned} AS build\nRUN true\n{pinned}\n"
 
 
+CONTAINERFILES = (
+    "Containerfile",
+    "function/Containerfile",
+    "packs/agents/Containerfile",
+)
+
+
+@pytest.mark.parametrize("name", CONTAINERFILES)
+def test_our_images_are_built_on_a_digest_only(name: str, registry: str, tmp_path: Path) -> None:
+    """Nothing is built without the required argument: the name of the base is incomplete."""
+    text = (ROOT / name).read_text()
+    bases = re.findall(r"^FROM (\S+)", text, re.MULTILINE)
+    assert len(bases) == 2
+    assert all(base.endswith("@${BASE_DIGEST}") for base in bases)
+    assert "\nARG BASE_DIGEST\n" in text
+
+    file = tmp_path / "Containerfile"
+    file.write_text(text.replace("python:3.11-slim-bookworm", "lab/base:1"))
+    assert digests("--check", str(file)).returncode == 10
+    assert digests("--registry", registry, str(file)).returncode == 0
+    assert f"\nARG BASE_DIGEST={DIGEST}\n" in file.read_text()
+    assert digests("--check", str(file)).returncode == 0
+
+
+def test_no_containerfile_is_left_out() -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files", "*Containerfile*", "*Dockerfile*"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert tuple(tracked.stdout.split()) == CONTAINERFILES
+
+
 def test_a_pack_may_pin_digests_and_nothing_else_with_an_at_sign() -> None:
     files = read_folder(ROOT)
     key = next(path for path in files if str(path) == "pack.yaml")

@@ -1,27 +1,55 @@
-"""Every test that SECURITY.md names as the proof of a promise exists."""
+"""Each row of SECURITY.md names the test of its promise, and ``make security`` runs that test."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 _PROOF = re.compile(r"`((?:[a-z0-9_]+/)*test_[a-z0-9_]+\.py)(?:::(test_[a-z0-9_]+))?`")
-PROOFS = sorted(set(_PROOF.findall((ROOT / "SECURITY.md").read_text())))
+_PAGE = (ROOT / "SECURITY.md").read_text()
+PROOFS = sorted(set(_PROOF.findall(_PAGE)))
+ROWS = [
+    line
+    for table in re.findall(r"^\|[^\n]*\| Test \|\n\|[-|]+\n((?:\|[^\n]*\n)+)", _PAGE, re.MULTILINE)
+    for line in table.splitlines()
+]
 
 
 def _file(name: str) -> Path:
     return ROOT / "tests" / (name if "/" in name else f"security/{name}")
 
 
-def test_the_page_names_proofs() -> None:
-    assert len(PROOFS) > 50
+def test_the_page_has_rows_and_no_proof_outside_of_them() -> None:
+    assert len(ROWS) > 150
+    assert {proof for row in ROWS for proof in _PROOF.findall(row)} == set(PROOFS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[2:60])
+def test_a_row_names_a_proof_that_needs_no_real_system(row: str) -> None:
+    files = [file for file, _ in _PROOF.findall(row.rpartition(" | ")[2])]
+
+    assert any(not file.startswith("e2e/") for file in files), row
 
 
 @pytest.mark.parametrize(("file", "test"), PROOFS)
 def test_a_proof_exists(file: str, test: str) -> None:
     text = _file(file).read_text()
 
-    assert f"def {test or 'test_'}" in text
+    assert re.search(rf"^def {test}\(" if test else r"^def test_", text, re.MULTILINE)
+
+
+def test_make_security_runs_every_proof_that_needs_no_real_system() -> None:
+    told = subprocess.run(
+        ["make", "--dry-run", "security"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    (command,) = (line for line in told.stdout.splitlines() if "tests/security" in line)
+
+    assert set(command.split()[1:]) == {"tests/security"} | {
+        f"tests/{file}{'::' if test else ''}{test}"
+        for file, test in PROOFS
+        if "/" in file and not file.startswith("e2e/")
+    }

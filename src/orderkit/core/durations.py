@@ -16,7 +16,8 @@ _UNITS = {
     "h": timedelta(hours=1),
     "m": timedelta(minutes=1),
 }
-_LONGEST = timedelta(days=36_500)
+LONGEST = timedelta(days=36_500)
+"""A hundred years: no duration is longer, and no lease ends later than that from now."""
 _SHOWN = 100
 _EXAMPLES = "for example 90m, 8h, 30d or 4w"
 
@@ -33,7 +34,7 @@ def parse_duration(text: object, *, field: str) -> timedelta:
         shown = text[:_SHOWN] if isinstance(text, str) else text
         raise InvalidInputError(field, shown, "is not a duration", hint=_EXAMPLES)
     duration = int(match[1]) * _UNITS[match[2]]
-    if duration > _LONGEST:
+    if duration > LONGEST:
         raise InvalidInputError(field, text, "is longer than a hundred years", hint=_EXAMPLES)
     return duration
 

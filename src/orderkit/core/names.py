@@ -78,6 +78,10 @@ def fold_reference(ref: str) -> str:
     return ref.lower() if ref.isascii() else ref
 
 
+UNKNOWN_PERSON = "user:default/unknown"
+"""Means that no requester is known; no person can be called so."""
+REFERENCE_MAX = 300
+"""More than the longest e-mail address."""
 _ENTITY_REF = re.compile(r"[A-Za-z]+:[A-Za-z0-9]([-A-Za-z0-9_.]*)/[A-Za-z0-9]([-A-Za-z0-9_.@+]*)\Z")
 
 
@@ -88,8 +92,28 @@ def check_requester(value: str) -> str:
     Raises:
         InvalidInputError: It is not. It ends up in commits and records, so it must be plain.
     """
-    if not _ENTITY_REF.match(value):
+    if len(value) > REFERENCE_MAX or not _ENTITY_REF.match(value):
         raise InvalidInputError(
-            "requester", value, "is not a catalog reference", hint="for example user:default/eve"
+            "requester",
+            value[:REFERENCE_MAX],
+            f"is not a catalog reference of at most {REFERENCE_MAX} characters",
+            hint="for example user:default/eve",
+        )
+    return value
+
+
+def check_person(value: str) -> str:
+    """
+    Return `value` if it is a catalog reference that may belong to a person or a program.
+
+    Raises:
+        InvalidInputError: It is not one, or it means that no requester is known.
+    """
+    if fold_reference(check_requester(value)) == UNKNOWN_PERSON:
+        raise InvalidInputError(
+            "requester",
+            value,
+            "means that no requester is known",
+            hint="use an account with another name",
         )
     return value

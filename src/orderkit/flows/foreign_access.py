@@ -21,6 +21,10 @@ from orderkit.ports.forge import AccessGrant
 _SHOWN = 5
 
 
+class ForeignAccessError(RefusedError):
+    """Somebody else has a way into what is about to be used."""
+
+
 def foreign_access(
     platform: Platform,
     target: str | RepoId,
@@ -74,9 +78,12 @@ def refuse_foreign_access(
         way_out: How to accept them; ``{holders}`` stands for their names.
 
     Raises:
-        RefusedError: Names each holder and right.
+        ForeignAccessError: Names each holder and right, or our account is not even a member.
     """
-    grants = foreign_access(platform, target, adopted=adopted, writers=writers, is_new=is_new)
+    try:
+        grants = foreign_access(platform, target, adopted=adopted, writers=writers, is_new=is_new)
+    except RefusedError as error:
+        raise ForeignAccessError(str(error), hint=error.hint) from error
     if grants:
         kind = "organisation" if isinstance(target, str) else "repository"
         names = [grant.holder for grant in grants]
@@ -84,7 +91,7 @@ def refuse_foreign_access(
         is_adoptable = not any("," in name for name in names)
         holders = ",".join(map(shlex.quote, names))
         acceptance = f", or accept them: {way_out.format(holders=holders)}"
-        raise RefusedError(
+        raise ForeignAccessError(
             f"{kind} {target} is not the platform's alone: {described(grants)}",
             hint=f"remove them on the forge{acceptance if is_adoptable else ''}",
         )

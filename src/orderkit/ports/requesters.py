@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from orderkit.core.errors import RefusedError
+from orderkit.core.names import UNKNOWN_PERSON
 from orderkit.core.platform.service_access import RIGHTS, Right
 
-UNKNOWN = "user:default/unknown"
+UNKNOWN = UNKNOWN_PERSON
 """The requester of a request that names none."""
 
 

@@ -114,6 +114,10 @@ WRONG: dict[str, dict[str, Any]] = {
     "another nonce": {"nonce": "x"},
     "no nonce": {"nonce": None},
     "another audience": {"aud": "grafana"},
+    "one of several audiences, without azp": {"aud": [AUDIENCE, "grafana"]},
+    "one of several audiences, for another client": {"aud": [AUDIENCE, "x"], "azp": "x"},
+    "issued for another client": {"azp": "grafana"},
+    "issued for no client": {"azp": ""},
     "another issuer": {"iss": "http://127.0.0.1:1"},
     "expired": {"iat": 1_500_000_000, "exp": 1_500_003_600},
     "nobody": {"preferred_username": None},
@@ -131,6 +135,18 @@ def test_a_wrong_token_signs_nobody_in(
 
     assert (answer.status, answer.page.h1) == (401, "Not signed in")
     assert not any("session" in name for name in browser.cookies)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [{"azp": AUDIENCE}, {"aud": [AUDIENCE, "grafana"], "azp": AUDIENCE}, {"aud": [AUDIENCE]}],
+)
+def test_a_token_issued_for_this_client_signs_in(
+    claims: dict[str, Any], signing: Signing, provider: Provider
+) -> None:
+    provider.claims = claims
+
+    assert Browser(signing.url).get("/sign-in/begin").page.h1 == "Orders"
 
 
 @pytest.mark.usefixtures("provider")

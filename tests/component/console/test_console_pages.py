@@ -116,6 +116,19 @@ def test_the_platform_page_shows_health_and_why_orders_fail(engineer: Browser, b
     assert bay.order in page.text
 
 
+def test_the_platform_page_does_not_name_the_file_of_a_credential(
+    engineer: Browser, site: Site
+) -> None:
+    """`orderkit doctor` names it, for the person who can read it."""
+    token_file = site.running.settings.forge.token_file
+    assert token_file is not None
+    page = engineer.get("/platform").page
+
+    assert f"{site.running.settings.forge.url}, version" in page.text
+    assert token_file.name not in page.text
+    assert str(site.running.embedded.state.folder) not in page.text
+
+
 MARKUP = "<script>alert(1)</script><i>&amp;"
 EVIL = f"{MARKUP}\u202e\x07"
 

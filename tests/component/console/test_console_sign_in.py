@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import requests
@@ -14,10 +17,13 @@ from forgeusers import embedded_admin
 from itsdangerous import URLSafeTimedSerializer
 from tests.component.console.conftest import LEAD, Site
 
+from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.cli.connecting import connect, service_options
 from orderkit.core.errors import RefusedError
 from orderkit.ports.requesters import Requester, UnprovedError
 from orderkit.web.console import sessions
 from orderkit.web.console.sessions import Sessions, link_token
+from orderkit.web.service import service_app
 
 
 def test_who_is_not_signed_in_is_led_to_the_sign_in_and_back(site: Site, quiet_bay: Bay) -> None:
@@ -84,6 +90,40 @@ def test_a_wrong_link_signs_nobody_in(make: Callable[[Site], str], site: Site) -
     answer = browser.get("/sign-in/link", params={"token": make(site)})
 
     assert (answer.page.h1, browser.cookies) == ("Not signed in", {})
+
+
+@contextlib.contextmanager
+def serving(site: Site, **access: Any) -> Iterator[str]:
+    """Serve the console once more, as off the loopback: the server admits every host's pages."""
+    settings = site.running.settings
+    sock = bind("service", 0)
+    url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+    settings = replace(
+        settings,
+        service=replace(settings.service, url=url),
+        access=replace(settings.access, **access),
+    )
+    options = service_options(settings, audit=None, links=True)
+    server = HttpServer(service_app(connect(settings), options), sock, hosts=None)
+    server.start()
+    try:
+        yield url
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("elsewhere", ["203.0.113.9", "10.1.2.3", "2001:db8::1", "name"])
+def test_a_link_signs_in_on_this_machine_only(elsewhere: str, site: Site) -> None:
+    """A proxy on this machine passes on what another machine asks for."""
+    with serving(site, trusted_proxies=("127.0.0.1",)) as url:
+        path = f"/sign-in/link?token={link_token(site.secret, LEAD)}"
+        far, near = Browser(url), Browser(url)
+        refused = far.get(path, headers={"X-Forwarded-For": elsewhere})
+        signed_in = near.get(path, headers={"X-Forwarded-For": "127.0.0.1"})
+
+    assert (refused.status, far.cookies) == (403, {})
+    assert "on the machine of an embedded platform only" in refused.page.text
+    assert signed_in.page.h1 == "Orders"
 
 
 def test_an_old_link_signs_nobody_in(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,6 +219,19 @@ def test_a_form_that_another_site_sends_is_refused(headers: dict[str, str], site
 
     assert answer.status == 403
     assert browser.get("/").page.h1 == "Orders"
+
+
+def test_the_console_itself_refuses_forms_of_other_sites(site: Site) -> None:
+    """Off the loopback, the server before it judges neither hosts nor origins."""
+    with serving(site) as url:
+        browser = Browser(url)
+        browser.sign_in(site.secret, LEAD)
+        form = browser.get("/").form("/sign-out")
+        for headers in ELSEWHERE:
+            answer = browser.send("POST", form.action, headers=headers, data=form.fields)
+            assert answer.status == 403, headers
+            assert "a page of another site may not send this form" in answer.page.text
+        assert browser.submit(form).page.h1 == "Sign in"
 
 
 def test_every_answer_has_the_headers_that_keep_strangers_out(site: Site) -> None:

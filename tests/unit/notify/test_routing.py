@@ -107,6 +107,15 @@ def test_what_a_team_may_not_use_is_reported_and_left_out(
         ({"allowedNetworks": ["here"]}, "is not a network"),
         ({"quietHours": [{"from": "20:00", "to": "07:00", "zone": "Mars"}]}, "time zone"),
         ({"channels": {"a": {"type": "webhook", "url": "https://u:p@example.org"}}}, "channels.a"),
+        *(
+            ({"channels": {"a": {"type": "webhook", "url": url}}}, "channels.a.url: '***' names no")
+            for url in (
+                "https://example.org:99999/x",
+                "https://example.org:0/",
+                "https://example.org:x",
+                "http://[::1/",
+            )
+        ),
         ({"channels": {"a": {"type": "apprise", "url": "mailto://u:p@example.org"}}}, "channels.a"),
         ({"channels": {"a": {"type": "webhok"}}}, "channels.a.type: 'webhok'"),
         ({"channels": {"a": {"type": "webhook"}}}, "channels.a.url is missing"),

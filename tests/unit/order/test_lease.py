@@ -134,6 +134,8 @@ def test_a_record_is_read_as_it_was_written() -> None:
         {EXPIRES_AT: "tomorrow"},
         {EXPIRES_AT: "2026-12-01T00:00:00Z"},
         {EXPIRES_AT: "2026-12-01T00:00:00", RECORD: "{}"},
+        {EXPIRES_AT: "9999-12-31T23:59:59-12:00", RECORD: "{}"},
+        {EXPIRES_AT: "0001-01-01T00:00:00+12:00", RECORD: "{}"},
         {EXPIRES_AT: "2026-12-01T00:00:00Z", RECORD: "[1]"},
         {EXPIRES_AT: "2026-12-01T00:00:00Z", RECORD: "[" * 3_000},
         {EXPIRES_AT: "2026-12-01T00:00:00Z", RECORD: '{"termMinutes": 1e999}'},
@@ -190,6 +192,21 @@ def test_what_the_kit_does_not_allow_is_refused_with_a_way_out(
         extend(records[record] if record else None, found, NOW, by(length))
 
     assert way_out in caught.value.hint
+
+
+def test_eighty_extensions_by_a_hundred_years_do_not_leave_the_calendar() -> None:
+    """Without a maximum, only the first one fits."""
+    free = policy(maximum="", extend_by="", extend_times=None)
+    longest = parse_duration("36500d", field="duration")
+    record = extend(granted(free), free, NOW + 4 * DAY, by(longest))
+    for _ in range(80):
+        with pytest.raises(InvalidInputError, match="duration: '36500d' moves the end") as caught:
+            extend(record, free, NOW + 5 * DAY, by(longest))
+    assert caught.value.hint == "the lease ends at 2126-11-03T12:00:00Z: extend it later"
+
+    late = replace(record, expires=record.expires.replace(year=2999))
+    with pytest.raises(InvalidInputError, match="a hundred years ahead"):
+        extend(late, free, NOW, by(HOUR))
 
 
 def test_an_order_without_a_lease_gets_one_by_extending_it() -> None:

@@ -123,12 +123,14 @@ class EmbeddedPlatform:
         values: Mapping[str, str] | None = None,
         notifications: NotificationSettings | None = None,
         twins: Sequence[str] = (),
+        adopted: Sequence[str] = (),
     ) -> None:
         """
         Open the state and reserve the ports; nothing runs yet.
 
         Args:
             twins: Of providers (`TWINS`) that run although the pack has no Provider for them.
+            adopted: Who may own or write on the forge besides the platform.
 
         Raises:
             PortInUseError: One of the ports is taken.
@@ -151,6 +153,7 @@ class EmbeddedPlatform:
         self._webhook_ports = ports.webhooks | {service_port}
         self._pack, self._teams, self._portal = pack, teams, portal
         self._values, self._provider_twins = dict(values or {}), tuple(twins)
+        self._adopted = tuple(adopted)
         self._notifications = notifications or NotificationSettings()
 
     @property
@@ -259,7 +262,7 @@ class EmbeddedPlatform:
 
         return PlatformSettings(
             name="embedded",
-            forge=endpoint("forge"),
+            forge=replace(endpoint("forge"), adopted=self._adopted),
             portal=replace(endpoint("portal"), url=self._portal.catalog or self.url("portal")),
             service=endpoint("service"),
             kubeconfig=kubeconfig,

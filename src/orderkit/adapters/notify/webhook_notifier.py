@@ -33,7 +33,21 @@ _CONNECT_S = 5.0
 _SHOWN_BYTES = 500
 _RETRY_MAX_S = 86_400.0
 _OK = range(200, 300)
-_CARRIER_GRADE = ipaddress.ip_network("100.64.0.0/10")
+_GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
+"""The only unicast addresses that IANA has given to the internet (RFC 4291, 2.4)."""
+_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
+# `is_global` of Python 3.11 is not asked: it takes 192.0.0.192, fec0::/10 and 3fff::/20 for public.
+_SPECIAL = [
+    ipaddress.ip_network(network)
+    for network in (
+        # IANA's registries of special-purpose addresses (RFC 6890), and multicast
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"),
+        *("172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16"),
+        *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3"),
+        *("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
+        "168.63.129.16/32",  # Azure's platform service: in nobody's private range, but not public
+    )
+]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -81,7 +95,7 @@ class WebhookNotifier:
             raise NotDeliveredError(f"{host} did not answer in time") from error
         except ssl.SSLError as error:
             raise NotDeliveredError(f"no trusted TLS connection to {host}") from error
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, UnicodeError, http.client.HTTPException) as error:
             raise NotDeliveredError(f"{host} cannot be reached: {type(error).__name__}") from error
         if status not in _OK:
             reason = shorten(redact(text), limit=200)
@@ -124,19 +138,17 @@ def judged_addresses(host: str, port: int, allowed: Sequence[str]) -> list[str]:
 
 
 def _plain(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 address stands for, if it stands for one."""
+    """Return the IPv4 address to which a mapped or translated (NAT64) IPv6 address leads."""
     if isinstance(address, ipaddress.IPv6Address):
-        embedded = address.ipv4_mapped or address.sixtofour
-        teredo = address.teredo
-        if address in ipaddress.ip_network("64:ff9b::/96"):
+        if address in _TRANSLATED:
             return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-        return embedded or (teredo[1] if teredo else address)
+        return address.ipv4_mapped or address
     return address
 
 
 def _is_public(address: Address) -> bool:
-    is_shared = isinstance(address, ipaddress.IPv4Address) and address in _CARRIER_GRADE
-    return address.is_global and not (address.is_multicast or address.is_reserved or is_shared)
+    is_unicast = isinstance(address, ipaddress.IPv4Address) or address in _GLOBAL_IPV6
+    return is_unicast and not any(address in network for network in _SPECIAL)
 
 
 def _post(target: WebhookTarget, data: bytes, headers: dict[str, str]) -> tuple[int, str, str]:

@@ -30,7 +30,7 @@ from orderkit.adapters.tokens.published_keys import (
 )
 from orderkit.adapters.tokens.single_flight import WAITERS_MAX, provider_busy
 from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
-from orderkit.core.names import check_requester, fold_reference
+from orderkit.core.names import REFERENCE_MAX, check_person, fold_reference
 from orderkit.core.platform.service_access import ALGORITHMS
 from orderkit.ports.requesters import Requester, UnprovedError
 
@@ -95,9 +95,9 @@ class BackstageRequesters:
         else:
             raise _unproved("the token does not belong to a person who is signed in to the portal")
         try:
-            person = check_requester(claims["sub"])
+            person = check_person(claims["sub"])
         except InvalidInputError as error:
-            raise _unproved(f"the portal calls its user '{claims['sub']}'") from error
+            raise _unproved(f"the portal's name of its user: {error}") from error
         groups = self._groups.of(token, claims)
         return Requester(person, f"signed by {self._base}", groups, expires_s=float(claims["exp"]))
 
@@ -159,7 +159,8 @@ class _Groups:
 
 def _refs(value: Any) -> frozenset[str]:
     items = value if isinstance(value, list) else ()
-    return frozenset(fold_reference(item) for item in items if isinstance(item, str))
+    texts = (item for item in items if isinstance(item, str) and len(item) <= REFERENCE_MAX)
+    return frozenset(fold_reference(text) for text in texts)
 
 
 def token_type(token: str) -> str:

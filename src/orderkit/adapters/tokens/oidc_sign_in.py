@@ -11,6 +11,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from orderkit.adapters.backstage.backstage_http import send
@@ -63,6 +65,7 @@ class OpenIdSignIn:
         nonce = str(claims.get("nonce", ""))
         if not secrets.compare_digest(nonce.encode(), attempt.nonce.encode()):
             raise _unproved("the provider's token is not for this sign-in")
+        _check_authorized_party(claims, self._settings.provider.audience)
         return self._oidc.person(claims)
 
     def _redeem(self, code: str, attempt: SignInAttempt, redirect_uri: str) -> str:
@@ -100,6 +103,21 @@ class OpenIdSignIn:
         if not isinstance(token, str):
             raise _unproved("the provider sent no ID token: is 'openid' among the scopes?")
         return token
+
+
+def _check_authorized_party(claims: Mapping[str, Any], client_id: str) -> None:
+    """
+    Check for which client an ID token was issued (OpenID Connect Core 3.1.3.7, 4 and 5).
+
+    Only here: in a token that another client sends to the service, `azp` names that client.
+
+    Raises:
+        UnprovedError: For another one, or for several audiences without naming the client.
+    """
+    audience, party = claims.get("aud"), claims.get("azp")
+    is_shared = isinstance(audience, list) and len(audience) > 1
+    if party != client_id and (is_shared or "azp" in claims):
+        raise _unproved("the provider issued its token for another client ('azp')")
 
 
 def _challenge(verifier: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from orderkit.adapters.http import check_url
 from orderkit.adapters.tokens.published_keys import ExpectedClaims, PublishedKeys, fetch_json
 from orderkit.core.errors import InvalidInputError, UnreachableError
-from orderkit.core.names import LABEL, check_requester, fold_reference
+from orderkit.core.names import LABEL, LABEL_MAX, check_person, fold_reference
 from orderkit.core.platform.service_access import OidcSettings
 from orderkit.ports.requesters import Requester, UnprovedError
 
@@ -88,9 +88,9 @@ class OidcRequesters:
         if name == "email" and claims.get("email_verified") is not True:
             raise _unproved("the provider has not verified the e-mail address")
         try:
-            return fold_reference(check_requester(f"user:default/{value}"))
+            return fold_reference(check_person(f"user:default/{value}"))
         except InvalidInputError as error:
-            raise _unproved(f"the provider calls its user '{value}'") from error
+            raise _unproved(f"the provider's name of its user: {error}") from error
 
     def _groups(self, claims: dict[str, Any]) -> frozenset[str]:
         """Take ``ae86``, ``/ae86`` and, with a prefix, ``orderkit-ae86`` for the group ae86."""
@@ -101,7 +101,9 @@ class OidcRequesters:
         prefix = self._settings.group_prefix
         names = (item.removeprefix("/") for item in claimed_groups if isinstance(item, str))
         ours = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
-        return frozenset(f"group:default/{name}" for name in ours if LABEL.match(name))
+        return frozenset(
+            f"group:default/{name}" for name in ours if len(name) <= LABEL_MAX and LABEL.match(name)
+        )
 
     def _address(self) -> str:
         """Return where the keys are: as configured, else as the issuer's own document says."""

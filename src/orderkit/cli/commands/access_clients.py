@@ -10,7 +10,7 @@ from orderkit.adapters.embedded.state import write_atomically
 from orderkit.adapters.tokens.access_tokens import new_token
 from orderkit.cli.connecting import load_settings
 from orderkit.core.errors import InvalidInputError, NotFoundError
-from orderkit.core.names import check_label, check_requester
+from orderkit.core.names import check_label, check_person
 from orderkit.core.platform.service_access import (
     RIGHTS,
     Client,
@@ -62,7 +62,7 @@ def _client(new_client: NewClient, token: str) -> Client:
     return Client(
         name=check_label("name", new_client.name),
         digest=digest_of(token),
-        requester=check_requester(new_client.requester or f"user:default/{new_client.name}"),
+        requester=check_person(new_client.requester or f"user:default/{new_client.name}"),
         teams=tuple(check_label("--team", team) for team in new_client.teams),
         rights=frozenset(right for right in RIGHTS if right in new_client.rights),
         platform=new_client.everywhere,

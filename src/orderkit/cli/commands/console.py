@@ -52,11 +52,11 @@ def console_link(settings: PlatformSettings, requester: str, teams: tuple[str, .
         NotFoundError: The service's secret cannot be read.
     """
     from orderkit.cli.connecting import token
-    from orderkit.core.names import check_label, check_requester
+    from orderkit.core.names import check_label, check_person
     from orderkit.ports.requesters import Requester
     from orderkit.web.console.sessions import link_token
 
     groups = frozenset(f"group:default/{check_label('--team', team)}" for team in teams)
-    person = Requester(check_requester(requester), "a one-time link", groups, everywhere=not groups)
+    person = Requester(check_person(requester), "a one-time link", groups, everywhere=not groups)
     address = settings.service_address
     return f"{address}/sign-in/link?token={link_token(token(settings.service), person)}"

@@ -33,12 +33,14 @@ def show(schema: str, findings: Sequence[DoctorFinding], as_json: bool) -> int:
     failed = any(finding.verdict == "fail" for finding in findings)
     if as_json:
         rows = [
-            {"what": f.check, "verdict": f.verdict, "detail": f.detail, "advice": f.advice}
+            {"what": f.check, "verdict": f.verdict, "detail": f.full_detail, "advice": f.advice}
             for f in findings
         ]
         emit_json(schema, {"ok": not failed, "findings": rows})
         return int(failed)
-    emit_table(("CHECK", "VERDICT", "DETAIL"), [(f.check, f.verdict, f.detail) for f in findings])
+    emit_table(
+        ("CHECK", "VERDICT", "DETAIL"), [(f.check, f.verdict, f.full_detail) for f in findings]
+    )
     for finding in findings:
         if finding.advice:
             say(f"\n{finding.check}: {finding.advice}")

@@ -352,9 +352,18 @@ Orderkit's embedded platform runs. State: {folder}
 
   console   {console_link(settings, default_requester())}
             (signs you in once, within ten minutes; 'orderkit console' makes another link)
-{_next(running, pack)}
+{held_back_text(running)}{_next(running, pack)}
 Stop with ctrl-C; nothing is lost.
 """
+
+
+def held_back_text(running: Running) -> str:
+    """Name the steps that were left out, and how to make them safe again."""
+    lines = [f"  {step.step}: {step.detail}\n    → {step.advice}" for step in running.held_back]
+    if not lines:
+        return ""
+    again = "Then start 'orderkit up' again. Until then, the platform serves what it had."
+    return "\n".join(["", "Left out, because it is not safe:", "", *lines, "", again, ""])
 
 
 def _next(running: Running, pack: Path) -> str:

@@ -17,6 +17,7 @@ from orderkit.core.errors import NotFoundError
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
+from orderkit.flows.install.bootstrapping.steps import StepDone
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import list_teams
@@ -35,6 +36,8 @@ class Running:
     settings: PlatformSettings
     platform: Platform
     embedded: EmbeddedPlatform
+    held_back: tuple[StepDone, ...] = ()
+    """Steps of the bootstrap that somebody else's access to the forge makes unsafe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +63,26 @@ def running(
     """
     Start everything, bootstrap, hand out, stop everything.
 
+    Somebody else's access to the forge holds back the steps that it makes unsafe. The rest starts,
+    because nobody can remove that access from a forge that does not run.
+
     Raises:
         PortInUseError: A port is taken. RefusedError, ConflictError: the state folder.
         InvalidInputError: The pack is broken. IncompleteError: a layer is not healthy in time.
     """
     files = read_folder(run_request.pack)
     commit = pack_commit(run_request.pack, files)
+    before = _settings_before(run_request.state)
     embedded = EmbeddedPlatform(
         run_request.state,
         pack=run_request.pack,
         ports=run_request.ports,
-        teams=run_request.teams or _teams_before(run_request.state),
+        teams=run_request.teams or (tuple(before.teams) if before else (FIRST_TEAM,)),
         portal=run_request.portal,
         values=run_request.values,
         notifications=run_request.notifications,
         twins=run_request.twins,
+        adopted=before.forge.adopted if before else (),
     )
     with contextlib.ExitStack() as undo:
         undo.callback(embedded.stop)
@@ -89,14 +97,16 @@ def running(
         values = values_of(settings, commit)
         backstage = run_request.portal.catalog
         elsewhere = f"{backstage} starts later and names its own" if backstage else ""
-        request = BootstrapRequest(files, values, default_requester(), portal_problem=elsewhere)
-        bootstrap(platform, request, on_step=on_step)
-        yield Running(settings, platform, embedded)
+        request = BootstrapRequest(
+            files, values, default_requester(), holds_back=True, portal_problem=elsewhere
+        )
+        done = bootstrap(platform, request, on_step=on_step)
+        yield Running(settings, platform, embedded, done.held_back)
 
 
-def _teams_before(state: Path) -> tuple[str, ...]:
+def _settings_before(state: Path) -> PlatformSettings | None:
     file = state / PLATFORM_FILE
-    return tuple(load_settings(str(file)).teams) if file.is_file() else (FIRST_TEAM,)
+    return load_settings(str(file)) if file.is_file() else None
 
 
 def _without_removed_teams(platform: Platform, run_request: EmbeddedRunRequest) -> Platform:

@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from orderkit.core.durations import duration_text, parse_duration, rough_duration
+from orderkit.core.durations import LONGEST, duration_text, parse_duration, rough_duration
 from orderkit.core.errors import InvalidInputError, RefusedError
 from orderkit.core.kit.lease_approval_windows import Lease, Nightly
 from orderkit.core.objects.kube_objects import Manifest, annotations_of
@@ -36,6 +36,8 @@ our clock jumped.
 NIGHTFALL = timedelta(hours=1)
 """How long after a night's begin a sweep still does what the night brings."""
 REASON_MAX = 500
+_YEARS = range(1970, 3000)
+"""Years of a record; without a bound, a sum of a time and a duration leaves the calendar."""
 _RECORD_MAX = 4_000
 
 
@@ -190,7 +192,7 @@ def _time(field_name: str, text: object) -> datetime:
         moment = datetime.fromisoformat(str(text))
     except ValueError:
         moment = None
-    if moment is None or moment.tzinfo is None:
+    if moment is None or moment.tzinfo is None or moment.year not in _YEARS:
         raise InvalidInputError(field_name, str(text)[:100], "is not a time as RFC 3339 in UTC")
     return moment.astimezone(UTC)
 
@@ -258,6 +260,7 @@ def extend(
 
     Raises:
         RefusedError: The kit has no lease, or does not allow it; the hint says what it allows.
+        InvalidInputError: The lease would end more than a hundred years from now.
     """
     order = extension.order
     if record and extension.operation and record.operation == extension.operation:
@@ -275,6 +278,13 @@ def extend(
     now = now.replace(microsecond=0)
     _check_extension(record, policy, extension)
     begin = max(record.expires, now) if record else now
+    if extension.duration > now + LONGEST - begin:
+        raise InvalidInputError(
+            "duration",
+            duration_text(extension.duration),
+            f"moves the end of the lease of {order} more than a hundred years ahead",
+            hint=f"the lease ends at {time_text(begin)}: extend it later",
+        )
     expires = begin + extension.duration
     began = record.began if record else now
     if policy.maximum is not None and expires > began + policy.maximum:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import PurePath
 from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from orderkit.core.errors import InvalidInputError
@@ -287,6 +288,17 @@ def _check_webhook(field_name: str, url: str) -> None:
             "***",
             "is not an http(s) address without user, query and fragment",
             hint="for example https://hooks.example.org/orders",
+        )
+    try:
+        port = urlsplit(url).port
+    except ValueError:
+        port = 0
+    if port == 0:
+        raise InvalidInputError(
+            field_name,
+            "***",
+            "names no host with a port from 1 to 65535",
+            hint="leave the port out, or write it in digits: https://hooks.example.org:8443/orders",
         )
 
 

@@ -26,7 +26,7 @@ from pathlib import PurePath
 from typing import Any, Literal, get_args
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.names import check_requester
+from orderkit.core.names import check_person
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import API_VERSION
 
@@ -324,7 +324,7 @@ def _client(entry: Mapping[str, Any], name: str) -> Client:
     return Client(
         name=entry["name"],
         digest=entry["sha256"],
-        requester=check_requester(entry.get("requester", f"user:default/{entry['name']}")),
+        requester=check_person(entry.get("requester", f"user:default/{entry['name']}")),
         teams=tuple(entry.get("teams", ())),
         rights=frozenset(entry["rights"]),
         platform=entry.get("platform", False),

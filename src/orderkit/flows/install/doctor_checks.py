@@ -130,9 +130,9 @@ def _forge(platform: Platform) -> DoctorFinding:
         version, user = forge.version(), forge.user()
     except AccessError as error:
         came = f"credentials from {forge.credentials_source}"
-        return DoctorFinding("forge", "fail", f"{error} ({came})", error.hint)
-    detail = f"{forge.base_url}, version {version}, as {user} ({forge.credentials_source})"
-    return DoctorFinding("forge", "ok", detail)
+        return DoctorFinding("forge", "fail", str(error), error.hint, came)
+    detail = f"{forge.base_url}, version {version}, as {user}"
+    return DoctorFinding("forge", "ok", detail, source=forge.credentials_source)
 
 
 def _behaviour(platform: Platform) -> DoctorFinding:
@@ -156,8 +156,9 @@ def _rights(platform: Platform) -> DoctorFinding:
         return DoctorFinding(
             "rights",
             "fail",
-            f"missing: {', '.join(missing)} (credentials from {platform.forge.credentials_source})",
+            f"missing: {', '.join(missing)}",
             "create a token with these scopes for a user who may write there (docs/forge.md)",
+            f"credentials from {platform.forge.credentials_source}",
         )
     return DoctorFinding("rights", "ok", f"may write to {platform.ledger}")
 

@@ -16,3 +16,10 @@ class DoctorFinding:
     verdict: Verdict
     detail: str
     advice: str = ""
+    source: str = ""
+    """Where on this machine our credentials are: for its terminal, never for a page."""
+
+    @property
+    def full_detail(self) -> str:
+        """The detail with its source, for a person on this machine."""
+        return f"{self.detail} ({self.source})" if self.source else self.detail

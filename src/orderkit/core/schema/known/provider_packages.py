@@ -21,6 +21,8 @@ from orderkit.core.errors import InvalidInputError, RemoteError, shorten
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 PACKAGE_MAX_BYTES = 256_000_000
 """Longest archive, uncompressed. The largest provider packages have about 50 MB of CRDs."""
+_MEMBERS_MAX = 10_000
+"""A package has a dozen; each costs time and memory, however small it is."""
 _FILE = "package.yaml"
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}\Z")
 _PATH = re.compile(r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*\Z")
@@ -90,18 +92,21 @@ def package_stream(archive: bytes) -> bytes | None:
     Return ``package.yaml`` of a layer, a tar archive that may be gzipped; None if it has none.
 
     Raises:
-        RemoteError: It is no such archive, or larger than `PACKAGE_MAX_BYTES`.
+        RemoteError: It is no such archive, or has too many bytes or members.
     """
     source: io.BufferedIOBase = io.BytesIO(archive)
     if archive.startswith(b"\x1f\x8b"):
         source = gzip.GzipFile(fileobj=source)
     try:
         with tarfile.open(fileobj=_Bounded(source), mode="r|", bufsize=65_536) as tar:  # type: ignore[call-overload]  # any object with read() will do
-            for member in tar:
+            for number, member in enumerate(tar):
+                if number == _MEMBERS_MAX:
+                    raise RemoteError(f"a layer of the package has more than {number} members")
                 if member.isreg() and member.name.removeprefix("./") == _FILE:
                     content = tar.extractfile(member)
                     return None if content is None else content.read()
-    except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
+    # RecursionError: tarfile calls itself for each of several extended headers in a row
+    except (tarfile.TarError, EOFError, OSError, ValueError, RecursionError, zlib.error) as error:
         raise RemoteError(
             f"a layer of the package cannot be read: {shorten(str(error))}"
         ) from error

@@ -10,6 +10,7 @@ from orderkit.core.errors import OrderkitError
 from orderkit.core.names import CommitSha
 from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.platform.installation import PlatformTarget
+from orderkit.flows.foreign_access import ForeignAccessError
 from orderkit.flows.install.bootstrapping import idpbuilder_steps
 from orderkit.flows.install.bootstrapping.argocd_settings import InForceStep, SettingsStep
 from orderkit.flows.install.bootstrapping.layer_steps import LayerStep, RootStep, layers
@@ -46,6 +47,11 @@ class Bootstrapped:
     pack_commit: CommitSha
     layers: tuple[str, ...]
     steps: tuple[StepDone, ...] = ()
+
+    @property
+    def held_back(self) -> tuple[StepDone, ...]:
+        """The steps that were left out as unsafe."""
+        return tuple(step for step in self.steps if step.verdict is StepVerdict.FAIL)
 
 
 def steps_of(platform: Platform, request: BootstrapRequest) -> Sequence[BootstrapStep]:
@@ -128,7 +134,11 @@ def bootstrap(
         try:
             look = _ensure(step, on_step)
         except OrderkitError as error:
-            on_done(_step_done(step, Look(StepVerdict.FAIL, str(error), error.hint), began_s))
+            failed = _step_done(step, Look(StepVerdict.FAIL, str(error), error.hint), began_s)
+            on_done(failed)
+            if request.holds_back and isinstance(error, ForeignAccessError):
+                done_steps.append(failed)
+                continue
             error.args = (f"{step.name}: {error}",)
             raise
         done_steps.append(_step_done(step, look, began_s))

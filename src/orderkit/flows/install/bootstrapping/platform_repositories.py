@@ -207,7 +207,7 @@ def _ensure_repository(
 
 def _refuse_foreign(platform: Platform, repo: RepoId, *, is_new: bool) -> None:
     """Refuse a repository, or its organisation, that somebody else owns or may write to."""
-    way_out = "bootstrap --adopt {holders}, or spec.forge.adopted in platform.yaml"
+    way_out = "orderkit bootstrap --adopt {holders}, or spec.forge.adopted in platform.yaml"
     targets: list[str | RepoId] = [repo]
     if platform.forge.has_org(repo.owner):
         targets.insert(0, repo.owner)

@@ -117,6 +117,8 @@ class BootstrapRequest:
     access: RepositoryAccess = RepositoryAccess()
     replace_pack: bool = True
     """Overwrite another pack, or the pack of another platform."""
+    holds_back: bool = False
+    """Leave out a step that somebody else's access makes unsafe, instead of ending there."""
     move_ledger: bool = False
     """Copy the ledger that Argo CD delivers to the one that platform.yaml names."""
     probe: ProbeRequest | None = None

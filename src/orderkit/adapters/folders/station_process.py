@@ -48,6 +48,7 @@ _ResourceTuple = tuple[Manifest, int, dict[str, bytes]]
 _StateTuple = tuple[_ResourceTuple, dict[str, _ResourceTuple]]
 _STATUSES = ("True", "False", "Unknown")
 _SYSTEM = ("open", "os.", "socket.", "subprocess.", "ctypes.", "signal.", "shutil.")
+_RULE = ": stations have no files, network or processes"
 _last_events = [""]
 
 
@@ -76,12 +77,7 @@ def _note(event: str, arguments: tuple[object, ...]) -> None:
 def _error(station: Station) -> str:
     if not isinstance(station, BrokenStation):
         return ""
-    is_refused = station.error.startswith("PermissionError")
-    return station.error + _refused_event() if is_refused else station.error
-
-
-def _refused_event() -> str:
-    return f" at {shorten(_last_events[0])}: stations have no files, network or processes"
+    return station.error + (_RULE if station.error.startswith("PermissionError") else "")
 
 
 @dataclass(slots=True)
@@ -120,7 +116,7 @@ def _explained(station: Station, request: StationRequest) -> StationResponse:
     try:
         return station(request)
     except PermissionError as error:
-        raise PermissionError(f"{error}{_refused_event()}") from error
+        raise PermissionError(f"{error} at {shorten(_last_events[0])}{_RULE}") from error
 
 
 def _state(fields: _StateTuple) -> State:
@@ -273,7 +269,9 @@ def _response(document: Any, desired: State) -> StationResponse:
         ],
         requirements={
             name: Selector(
-                *(_text(value) for value in (api_version, kind, match_name)),
+                _text(api_version),
+                _text(kind),
+                _text(match_name),
                 {key: _text(value) for key, value in labels.items()},
                 None if namespace is None else _text(namespace),
             )

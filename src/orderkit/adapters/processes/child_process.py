@@ -64,7 +64,7 @@ def launch(
     output = subprocess.DEVNULL if is_silent else None
     paths = json.dumps([path for path in sys.path if path])
     start = functools.partial(
-        subprocess.Popen,
+        subprocess.Popen[bytes],
         [
             *(sys.executable, "-Ps", "-c", _RUN, paths, module),
             *(str(end.fileno()), *arguments),

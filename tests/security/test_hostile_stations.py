@@ -165,7 +165,7 @@ def hostile(
     outside["link"] = str(link)
     os.environ["ORDERKIT_CANARY"] = CANARY
     inherited = os.open(str(outside["secret"]), os.O_RDONLY)
-    os.set_inheritable(inherited, True)
+    os.set_inheritable(inherited, True)  # noqa: FBT003 - that is its signature
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(confined, "CALL_S", 3.0)

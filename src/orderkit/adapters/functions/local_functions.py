@@ -1,5 +1,5 @@
 """
-Stations loaded into this process, and functions of other processes as stations to call.
+Stations in confined processes, and functions of other processes as stations to call.
 
 Connections are kept between calls and shared: a service plans many times. Used by plans and by
 ``orderkit kit test``.

@@ -67,7 +67,7 @@ class PackFolder(Protocol):
         ...
 
     def stations(self) -> Mapping[str, Station]:
-        """Load the pack's stations into this process; one that cannot be refuses every order."""
+        """Load the pack's stations; one that cannot be refuses every order."""
         ...
 
     def at_commit(self, ref: str) -> tuple[Files, Mapping[str, Station]]:

@@ -21,7 +21,7 @@ class PipelineFunctions(Protocol):
         """
         Load the stations of a pack; one that cannot be loaded refuses every order.
 
-        They run with all rights of this process, and work as long as the mapping is kept.
+        They run confined, in processes of their own, which end with the last of the stations.
         """
         ...
 

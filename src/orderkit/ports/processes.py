@@ -37,7 +37,11 @@ class ProcessLimits:
     answer_bytes: int = 0
     """Size of one answer, and of a file that the child writes."""
     is_isolated: bool = False
-    """The child gets neither our environment nor a folder, and its output is discarded."""
+    """
+    For code of others: no environment, files, network or processes, and its output is discarded.
+    """
+    folder: str = ""
+    """Of an isolated child: what it may read."""
     is_silent: bool = False
     """What the child prints is discarded."""
     hash_seed: str = ""

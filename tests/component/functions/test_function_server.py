@@ -71,6 +71,29 @@ STATIONS = {
     "greedy": """
     return bytearray(2 << 30)
 """,
+    "reads": """
+    response = StationResponse.to(request)
+    response.merge_status({"read": open("/etc/passwd").read()})
+    return response
+""",
+    "connects": """
+    import socket
+    socket.create_connection(("127.0.0.1", 9))
+""",
+    "forks": """
+    import os
+    os.fork()
+""",
+    "kills": """
+    import os, signal
+    os.kill(os.getppid(), signal.SIGKILL)
+""",
+    "environment": """
+    import os
+    response = StationResponse.to(request)
+    response.merge_status({"environment": " ".join(os.environ)})
+    return response
+""",
     "prints": """
     import sys, os
     print("printed by a station")
@@ -194,7 +217,7 @@ def test_an_older_crossplane_is_answered_the_same(server: FunctionServer, client
     ("station", "text"),
     [
         ("raises", "station \"raises\" failed: KeyError: 'missing'"),
-        ("nobody", 'no station "nobody" in this pack; it has: broken, dates'),
+        ("nobody", 'no station "nobody" in this pack; it has: broken, connects'),
         ("broken", "No module named 'no_such_module'"),
         ("dies", 'the process of station "dies" ended'),
         ("exits", 'the process of station "exits" ended'),
@@ -211,6 +234,24 @@ def test_what_a_station_does_wrong_is_a_fatal_result(
 ) -> None:
     assert text in fatal(client.ask(request_for(station)))
     assert client.ask(request_for("echo")).context["before"] == "kept"
+
+
+@pytest.mark.parametrize(
+    ("station", "text"),
+    [
+        ("reads", "Permission denied: '/etc/passwd'"),
+        ("connects", "PermissionError"),
+        ("forks", "PermissionError"),
+        ("kills", "PermissionError"),
+    ],
+)
+def test_a_station_reaches_nothing_outside(client: Client, station: str, text: str) -> None:
+    assert text in fatal(client.ask(request_for(station)))
+
+
+def test_a_station_sees_no_environment(client: Client) -> None:
+    status = client.ask(request_for("environment")).desired.composite.resource["status"]
+    assert set(status["environment"].split()) <= {"LC_CTYPE", "PYTHONUNBUFFERED"}
 
 
 def test_a_station_that_hangs_is_given_up_each_time(hasty: Client) -> None:

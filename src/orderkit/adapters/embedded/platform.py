@@ -31,8 +31,8 @@ from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.providers import ManagedLibrary, Providers
 from orderkit.adapters.embedded.state import PLATFORM_FILE, StateFolder, write_atomically
 from orderkit.adapters.embedded.workloads import Workloads
+from orderkit.adapters.folders.confined_stations import confined_stations
 from orderkit.adapters.folders.pack_folder import SCHEMAS, read_room
-from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.crossplane.generated_passwords import SEED_NAMESPACE, seed_secret
 from orderkit.core.crossplane.python_functions import python_functions
@@ -187,7 +187,7 @@ class EmbeddedPlatform:
             BareRepositories(self.url("forge"), self._state.part("forge") / "repos"),
             look=as_argocd.shared,
         )
-        stations = python_functions(load_stations(self._pack))
+        stations = python_functions(confined_stations(self._pack))
         assembly = EmbeddedCrossplane(cluster.acting_as(CROSSPLANE_ACCOUNT), stations)
         stops: list[Callable[[], None]] = []
         self._undo.callback(side_by_side, stops)

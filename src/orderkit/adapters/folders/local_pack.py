@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from orderkit.adapters.folders import pack_folder
-from orderkit.adapters.folders.station_folder import load_stations, stations_from
+from orderkit.adapters.folders.confined_stations import confined_stations, confined_stations_from
 from orderkit.adapters.processes.child_process import SocketChild
 from orderkit.core.crossplane.station import Station
 from orderkit.core.yaml.documents import Files
@@ -61,11 +61,11 @@ class LocalPack:
         pack_folder.write_file(self.root, path, data)
 
     def stations(self) -> Mapping[str, Station]:
-        return load_stations(self.root)
+        return confined_stations(self.root)
 
     def at_commit(self, ref: str) -> tuple[Files, Mapping[str, Station]]:
         files = pack_folder.read_commit(self.root, ref)
-        return files, stations_from(files)
+        return files, confined_stations_from(files)
 
     @contextmanager
     def scratch(self, files: Files) -> Iterator[PackFolder]:

@@ -4,13 +4,12 @@ Load the stations of a pack folder.
 ``stations/<name>/station.py`` defines ``station``; or ``stations``, a mapping by name, and each is
 then called ``<folder>/<name>``. A folder is imported as a package under a private name, so two
 packs (or two versions of one) never meet in ``sys.modules``. A station runs as part of this
-process with all its rights: load only packs you trust as much as Orderkit.
+process with all its rights, so only processes that are confined call this, and tests of packs.
 
 A folder that cannot be loaded does not affect the others: its station is a `BrokenStation`,
 which refuses every order of that kit with the reason.
 
-Called by the embedded platform, by the commands that check and try kits, and by the processes of
-``orderkit function``.
+Called by ``station_process``, and by the processes of ``orderkit function``.
 """
 
 from __future__ import annotations
@@ -20,18 +19,14 @@ import importlib.machinery
 import importlib.util
 import itertools
 import re
-import shutil
 import sys
-import tempfile
-import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.errors import OrderkitError
-from orderkit.core.yaml.documents import Files
 
 FOLDER, MODULE, FUNCTION, SEVERAL = "stations", "station", "station", "stations"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
@@ -65,33 +60,19 @@ def load_stations(pack: Path) -> Mapping[str, Station]:
     return stations_in(pack / FOLDER)
 
 
-class _LoadedStations(dict[str, Station]):
-    """Stations whose folder is removed with them."""
-
-
-def stations_from(files: Files) -> Mapping[str, Station]:
-    """Load the stations of a pack that is in no folder, as `load_stations` does."""
-    folder = Path(tempfile.mkdtemp(prefix="orderkit-stations-"))
-    for path, data in files.items():
-        if path.is_relative_to(FOLDER):
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(data)
-    stations = _LoadedStations(load_stations(folder))
-    # not at once: a station may import late
-    weakref.finalize(stations, shutil.rmtree, folder, ignore_errors=True)
-    return stations
-
-
-def stations_in(root: Path) -> Mapping[str, Station]:
-    """Return the stations of a folder of stations, as `load_stations` does for a pack's."""
+def stations_in(root: Path, names: Collection[str] | None = None) -> Mapping[str, Station]:
+    """Return the stations of a folder of stations, or of some of its folders."""
     load = next(_loads)
-    if not root.is_dir():
-        return {}
-    folders = (f for f in root.iterdir() if f.is_dir() and not f.name.startswith((".", "_")))
     stations: dict[str, Station] = {}
-    for folder in sorted(folders):
-        stations |= _stations(folder, load)
+    for name in folders_of_stations(root) if names is None else names:
+        stations |= _stations(root / name, load)
     return stations
+
+
+def folders_of_stations(root: Path) -> list[str]:
+    """Return the names of the folders in which stations are looked for, sorted."""
+    folders = root.iterdir() if root.is_dir() else ()
+    return sorted(f.name for f in folders if f.is_dir() and not f.name.startswith((".", "_")))
 
 
 def _stations(folder: Path, load: int) -> dict[str, Station]:

@@ -1,5 +1,5 @@
 """
-Stations loaded into this process, and functions of other processes as stations to call.
+Stations in confined processes, and functions of other processes as stations to call.
 
 Connections are kept between calls and shared: a service plans many times. Used by plans and by
 ``orderkit kit test``.
@@ -12,7 +12,7 @@ import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from orderkit.adapters.folders.station_folder import stations_from
+from orderkit.adapters.folders.confined_stations import confined_stations_from
 from orderkit.core.crossplane.function_processes import FunctionProcess
 from orderkit.core.crossplane.station import Station
 from orderkit.core.errors import UsageError
@@ -26,7 +26,7 @@ class LocalFunctions:
     """`PipelineFunctions` of this machine."""
 
     def load_stations(self, files: Files) -> Mapping[str, Station]:
-        return stations_from(files)
+        return confined_stations_from(files, remembers=True)
 
     def connect(self, process: FunctionProcess) -> Station:
         return _connected(replace(process, is_asked=False))

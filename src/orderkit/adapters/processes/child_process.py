@@ -3,16 +3,19 @@ One child process: started with limits, asked over a socket, and ended whatever 
 
 The child imports an entry (``module:function``), gives it the first message, and answers further
 messages with the function that the entry returned. It ends when its owner closes the socket or is
-gone. What it prints goes to standard error.
+gone. What it prints goes to standard error. An isolated child is started with nothing of ours, and
+confined (``confinement``) before the entry sees the first message.
 
 Wire: frames of a length (4 bytes) and as many bytes. Both ends are ours, on one machine.
 """
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import json
+import logging
 import os
 import resource
 import signal
@@ -24,10 +27,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Self
 
+from orderkit.adapters.processes import confinement
 from orderkit.ports.processes import ChildEndedError, ChildTimeoutError, ProcessLimits
 
 Answer = Callable[[bytes], bytes]
@@ -40,21 +45,28 @@ _RUN = (
 )
 
 
+logger = logging.getLogger(__name__)
+_starter = ThreadPoolExecutor(1, thread_name_prefix="start-children")
+"""Starts isolated children: they end with the thread that started them."""
+
+
 def launch(
     module: str,
     arguments: Sequence[str],
     end: socket.socket,
+    environment: Mapping[str, str],
     *,
-    environment: Mapping[str, str] | None = None,
+    is_isolated: bool = False,
     is_silent: bool = False,
 ) -> subprocess.Popen[bytes]:
-    """Start ``main`` of a module with one end of a socket; without an environment: isolated."""
-    is_isolated = environment is None
-    output = subprocess.DEVNULL if is_isolated or is_silent else None
+    """Start ``main`` of a module with one end of a socket."""
+    _warn_of_missing_protections()
+    output = subprocess.DEVNULL if is_silent else None
     paths = json.dumps([path for path in sys.path if path])
-    return subprocess.Popen(  # noqa: S603 - our own interpreter and code, no shell
+    start = functools.partial(
+        subprocess.Popen[bytes],
         [
-            *(sys.executable, "-I" if is_isolated else "-P", "-c", _RUN, paths, module),
+            *(sys.executable, "-Ps", "-c", _RUN, paths, module),
             *(str(end.fileno()), *arguments),
         ],
         pass_fds=[end.fileno()],
@@ -62,9 +74,16 @@ def launch(
         stdout=output,
         stderr=output,
         start_new_session=True,
-        env={} if environment is None else environment,
+        env=environment,
         cwd="/" if is_isolated else None,
     )
+    return _starter.submit(start).result()
+
+
+@functools.cache
+def _warn_of_missing_protections() -> None:
+    for text in confinement.missing():
+        logger.warning("code of packs runs here without %s (SECURITY.md)", text)
 
 
 class SocketChild:
@@ -73,16 +92,19 @@ class SocketChild:
     def __init__(self, entry: str, limits: ProcessLimits) -> None:
         self._limits = limits
         self._undo = ExitStack()
-        environment = None
+        environment = {"PYTHONHASHSEED": limits.hash_seed} if limits.hash_seed else {}
         if not limits.is_isolated:
             folder = self._undo.enter_context(tempfile.TemporaryDirectory(prefix="orderkit-child-"))
-            seed = {"PYTHONHASHSEED": limits.hash_seed} if limits.hash_seed else {}
-            environment = {**os.environ, "TMPDIR": folder, **seed}
+            environment = {**os.environ, "TMPDIR": folder, **environment}
         self._socket, theirs = socket.socketpair()
         with theirs:
-            arguments = (entry, json.dumps(asdict(limits)))
             self._process = launch(
-                __name__, arguments, theirs, environment=environment, is_silent=limits.is_silent
+                __name__,
+                (entry, json.dumps(asdict(limits))),
+                theirs,
+                environment,
+                is_isolated=limits.is_isolated,
+                is_silent=limits.is_silent or limits.is_isolated,
             )
 
     def __enter__(self) -> Self:
@@ -174,15 +196,22 @@ def _received(end: socket.socket, size: int, until_s: float | None) -> bytes:
 
 def main(arguments: list[str]) -> None:
     """Serve an entry until the owner closes the socket."""
-    number, entry, limits = arguments
+    number, entry, text = arguments
+    limits = ProcessLimits(**json.loads(text))
     detach()
-    limit(ProcessLimits(**json.loads(limits)))
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    limit(limits)
+    logger.disabled = True  # the owner has warned
     with socket.socket(fileno=int(number)) as owner:
+        start = load(entry)
+        if limits.is_isolated:
+            confinement.end_with_parent()
+            confinement.confine([limits.folder] if limits.folder else [])
+        else:
+            threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
         first = receive_frame(owner)
         if first is None:
             return
-        reply, answer = load(entry)(first)
+        reply, answer = start(first)
         gc.collect()
         gc.freeze()
         send_frame(owner, reply)

@@ -5,7 +5,8 @@ The parent imports the pack's stations once and then only forks, so a child cost
 and shares the parent's memory. It never runs a station itself and therefore never hangs: asked
 to, it stops a child whatever that is doing, and it stops all of them when its owner is gone.
 A child answers one request after the other, from its socket to its socket; what a station prints
-goes to standard error.
+goes to standard error. The parent is confined before it imports them (``confinement``), and its
+children are once more: they cannot fork.
 
 Wire between owner and parent, over a Unix socket: ``f`` with a socket forks a child for it and
 answers its process id; ``k`` and a process id stops that child. Between owner and child: frames
@@ -25,6 +26,7 @@ import sys
 import traceback
 from typing import NoReturn
 
+from orderkit.adapters.processes import confinement
 from orderkit.adapters.processes.child_process import Answer, detach, limit, load, serve
 from orderkit.ports.processes import ProcessLimits
 
@@ -36,18 +38,21 @@ def main(arguments: list[str]) -> None:
     """Load an entry, say what it says, fork on request until the owner is gone."""
     number, entry, setup, data_bytes = arguments
     detach()
-    ready, answer = load(entry)(setup.encode())
+    limit(ProcessLimits(data_bytes=int(data_bytes)))
+    start = load(entry)
+    confinement.confine([setup], forks=True)
+    ready, answer = start(setup.encode())
     assert answer is not None  # noqa: S101 - a fork without an answer has no purpose
     gc.collect()
     gc.freeze()  # children share these pages as long as nobody counts in them
     with socket.socket(fileno=int(number)) as owner:
         owner.sendall(ready)
-        _ForkingParent(owner, answer, ProcessLimits(data_bytes=int(data_bytes))).serve()
+        _ForkingParent(owner, answer).serve()
 
 
 class _ForkingParent:
-    def __init__(self, owner: socket.socket, answer: Answer, limits: ProcessLimits) -> None:
-        self._owner, self._answer, self._limits = owner, answer, limits
+    def __init__(self, owner: socket.socket, answer: Answer) -> None:
+        self._owner, self._answer = owner, answer
         self._children: set[int] = set()
 
     def serve(self) -> None:
@@ -76,7 +81,7 @@ class _ForkingParent:
         child = os.fork()
         if child == 0:
             self._owner.close()
-            _child(descriptor, self._answer, self._limits)
+            _child(descriptor, self._answer)
         os.close(descriptor)
         return child
 
@@ -93,11 +98,11 @@ class _ForkingParent:
             self._children.discard(child)
 
 
-def _child(descriptor: int, answer: Answer, limits: ProcessLimits) -> NoReturn:
+def _child(descriptor: int, answer: Answer) -> NoReturn:
     """Answer until the owner closes the socket; never return into the parent's loop."""
     code = 0
     try:
-        limit(limits)
+        confinement.forbid_forks()
         with socket.socket(fileno=descriptor) as owner:
             serve(owner, answer)
     except BaseException:  # noqa: BLE001 - a station may raise SystemExit, too

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 import subprocess
 import threading
@@ -180,9 +179,10 @@ class Workers:
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            arguments = (_ENTRY, str(self._stations), str(self._limits.memory_bytes))
-            environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-            self._parent = launch(_PARENT, arguments, theirs, environment=environment)
+            folder = str(self._stations.resolve())
+            arguments = (_ENTRY, folder, str(self._limits.memory_bytes))
+            environment = {"PYTHONUNBUFFERED": "1"}
+            self._parent = launch(_PARENT, arguments, theirs, environment, is_isolated=True)
         self._control = ours
         ours.settimeout(_START_S)
         try:

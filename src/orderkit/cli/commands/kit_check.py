@@ -42,7 +42,7 @@ def kit_check(
     """
     Check kits (default: every kit of the pack): sources, generated files, Composition, pipeline.
 
-    Stations run in this process, with the kit's examples. Exit code 1: there are errors (with
+    Stations run confined, with the kit's examples. Exit code 1: there are errors (with
     --strict: or warnings). The rules are in docs/kit-check.md.
 
     Example: orderkit kit check garage --since origin/main

@@ -2,7 +2,7 @@
 Check a kit: its files, its XRD and Composition, and what its pipeline does when it runs.
 
 `check_kit` returns findings with file, line, rule and advice; the rules are in one table
-(``rule_codes.KitRule``). Stations run in this process.
+(``rule_codes.KitRule``). Stations run as the caller has loaded them.
 
 Done elsewhere: reading the pack's folder, and the second process that proves stations deterministic
 (``flows.kit.check_kits``). Not done: the API server's verdict on composed resources.

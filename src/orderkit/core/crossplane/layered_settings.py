@@ -31,8 +31,6 @@ from orderkit.core.names import LABEL, LABEL_MAX
 from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
 from orderkit.core.objects.plain_data import overlaid
 from orderkit.core.schema.pruning import default, prune
-from orderkit.core.schema.structural.api_messages import problems
-from orderkit.core.schema.structural.structural_rules import check_schema
 
 SETTINGS = "orderkit.dev/settings"
 """Key of the context: ``values``, and ``layers``, the layer of each value by its dotted path."""
@@ -165,6 +163,9 @@ def _schema(text: str) -> Manifest:
     Raises:
         LayerError: The API server would not accept the schema in a CRD.
     """
+    # lazy: the process of a pack's stations starts for every command, and few read settings
+    from orderkit.core.schema.structural.structural_rules import check_schema
+
     schema: Manifest = json.loads(text)
     faults = check_schema(schema, at="layersSchema")
     if faults:
@@ -213,6 +214,8 @@ def merge_layers(data_by_layer: Mapping[str, Any], schema: Manifest) -> Settings
         LayerError: A layer's data is not a map, or the result does not fit the schema. Every
             problem names its layer.
     """
+    from orderkit.core.schema.structural.api_messages import problems  # lazy: as above
+
     merged: dict[str, Any] = {}
     for name, data in data_by_layer.items():
         if not isinstance(data, dict):

@@ -1,5 +1,5 @@
 """
-The Composition functions that run in this process: stations of the pack, and twins.
+The Composition functions that Orderkit runs itself: stations of the pack, and twins.
 
 All other functions (go-templating, KCL, ...) are foreign: a pack can deliver them, but neither the
 embedded platform nor a simulation runs them. The embedded Crossplane, kit checks and plans all use

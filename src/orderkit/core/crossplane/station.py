@@ -254,12 +254,13 @@ def station_runner(stations: Mapping[str, Station]) -> Station:
         if name not in stations:
             station_names = ", ".join(sorted(stations)) or "none"
             return _refused(request, f'no station "{name}" in this pack; it has: {station_names}')
-        return _run(name, stations[name], request)
+        return run_station(name, stations[name], request)
 
     return run
 
 
-def _run(name: str, station: Station, request: StationRequest) -> StationResponse:
+def run_station(name: str, station: Station, request: StationRequest) -> StationResponse:
+    """Return a station's response; whatever it raises or returns instead is a fatal result."""
     try:
         response: object = station(request)
     except Exception as error:  # noqa: BLE001 - whatever a station raises ends as its result

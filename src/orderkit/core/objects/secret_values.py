@@ -46,14 +46,14 @@ def is_secret(value: object) -> bool:
 
 def secrets_in(value: Any) -> Iterator[Manifest]:
     """Yield the Secrets in an object, at any depth."""
-    if is_secret(value):
-        yield value
-    elif isinstance(value, dict):
-        for entry in value.values():
-            yield from secrets_in(entry)
-    elif isinstance(value, list):
-        for entry in value:
-            yield from secrets_in(entry)
+    pending = [value]  # plans look through everything they handle, so without recursion
+    while pending:
+        part = pending.pop()
+        if is_secret(part):
+            yield part
+        elif isinstance(part, dict | list):
+            entries = part if isinstance(part, list) else part.values()
+            pending += [entry for entry in reversed(entries) if isinstance(entry, dict | list)]
 
 
 def values_of(objects: Iterable[Any]) -> Iterator[str]:

@@ -1,11 +1,10 @@
 """
 Check the kits of a pack folder: every rule of ``core.check``, plus runs in other processes.
 
-Reads the folder, loads the stations (they run here: check packs you trust), judges each kit, and
-runs stations whose order could follow Python's hashes in processes with other seeds: Python orders
-sets by hashes that differ from process to process, and a station that lets this order through
-changes what it composes whenever it is restarted. Nothing is written. Called by
-``orderkit kit check``.
+Reads the folder, loads the stations (they run confined), judges each kit, and runs stations whose
+order could follow Python's hashes in processes with other seeds: Python orders sets by hashes that
+differ from process to process, and a station that lets this order through changes what it composes
+whenever it is restarted. Nothing is written. Called by ``orderkit kit check``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Assemble orders by the stations of one pack, for a plan over many orders.
 It gets the pack once, then does one task after the other: assemble an order as it is, or go on from
 there with another pack and compare. Two packs never meet in one process: `load` is the entry of a
 child (`ports.processes`), and ``parallel_planning`` sends it pickled values of this module. Both
-ends are ours, on one machine, and the stations have the rights of this user anyway.
+ends are ours, on one machine; stations run in confined processes that each child starts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """
-The published pack as a workshop for plans: its Compositions, and its stations in this process.
+The published pack as a workshop for plans: its Compositions, and its stations.
 
-A pack at a commit never changes, so it is read and loaded once per process. Its stations run
-with all rights of this process: the platform's pack is trusted as the platform is.
+A pack at a commit never changes, so it is read and loaded once per process.
 """
 
 from __future__ import annotations

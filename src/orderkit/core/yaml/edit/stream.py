@@ -155,7 +155,7 @@ def scan(text: str, limits: YamlLimits = LIMITS) -> Stream:
         line = mark.line + 1 if mark else None
         if _TOO_DEEP in reason:  # libyaml's own limit: its scanner reads ahead of our count
             raise EditRefusedError(
-                EditRefusal.LIMITS, f"nested deeper than {limits.depth}", line=line
+                EditRefusal.LIMITS, f"nested deeper than {limits.depth} levels", line=line
             ) from error
         raise EditRefusedError(
             EditRefusal.NOT_YAML, f"is not valid YAML: {reason}{_READER}", line=line

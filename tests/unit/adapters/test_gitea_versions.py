@@ -21,7 +21,7 @@ def test_forgejo_is_not_judged_as_gitea(version: str) -> None:
     assert (
         found.detail == f"Forgejo {version} is another product than Gitea: it is not supported yet"
     )
-    assert found.hint.startswith("use Gitea 28.4.0")
+    assert found.hint.startswith("install Gitea 28.4.0, or 1.27.3")
 
 
 def test_gitea_is_judged_by_the_table() -> None:

@@ -110,7 +110,7 @@ def test_many_holes_are_all_named_and_the_worst_explained() -> None:
     for hole in found.holes:
         assert hole.partition(":")[0] in found.report
     assert "anyone who can push into an order's repository" in found.report
-    assert found.hint.startswith("install Argo CD 3.6.3: supported are 3.4.10 and newer, 3.5.4")
+    assert found.hint.startswith("install Argo CD 3.6.3; supported are 3.4.10 and newer, 3.5.4")
 
 
 def test_a_long_text_of_a_server_is_not_repeated() -> None:
@@ -146,9 +146,16 @@ def test_observed_releases_lie_in_their_line_and_lines_are_in_order(neighbour: N
         last = release(series.newest)
 
 
-def test_the_advised_release_has_no_known_hole() -> None:
+def test_the_newest_release_has_no_known_hole() -> None:
     for neighbour in NEIGHBOURS:
-        assert judge_release(neighbour, neighbour.advised).holes == ()
+        assert judge_release(neighbour, neighbour.newest).holes == ()
+
+
+def test_advice_names_the_release_that_was_run_beside_a_newer_line() -> None:
+    assert GITEA.advice == (
+        "install Gitea 28.4.0, or 1.27.3, which is the newest that a suite ran against"
+    )
+    assert ARGO_CD.advice == "install Argo CD 3.6.3"
 
 
 def test_the_list_is_dated_sound_and_of_known_products() -> None:

@@ -44,6 +44,6 @@ def judge_gitea(version: str) -> ReleaseVerdict:
     """Return how well a server with this version text is known, and its known holes."""
     if "gitea-" in version or "forgejo" in version.lower():
         detail = f"Forgejo {version[:40]} is another product than Gitea: it is not supported yet"
-        hint = f"use Gitea {GITEA.advised}: {supported(GITEA)}"
+        hint = f"{GITEA.advice}; {supported(GITEA)}"
         return ReleaseVerdict(version, "unknown", detail, hint)
     return judge_release(GITEA, version)

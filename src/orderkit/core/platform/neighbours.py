@@ -52,9 +52,20 @@ class Neighbour:
     """How doctor and bootstrap learn its release."""
 
     @property
-    def advised(self) -> str:
-        """The release to install."""
+    def newest(self) -> str:
+        """The newest release published on `TABLE_DATE`."""
         return self.series[-1].newest
+
+    @property
+    def advice(self) -> str:
+        """Which release to install, and which one was run if that is another line."""
+        observed = [release for series in self.series for release in series.observed]
+        if self.series[-1].observed or not observed:
+            return f"install {self.name} {self.newest}"
+        return (
+            f"install {self.name} {self.newest}, or {observed[-1]}, which is the newest that a "
+            "suite ran against"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,16 +202,19 @@ def judge_release(neighbour: Neighbour, text: str) -> ReleaseVerdict:
         detail = f"the version of {neighbour.name} is not known" + (f": '{shown}'" if text else "")
         return ReleaseVerdict(text, "unknown", detail, f"look it up: {supported(neighbour)}")
     holes = tuple(known_holes().affecting(neighbour.name, release) if release.exact else ())
-    install = f"install {neighbour.name} {neighbour.advised}"
     series = _series_of(neighbour, release)
     if series is None or release < _limit(series, release):
         oldest = (series or neighbour.series[0]).oldest
         detail = f"{neighbour.name} {shown} is older than {oldest}"
         return ReleaseVerdict(
-            text, "too old", detail, f"{install}: {supported(neighbour)}", _told(holes, release)
+            text,
+            "too old",
+            detail,
+            f"{neighbour.advice}; {supported(neighbour)}",
+            _told(holes, release),
         )
     basis, reason = _basis(neighbour, series, release)
-    hint = f"{install}, which has the fixes" if holes else ""
+    hint = f"install {neighbour.name} {neighbour.newest}, which has the fixes" if holes else ""
     if basis == "unknown" and not holes:
         hint = "see docs/versions.md for the releases that were run"
     return ReleaseVerdict(

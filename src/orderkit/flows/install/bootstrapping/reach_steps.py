@@ -115,7 +115,7 @@ class ArgoCdStep:
         if missing:
             raise RefusedError(
                 f"Argo CD is missing: the cluster serves no {', '.join(map(str, missing))}",
-                hint=f"install Argo CD {ARGO_CD.advised} into namespace argocd, then repeat",
+                hint=f"{ARGO_CD.advice} into namespace argocd, then repeat",
             )
         return judged(argocd_release(platform, request.installation))
 

@@ -28,7 +28,8 @@ class ReleaseRange:
 
     first: ReleaseNumber
     fixed: ReleaseNumber
-    fixed_text: str
+    text: str
+    """As the list writes it."""
 
     def __contains__(self, release: ReleaseNumber) -> bool:
         return self.first.numbers <= release.numbers and release < self.fixed
@@ -47,7 +48,7 @@ class KnownHole:
 
     def fixed_in(self, release: ReleaseNumber) -> str:
         """Return the first release with the fix after an affected one; empty if unaffected."""
-        return next((part.fixed_text for part in self.affected if release in part), "")
+        return next((part.text.rpartition("<")[2] for part in self.affected if release in part), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,4 +100,4 @@ def read_range(text: str) -> ReleaseRange:
     )
     if match is None or first is None or fixed is None:
         raise ValueError(f"'{text}' is no range of releases, such as '>=3.4.0 <3.4.10'")
-    return ReleaseRange(first, fixed, match["fixed"])
+    return ReleaseRange(first, fixed, text)

@@ -95,16 +95,14 @@ ARGO_CD = Neighbour(
     "Argo CD",
     (
         ReleaseSeries(
-            "3.4.10", "3.4.15", "its CRDs fit what Orderkit delivers", "when 3.7 is published"
+            "3.4.10", "3.4.15", "CRDs of 3.4.10 to 3.4.13; cannot be built here", "with 3.7"
         ),
-        ReleaseSeries(
-            "3.5.4", "3.5.9", "its CRDs fit what Orderkit delivers", "when 3.8 is published"
-        ),
+        ReleaseSeries("3.5.4", "3.5.9", "CRDs of 3.5.4 to 3.5.7; cannot be built here", "with 3.8"),
         ReleaseSeries(
             "3.6.0",
             "3.6.3",
             "3.6.1: e2e of bootstrap and security, 23 cases, 27 November 2026",
-            "when 3.9 is published",
+            "with 3.9",
             ("3.6.1",),
         ),
     ),
@@ -121,7 +119,7 @@ GITEA = Neighbour(
             "ended with 28.0.0: Gitea fixes its newest major release only",
             ("1.27.3",),
         ),
-        ReleaseSeries("28.0.0", "28.4.0", "not run: its Go module is not served", "not known"),
+        ReleaseSeries("28.0.0", "28.4.0", "not run: its Go module is not served", "with 29.0.0"),
     ),
     "its API, /api/v1/version",
 )
@@ -149,20 +147,26 @@ KUBERNETES = Neighbour(
 CROSSPLANE = Neighbour(
     "Crossplane",
     (
-        ReleaseSeries(
-            "2.3.0", "2.3.4", "2.3.4: answers of its own code, recorded", "when 2.6 is published"
-        ),
-        ReleaseSeries("2.4.0", "2.4.4", "read in its source", "when 2.7 is published"),
-        ReleaseSeries("2.5.0", "2.5.0", "not run", "when 2.8 is published"),
+        ReleaseSeries("2.3.0", "2.3.4", "2.3.4: answers of its own code, recorded", "with 2.6"),
+        ReleaseSeries("2.4.0", "2.4.4", "read in its source", "with 2.7"),
+        ReleaseSeries("2.5.0", "2.5.0", "not run", "with 2.8"),
     ),
     "the image of its Deployment, else its label app.kubernetes.io/version",
 )
 BACKSTAGE = Neighbour(
     "Backstage",
     (
-        ReleaseSeries("1.56.0", "1.56.0", "not run", "not known"),
         ReleaseSeries(
-            "1.57.0", "1.57.0", "types and tests of the packages, 27 November 2026", "not known"
+            "1.56.0",
+            "1.56.0",
+            "read in changelogs; its packages are not served",
+            "about April 2027",
+        ),
+        ReleaseSeries(
+            "1.57.0",
+            "1.57.0",
+            "types and tests of the plugins, 27 November 2026",
+            "about May 2027",
         ),
     ),
     "not learned: Backstage does not tell its release",
@@ -185,7 +189,7 @@ TOOLS = (
     ),
     Neighbour(
         "kubectl",
-        (ReleaseSeries("1.20", "1.37", "Debian's 1.20 against the embedded cluster", "-"),),
+        (ReleaseSeries("1.20", "1.37", "Debian's, against the embedded cluster", "-"),),
         "not learned: only people use it",
     ),
 )

@@ -2,9 +2,8 @@
 The servers and tools beside Orderkit: which releases are supported, and how that was proved.
 
 The one table. ``orderkit doctor`` and ``orderkit bootstrap`` judge servers by it, docs/versions.md
-is written from it (``scripts/versions_docs.py``), and the suites of ``make e2e`` and ``make
-matrix`` check that the releases that they run stand in it. *Observed* is said of a release only
-if a suite ran against exactly that release.
+is written from it (``scripts/versions_docs.py``), and ``make e2e`` checks that the releases that it
+runs stand in it. *Observed* is said of a release only if a suite ran against exactly that release.
 
 Pure. Called by the adapters of servers, ``flows.install`` and the script.
 """

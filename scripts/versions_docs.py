@@ -33,9 +33,9 @@ with exit code 4 before it writes anything. A known hole of a supported release 
 
 ## Releases
 
-As of {TABLE_DATE}. A line ends on a date, or with the release that its row names. *Observed* is said of a release only if a suite of this repository ran against exactly that release.
-doctor says of the other releases of a line that no suite ran against them. "Not served" and "cannot be built here" mean
-that the project could not get the code.
+As of {TABLE_DATE}. A line ends on a date, or with the release that its row names. A release is called *observed* only
+if a suite of this repository ran against exactly that release; of the others of a line, `doctor` says that none did.
+"Not served" and "cannot be built here" mean that the project could not get the code.
 """  # noqa: E501 - a page's lines
 AFTER_RELEASES = """
 Gitea was renumbered in autumn 2026: 28.0.0 follows 1.27.3. Gitea fixes its newest major release only, so 1.27 gets no

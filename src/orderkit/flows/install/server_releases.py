@@ -69,12 +69,15 @@ def check_releases(
 
 def kubernetes_release(platform: Platform) -> ReleaseVerdict:
     """
-    Return the release of the API server.
+    Return the release of the API server; unknown if we may not ask.
 
     Raises:
-        UnreachableError, AccessError, RemoteError: It does not tell.
+        UnreachableError, RemoteError: It does not answer.
     """
-    return judge_release(KUBERNETES, platform.cluster.version())
+    try:
+        return judge_release(KUBERNETES, platform.cluster.version())
+    except AccessError:
+        return judge_release(KUBERNETES, "")
 
 
 def argocd_release(platform: Platform, installation: Installation) -> ReleaseVerdict:

@@ -144,7 +144,7 @@ def findings(orderkit: Command, file: Path | None = None) -> dict[str, dict[str,
 
 def test_a_forge_that_runs_commands_of_pushers_is_refused(site: Site, orderkit: Command) -> None:
     with site.forge_telling("1.27.0") as (file, writes):
-        done = orderkit("bootstrap", platform_file=file)
+        done = orderkit("bootstrap", "--timeout", "5s", platform_file=file)
         found = findings(orderkit, file)["gitea-release"]
 
     assert done.code == 4
@@ -161,7 +161,7 @@ def test_a_forge_that_runs_commands_of_pushers_is_refused(site: Site, orderkit: 
 
 def test_an_ended_api_server_is_refused(site: Site, orderkit: Command) -> None:
     with site.cluster_telling("v1.34.4") as (file, writes):
-        done = orderkit("bootstrap", platform_file=file)
+        done = orderkit("bootstrap", "--timeout", "5s", platform_file=file)
         found = findings(orderkit, file)["kubernetes-release"]
 
     assert done.code == 4
@@ -179,7 +179,7 @@ def test_argo_cd_with_delete_hooks_past_the_project_is_refused(
     installed("registry.example.org/argoproj/argocd:v3.6.3")
     installed("registry.example.org/argoproj/argocd:v3.2.11@sha256:" + "a" * 64, kind=STATEFUL_SET)
 
-    done = orderkit("bootstrap")
+    done = orderkit("bootstrap", "--timeout", "5s")
     found = findings(orderkit)["argocd-release"]
 
     assert done.code == 4
@@ -195,7 +195,10 @@ def test_what_platform_yaml_says_does_not_hide_the_image(
     installed("registry.example.org/argoproj/argocd:v3.2.11")
     file = site.written(installation=Installation(argocd_version="3.6.3"))
 
-    assert "Argo CD v3.2.11 is older" in orderkit("bootstrap", platform_file=file).err
+    assert (
+        "Argo CD v3.2.11 is older"
+        in orderkit("bootstrap", "--timeout", "5s", platform_file=file).err
+    )
     assert findings(orderkit, file)["argocd-release"]["verdict"] == "fail"
 
 
@@ -204,7 +207,7 @@ def test_crossplane_of_the_first_generation_is_refused(
 ) -> None:
     installed("registry.example.org/crossplane:v1.20.9", namespace="crossplane-system")
 
-    done = orderkit("bootstrap")
+    done = orderkit("bootstrap", "--timeout", "5s")
 
     assert done.code == 4
     assert "Crossplane v1.20.9 is older than 2.3.0" in done.err

@@ -139,3 +139,106 @@ def test_settings_that_idpbuilder_would_take_for_a_template_are_refused() -> Non
 
     with pytest.raises(InvalidInputError, match="a Go template"):
         idpbuilder.settings(files)
+
+
+def release(version: str, *more: str) -> str:
+    """Return manifests as those of an Argo CD release: a part of each kind that is changed."""
+    image = f"registry.example.org/argoproj/argocd:{version}"
+    deployment = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}}}
+spec:
+  replicas: 1
+  template:
+    spec:
+      containers:
+      - args: [/usr/local/bin/{name}]
+        image: {image}
+        name: {name}
+"""
+    names = ("argocd-server", "argocd-repo-server", "argocd-dex-server")
+    return "---".join((
+        *(deployment.format(name=name, image=image) for name in names),
+        ("\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
+        "metadata: {name: applicationsets.argoproj.io}\n"
+        "spec: {description: 'such as {{ .path }} in a template'}\n"),
+        *(
+            f"\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n"
+            for name in ("argocd-cm", "argocd-rbac-cm", "argocd-tls-certs-cm", "argocd-ssh-hosts")
+        ),
+        *more,
+    ))  # fmt: skip
+
+
+def raised(tmp_path: Path, text: str, example: str = "platform.yaml") -> int:
+    (tmp_path / "install.yaml").write_text(text)
+    arguments = ["--platform", str(EXAMPLES / example), "--out", str(tmp_path / "out")]
+    arguments += ["--argocd-release", str(tmp_path / "install.yaml")]
+    return run(["platform", "render", "--target", "idpbuilder", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("example", "arguments"),
+    [("platform.yaml", ["--insecure", "--basehref", "/argocd"]), ("platform-subdomains.yaml", [])],
+)
+def test_the_package_raises_idpbuilders_argo_cd(
+    tmp_path: Path, example: str, arguments: list[str]
+) -> None:
+    """Its own certificates and accounts stay, and it keeps Dex switched off."""
+    assert raised(tmp_path, release("v3.6.3"), example) == 0
+
+    found = {
+        (each["kind"], each["metadata"]["name"]): each
+        for each in idpbuilderrules.custom_objects(tmp_path / "out" / "argocd-cm.yaml", ships=None)
+    }
+
+    assert set(found) == {
+        ("ConfigMap", "argocd-cm"),
+        ("ConfigMap", "argocd-ssh-hosts"),
+        ("CustomResourceDefinition", "applicationsets.argoproj.io"),
+        *(("Deployment", f"argocd-{name}") for name in ("server", "repo-server", "dex-server")),
+    }
+    assert "ProviderConfigUsage" in found["ConfigMap", "argocd-cm"]["data"]["resource.exclusions"]
+    definition = found["CustomResourceDefinition", "applicationsets.argoproj.io"]
+    assert definition["spec"]["description"] == "such as {{ .path }} in a template"
+    assert definition["metadata"]["annotations"] == {
+        "argocd.argoproj.io/sync-options": "ServerSideApply=true"
+    }
+    server = found["Deployment", "argocd-server"]["spec"]["template"]["spec"]["containers"][0]
+    assert server["args"] == ["/usr/local/bin/argocd-server", *arguments]
+    assert server["image"].endswith(":v3.6.3")
+    assert found["Deployment", "argocd-dex-server"]["spec"]["replicas"] == 0
+    assert found["Deployment", "argocd-repo-server"]["spec"]["replicas"] == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "text", "says"),
+    [
+        ("its own", release("v3.1.7"), "Argo CD v3.1.7 is older than 3.4.10"),
+        ("a line that does not exist yet", release("v3.9.0"), "newer than 3.6.3"),
+        ("no tag", release("latest"), "the version of Argo CD is not known"),
+        ("other manifests", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", "not known"),
+        (
+            "of another namespace",
+            release(
+                "v3.6.3", "\napiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: y}\n"
+            ),
+            "'Secret x' has a namespace",
+        ),
+    ],
+)
+def test_manifests_of_no_supported_argo_cd_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], reason: str, text: str, says: str
+) -> None:
+    assert raised(tmp_path, text) == 2, reason
+
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_release_is_for_idpbuilder_only(tmp_path: Path) -> None:
+    (tmp_path / "install.yaml").write_text(release("v3.6.3"))
+
+    arguments = ["--argocd-release", str(tmp_path / "install.yaml"), "--out", str(tmp_path / "x")]
+    assert run(["platform", "render", *arguments]) == 2

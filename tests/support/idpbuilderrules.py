@@ -66,20 +66,25 @@ def _package(document: dict[str, Any], folder: Path, gitea: str, cluster: str) -
     return Package(application, pushed)
 
 
-def custom_objects(file: Path, *, ships: set[tuple[str, str]]) -> list[dict[str, Any]]:
+_BRACES = "{{`{{`}}"
+"""How a Go template writes two braces."""
+
+
+def custom_objects(file: Path, *, ships: set[tuple[str, str]] | None) -> list[dict[str, Any]]:
     """
-    Return the objects of a file for ``-c``: each must replace one that idpbuilder ships.
+    Return the objects of a file for ``-c``, which replace those that idpbuilder ships.
 
     Args:
-        ships: Kind and name of the objects it ships; they carry no namespace.
+        ships: Kind and name of the objects it ships; they carry no namespace. None: objects that
+            replace none are wanted, too; idpbuilder adds them.
     """
     text = file.read_text()
-    if ":" in str(file.name) or "{{" in text:
+    if ":" in str(file.name) or "{{" in text.replace(_BRACES, ""):
         raise RuleError("a colon in the name, or a Go template in the text")
-    found = [each for each in yaml.safe_load_all(text) if each]
+    found = [each for each in yaml.safe_load_all(text.replace(_BRACES, "{{")) if each]
     for each in found:
         if "namespace" in each["metadata"]:
             raise RuleError("an object with a namespace replaces none: there would be two")
-        if (each["kind"], each["metadata"]["name"]) not in ships:
+        if ships is not None and (each["kind"], each["metadata"]["name"]) not in ships:
             raise RuleError(f"{each['kind']} {each['metadata']['name']} is not shipped")
     return found

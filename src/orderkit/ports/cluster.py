@@ -116,6 +116,10 @@ class Cluster(Protocol):
     RemoteError. Returned manifests are the caller's own copies.
     """
 
+    def version(self) -> str:
+        """Return the server's version text, such as ``v1.37.2``."""
+        ...
+
     def serves(self, kind: Kind) -> bool:
         """Say whether the kind is served now (asks again; a CRD may have just appeared)."""
         ...

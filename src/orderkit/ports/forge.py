@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Literal, Protocol
+from typing import Protocol
 
 from orderkit.core.names import BlobSha, CommitSha, RepoId
+from orderkit.core.platform.neighbours import ReleaseVerdict
 from orderkit.ports.access import (
     AccessGrant,
     ForgeAccess,
@@ -69,7 +70,6 @@ __all__ = [
     "AccessGrant",
     "Commit",
     "CommitStatus",
-    "Evidence",
     "FileChange",
     "FileRevision",
     "Forge",
@@ -114,16 +114,6 @@ class Repository:
     """Whether pull requests may be squashed, which loses signatures."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """How well we know a server's behaviour."""
-
-    version: str
-    basis: Literal["observed", "too old", "unknown"]
-    """Observed: the contract suite ran against this release. Too old: it is not supported."""
-    detail: str
-
-
 class Forge(ForgePulls, ForgeAccess, Protocol):
     """
     A forge such as Gitea.
@@ -143,8 +133,8 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         """Return the server's version text."""
         ...
 
-    def evidence(self) -> Evidence:
-        """Return how well this server's behaviour is known to us."""
+    def judge_release(self) -> ReleaseVerdict:
+        """Return how well this server's release is known, and its known holes."""
         ...
 
     @property

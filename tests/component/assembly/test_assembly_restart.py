@@ -48,6 +48,10 @@ class Dying(Cluster):
         if self.dead.is_set():
             raise UnreachableError("this process is dead")
 
+    def version(self) -> str:
+        self._read()
+        return self._cluster.version()
+
     def serves(self, kind: Kind) -> bool:
         self._read()
         return self._cluster.serves(kind)

@@ -207,7 +207,7 @@ def test_a_too_old_argo_cd_is_refused(site: Bare, orderkit: Command) -> None:
     )
 
     assert done.code == 4
-    assert "Argo CD 2.10.7 is older than 3.0" in done.err
+    assert "Argo CD 2.10.7 is older than 3.4.10" in done.err
 
 
 def test_a_broken_pack_is_told_before_anything_is_asked(

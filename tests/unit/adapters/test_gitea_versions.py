@@ -6,30 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.gitea.versions import RULES, evidence
+from orderkit.adapters.gitea.versions import RULES, judge_gitea
 
 PAGE = Path(__file__).parents[3] / "docs" / "forge.md"
 
 
 @pytest.mark.parametrize(
-    ("version", "basis"),
-    [
-        ("1.26.0", "observed"),
-        ("1.26.3+dev-12-gabc", "observed"),
-        ("1.24.3", "too old"),
-        ("1.24.0-rootless", "too old"),
-        ("12.0.1+gitea-1.22.0", "unknown"),
-        ("1.25.1", "too old"),
-        ("1.2.6", "too old"),
-        ("1.27.0", "unknown"),
-        ("11.26.0", "unknown"),
-        ("", "unknown"),
-    ],
+    "version", ["15.0.1+gitea-1.22.0", "1.27.3+gitea-1.22.0", "7.0.0-forgejo", "1.21.11-0+Forgejo"]
 )
-def test_a_version_is_known(version: str, basis: str) -> None:
-    found = evidence(version)
+def test_forgejo_is_not_judged_as_gitea(version: str) -> None:
+    found = judge_gitea(version)
 
-    assert (found.basis, found.version) == (basis, version)
+    assert (found.basis, found.holes) == ("unknown", ())
+    assert (
+        found.detail == f"Forgejo {version} is another product than Gitea: it is not supported yet"
+    )
+    assert found.hint.startswith("install Gitea 28.4.0, or 1.27.3")
+
+
+def test_gitea_is_judged_by_the_table() -> None:
+    assert judge_gitea("1.27.3").basis == "observed"
 
 
 def test_the_page_has_every_rule() -> None:

@@ -139,23 +139,15 @@ def test_repositories_versions_and_charts_are_the_platforms() -> None:
     assert functions[1]["spec"]["package"].endswith(":v0.7.0"), "from pack.yaml"
 
 
-@pytest.mark.parametrize(
-    ("version", "refreshes"),
-    [(None, False), ("3.0.12", False), ("3.1.7", False), ("3.2.11", True), ("v3.10", True)],
-)
-def test_retries_take_the_newest_commit_only_where_argo_cd_can(
-    version: str | None, *, refreshes: bool
-) -> None:
-    found = rendered(
-        Installation(crossplane=CHART, argocd_version=version, providers=("kubernetes",))
-    )
+def test_retries_take_the_newest_commit() -> None:
+    found = rendered(Installation(crossplane=CHART, providers=("kubernetes",)))
 
     apps = [path for path in found if b"kind: Application\n" in found[path]]
     assert len([path for path in apps if path.parts[0] == "gitops"]) == 9
     for path in apps:
         if path.parts[0] == "gitops":
             retry = manifests(found, str(path))[0]["spec"]["syncPolicy"]["retry"]
-            assert retry.get("refresh", False) is refreshes
+            assert retry["refresh"] is True
 
 
 def test_mirrors_become_image_configs_before_any_package() -> None:

@@ -28,7 +28,7 @@ spec:
 WHOLE = """
   target: idpbuilder
   crossplane: {install: chart, chartRepository: "https://charts.example.org/stable", version: 2.3.4}
-  argocd: {namespace: argocd, version: 3.1.7}
+  argocd: {namespace: argocd, version: 3.4.15}
   mirrors:
     - {prefix: upstream.example.org, rewrite: registry.example.org/mirror}
     - {prefix: registry.example.org, pullSecret: pull}
@@ -45,7 +45,6 @@ def test_a_platform_that_says_nothing_is_a_cluster_that_has_crossplane() -> None
 
     assert found == Installation()
     assert (found.target, found.crossplane.install) == (PlatformTarget.CLUSTER, "none")
-    assert found.argocd == (3, 0), "an unknown Argo CD is taken for the oldest"
 
 
 def test_what_is_said_is_read_and_written_again() -> None:
@@ -54,7 +53,7 @@ def test_what_is_said_is_read_and_written_again() -> None:
     assert found.installation == Installation(
         PlatformTarget.IDPBUILDER,
         CrossplaneSettings("chart", "https://charts.example.org/stable", "2.3.4"),
-        "3.1.7",
+        "3.4.15",
         (
             Mirror("upstream.example.org", "registry.example.org/mirror"),
             Mirror("registry.example.org", pull_secret="pull"),

@@ -32,10 +32,11 @@ from orderkit.adapters.gitea.calls import (
 from orderkit.adapters.gitea.file_cache import TooManyError, TreeEntry, Trees, special_in
 from orderkit.adapters.gitea.first_commit import BROKEN, says_empty
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.adapters.gitea.versions import evidence
+from orderkit.adapters.gitea.versions import judge_gitea
 from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.ports.forge import LINK, PLAIN, Commit, Evidence, FileRevision, SpecialFile
+from orderkit.core.platform.neighbours import ReleaseVerdict
+from orderkit.ports.forge import LINK, PLAIN, Commit, FileRevision, SpecialFile
 
 TREE_PAGE = 1000
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -66,9 +67,9 @@ class GiteaReading(Calls):
             raise NotFoundError(f"{doing}: {answer.text}", hint="use https:// in the base URL")
         return text_in(object_in(checked(answer, doing), doing), "version")
 
-    def evidence(self) -> Evidence:
-        """Return how well this server's behaviour is known to us; see the port."""
-        return evidence(self.version())
+    def judge_release(self) -> ReleaseVerdict:
+        """Return how well this server's release is known; see the port."""
+        return judge_gitea(self.version())
 
     def user(self) -> str:
         """Return the login name behind our credentials; see the port."""

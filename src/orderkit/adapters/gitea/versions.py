@@ -1,23 +1,17 @@
 """
-Server behaviours that the client relies on, and the releases on which they were observed.
+Server behaviours that the client relies on, and what a version text of a server tells.
 
 The client never decides by the version text; it reads the behaviour from the server's answers.
-This table is for people: ``orderkit doctor`` says whether the contract suite ran against a server's
-release (*observed*), whether the release is too old, or that it is untested, and docs/forge.md
-prints the table.
+Releases and their support are in ``core.platform.neighbours``; docs/forge.md prints the rules.
 
 Called by ``reading``.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from orderkit.ports.forge import Evidence
-
-OLDEST = (1, 26)
-"""The oldest supported release, on which the rules were observed."""
+from orderkit.core.platform.neighbours import GITEA, ReleaseVerdict, judge_release, supported
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +40,10 @@ RULES = (
 )
 
 
-def evidence(version: str) -> Evidence:
-    """Return how well the behaviour of a server with this version text is known."""
-    oldest = ".".join(map(str, OLDEST))
+def judge_gitea(version: str) -> ReleaseVerdict:
+    """Return how well a server with this version text is known, and its known holes."""
     if "gitea-" in version or "forgejo" in version.lower():
-        return Evidence(version, "unknown", "Forgejo: nobody has tried Orderkit with it")
-    release = re.match(r"(\d+)\.(\d+)\b", version)
-    if release is None:
-        return Evidence(version, "unknown", "no version that we can read")
-    number = (int(release[1]), int(release[2]))
-    if number < OLDEST:
-        return Evidence(version, "too old", f"Gitea {release[0]} is older than {oldest}")
-    if number == OLDEST:
-        return Evidence(version, "observed", f"Gitea {oldest}.0: {len(RULES)} rules observed")
-    return Evidence(version, "unknown", f"newer than {oldest}, the release that was tried")
+        detail = f"Forgejo {version[:40]} is another product than Gitea: it is not supported yet"
+        hint = f"{GITEA.advice}; {supported(GITEA)}"
+        return ReleaseVerdict(version, "unknown", detail, hint)
+    return judge_release(GITEA, version)

@@ -83,6 +83,9 @@ class KubeCluster:
         """The address of the API server."""
         return self._transport.server
 
+    def version(self) -> str:
+        return str(self._json(KubeRequest("GET", "/version")).get("gitVersion", ""))
+
     def serves(self, kind: Kind) -> bool:
         return self._discovery.ask(kind) is not None
 

@@ -60,7 +60,7 @@ def _findings(platform_file: str | None) -> Iterator[DoctorFinding]:
     except OrderkitError as error:
         yield DoctorFinding("platform", "fail", str(error), error.hint)
         return
-    yield from check(platform)
+    yield from check(platform, settings.installation)
     yield check_requesters(proofs, settings.access.platform_groups)
     yield check_notifications(platform, settings.notifications)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
@@ -69,6 +69,12 @@ platform_command.add_command(platform_webhook)
     show_default=True,
     help="The published pack, or the folder for 'idpbuilder create'.",
 )
+@click.option(
+    "--argocd-release",
+    type=click.File("rb"),
+    metavar="FILE",
+    help="manifests/install.yaml of the Argo CD that idpbuilder shall install instead of its own.",
+)
 @platform_option
 @json_option
 @click.pass_context
@@ -78,6 +84,7 @@ def platform_render(
     pack_folder: str | None,
     profile: str | None,
     target: str,
+    argocd_release: BinaryIO | None,
     platform_file: str | None,
     *,
     diff: bool,
@@ -95,6 +102,8 @@ def platform_render(
     from orderkit.cli.views import order_views, upgrade_views
     from orderkit.core.portal.profile import read_profile
 
+    if argocd_release and target != "idpbuilder":
+        raise click.UsageError("--argocd-release needs --target idpbuilder")
     if not (out_folder or diff) or (diff and target != "pack"):
         raise click.UsageError("give --out DIR, or --diff (which needs --target pack)")
     settings = load_settings(platform_file)
@@ -103,7 +112,12 @@ def platform_render(
     if target == "idpbuilder":
         from orderkit.core.platform import idpbuilder
 
-        rendered = idpbuilder.package(rendered, forge_url=settings.forge.url, pack=settings.pack)
+        rendered = idpbuilder.package(
+            rendered,
+            forge_url=settings.forge.url,
+            pack=settings.pack,
+            argocd_release=argocd_release.read() if argocd_release else b"",
+        )
     if out_folder:
         _write(rendered, out_folder)
     if diff:

@@ -4,8 +4,8 @@ Adapt a pack's delivery tree to an installation: layers, providers and mirrors.
 Pure, before values are baked. Left out are Crossplane where the cluster has it, providers that
 nobody asked for, Argo CD's settings where idpbuilder delivers them, and every layer that then has
 nothing to deliver, because Argo CD refuses an empty path, and the entries that switch off a tool
-of Argo CD that is needed. Added are mirrors, and what newer
-releases of Argo CD can do. What is left stays byte for byte.
+of Argo CD that is needed. Added are mirrors, and retries of the newest commit. What is left stays
+byte for byte.
 
 Called by ``flows.install.pack_rendering``; ``layers_of`` also by those who wait for layers.
 """
@@ -33,7 +33,6 @@ MIRRORS = PROVIDERS / "mirrors.yaml"
 SETTINGS = PurePosixPath("gitops", "argocd", "argocd-cm.yaml")
 SETTINGS_LAYER = APPS / "argocd-settings.yaml"
 WAVE = "argocd.argoproj.io/sync-wave"
-_REFRESH_SINCE = (3, 2)
 _MANIFESTS = (".yaml", ".yml", ".json")
 
 
@@ -80,9 +79,7 @@ def fitted(
     if SETTINGS in kept:
         tools = {*installation.argocd_tools, *_tools_in_use(kept, installation.target)}
         kept[SETTINGS] = _with_tools(kept[SETTINGS], tools)
-    if installation.argocd >= _REFRESH_SINCE:
-        kept = {path: _refreshing(path, data) for path, data in kept.items()}
-    return kept
+    return {path: _refreshing(path, data) for path, data in kept.items()}
 
 
 def layers_of(files: Files) -> tuple[Layer, ...]:
@@ -205,7 +202,7 @@ def _with_tools(data: bytes, tools: set[str]) -> bytes:
 
 
 def _refreshing(path: PurePosixPath, data: bytes) -> bytes:
-    """Let retries use the newest commit, if this Argo CD release can."""
+    """Let retries use the newest commit."""
     if path.parts[0] != "gitops" or path.suffix not in _MANIFESTS or b"\n    retry:" not in data:
         return data
     manifests = list(_applications(path, data))

@@ -17,6 +17,7 @@ Pure. Called by ``orderkit platform render --idpbuilder`` and
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -25,11 +26,12 @@ from urllib.parse import urlsplit
 
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, metadata
+from orderkit.core.objects.kube_objects import CONFIG_MAP, CRD, Kind, Manifest, metadata
+from orderkit.core.platform.neighbours import ARGO_CD, judge_release
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.edit import Edit, edit
-from orderkit.core.yaml.manifests import parse_manifests
+from orderkit.core.yaml.manifests import ManifestLimits, parse_manifests
 
 ADMIN = "giteaAdmin"
 """The user whose repositories idpbuilder pushes packages to."""
@@ -40,6 +42,15 @@ _PACK = "pack"
 _ROOT = PurePosixPath("gitops", "root.yaml")
 _ARGOCD = PurePosixPath("gitops", "argocd")
 _GO_TEMPLATE = "{{"
+_ARGOCD_IMAGE = re.compile(r"image: \S*\bargocd:(v?[0-9][^@\s]*)")
+_RELEASE_LIMITS = ManifestLimits(size_bytes=8_000_000, events=1_000_000)
+_SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
+_KEPT_BY_IDPBUILDER = {
+    ("ConfigMap", "argocd-cm"),
+    ("ConfigMap", "argocd-rbac-cm"),
+    ("ConfigMap", "argocd-tls-certs-cm"),
+}
+_SWITCHED_OFF = ("argocd-dex-server", "argocd-notifications-controller")
 
 
 def _jq(*paths: str) -> str:
@@ -164,7 +175,9 @@ def cluster_name(pack: RepoId) -> str:
     return name
 
 
-def package(rendered: Files, *, forge_url: str, pack: RepoId) -> dict[PurePosixPath, bytes]:
+def package(
+    rendered: Files, *, forge_url: str, pack: RepoId, argocd_release: bytes = b""
+) -> dict[PurePosixPath, bytes]:
     """
     Return the folder for ``idpbuilder create``: ``packages``, ``argocd-cm.yaml``, README.md.
 
@@ -172,14 +185,21 @@ def package(rendered: Files, *, forge_url: str, pack: RepoId) -> dict[PurePosixP
         rendered: The pack as rendered for this platform.
         forge_url: The forge's URL of platform.yaml.
         pack: Its pack repository.
+        argocd_release: The manifests of the Argo CD that idpbuilder shall install instead of its
+            own; empty: its own.
 
     Raises:
-        InvalidInputError: Addresses or names are not idpbuilder's, or the pack has no root.
+        InvalidInputError: Addresses or names are not idpbuilder's, the pack has no root, or the
+            manifests are not those of a supported Argo CD.
     """
     platform_addresses, name = addresses(forge_url), cluster_name(pack)
     files = {PACKAGES / _PACK / path: data for path, data in rendered.items()}
     files[PACKAGES / "root.yaml"] = _root(rendered)
     files[SETTINGS] = settings_file(rendered)
+    if argocd_release:
+        files[SETTINGS] += raised_argocd(
+            argocd_release, path_routing=platform_addresses.path_routing
+        )
     files[PurePosixPath("README.md")] = _readme(platform_addresses, name).encode()
     return files
 
@@ -235,6 +255,62 @@ def settings_file(rendered: Files) -> bytes:
         "data": settings(rendered),
     }
     return (head + yaml11.dump(manifest)).encode()
+
+
+def raised_argocd(release: bytes, *, path_routing: bool) -> bytes:
+    """
+    Return the manifests of an Argo CD release as idpbuilder takes them with ``-c argocd:FILE``.
+
+    idpbuilder replaces its objects of the same name and adds the others. Its own settings stay:
+    certificates, accounts, no Dex and no notifications, and its address. Not run: it needs Docker.
+
+    Args:
+        release: The ``manifests/install.yaml`` of the release.
+
+    Raises:
+        InvalidInputError: They name no Argo CD, one that is not supported, or namespaces.
+        ManifestError: They are not manifests.
+    """
+    name = "install.yaml"
+    manifests = parse_manifests(name, release, limits=_RELEASE_LIMITS)
+    versions = sorted(set(_ARGOCD_IMAGE.findall(release.decode())))
+    version = versions[0] if versions else ""
+    verdict = judge_release(ARGO_CD, version)
+    if verdict.basis not in {"supported", "observed"}:
+        rule = f"is no release of Argo CD to install: {verdict.detail}"
+        raise InvalidInputError(name, version, rule, hint=verdict.hint)
+    kept = [
+        _as_idpbuilder_has_it(dict(manifest), path_routing=path_routing)
+        for manifest in manifests
+        if (manifest["kind"], metadata(manifest).get("name")) not in _KEPT_BY_IDPBUILDER
+    ]
+    for manifest in kept:
+        if "namespace" in metadata(manifest):
+            raise InvalidInputError(
+                name,
+                f"{manifest['kind']} {metadata(manifest).get('name')}",
+                "has a namespace, so idpbuilder would add it beside its own",
+                hint="take manifests/install.yaml of Argo CD's release",
+            )
+    return yaml11.dump_all(kept).replace(_GO_TEMPLATE, "{{`{{`}}").encode()
+
+
+def _as_idpbuilder_has_it(manifest: Manifest, *, path_routing: bool) -> Manifest:
+    """Return an object of Argo CD with what idpbuilder changes in its own release."""
+    kind, name = manifest["kind"], metadata(manifest).get("name")
+    if kind == CRD.kind:  # larger than what client-side apply keeps in an annotation
+        fields = metadata(manifest)
+        annotations = {**fields.get("annotations", {}), _SYNC_OPTIONS: "ServerSideApply=true"}
+        return {**manifest, "metadata": {**fields, "annotations": annotations}}
+    if kind != "Deployment":
+        return manifest
+    spec = manifest["spec"]
+    if name in _SWITCHED_OFF:
+        return {**manifest, "spec": {**spec, "replicas": 0}}
+    if name == "argocd-server" and path_routing:
+        container = spec["template"]["spec"]["containers"][0]
+        container["args"] = [*container["args"], "--insecure", "--basehref", "/argocd"]
+    return manifest
 
 
 def _readme(platform_addresses: Addresses, name: str) -> str:

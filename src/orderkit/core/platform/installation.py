@@ -9,7 +9,6 @@ that a platform.yaml says only what is special. Read by ``core.platform.settings
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -59,7 +58,7 @@ SCHEMAS: dict[str, Any] = {
                 "description": "admission policies and flows look for Applications there only",
             },
             "version": _text(
-                r"v?[0-9]+\.[0-9]+(\.[0-9]+)?", "write Argo CD's release in quotes, as '3.2.11'"
+                r"v?[0-9]+\.[0-9]+(\.[0-9]+)?", "write Argo CD's release in quotes, as '3.6.3'"
             ),
             "tools": {
                 "type": "array",
@@ -122,18 +121,12 @@ class Installation:
     target: PlatformTarget = PlatformTarget.CLUSTER
     crossplane: CrossplaneSettings = field(default_factory=CrossplaneSettings)
     argocd_version: str | None = None
-    """None: unknown, so only features of all supported releases are used."""
+    """What counts if Argo CD's workloads do not tell their release."""
     mirrors: tuple[Mirror, ...] = ()
     providers: tuple[str, ...] = ()
     """Folders of ``gitops/providers`` in addition to those of the pack."""
     argocd_tools: tuple[str, ...] = ()
     """Tools that stay switched on in Argo CD for Applications that are not Orderkit's."""
-
-    @property
-    def argocd(self) -> tuple[int, int]:
-        """Major and minor release of Argo CD; the oldest supported one if unknown."""
-        match = re.match(r"v?([0-9]+)\.([0-9]+)", self.argocd_version or "")
-        return (int(match[1]), int(match[2])) if match else (3, 0)
 
     def to_spec(self) -> dict[str, Any]:
         """Return it as in platform.yaml, without defaults."""

@@ -25,6 +25,7 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, kit_of
+from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.schema.admission import BINDING
 from orderkit.flows.argocd.obstacles import obstacle
@@ -34,6 +35,7 @@ from orderkit.flows.argocd.unsafe_applications import (
 )
 from orderkit.flows.install import doctor_access_checks
 from orderkit.flows.install.doctor_finding import DoctorFinding
+from orderkit.flows.install.server_releases import check_releases
 from orderkit.flows.notify.notified_events import given_up
 from orderkit.flows.order.damaged_orders import damaged_orders
 from orderkit.flows.order.order_report import OrderReport, list_orders
@@ -49,11 +51,15 @@ from orderkit.ports.requesters import Requesters
 _NAMED = 5
 
 
-def check(platform: Platform) -> Iterator[DoctorFinding]:
-    """Yield one finding per check, in the order in which a person would look."""
+def check(platform: Platform, installation: Installation | None = None) -> Iterator[DoctorFinding]:
+    """
+    Yield one finding per check, in the order in which a person would look.
+
+    Args:
+        installation: Of platform.yaml; None: only what the servers tell of themselves.
+    """
     checks: dict[str, Callable[[Platform], DoctorFinding]] = {
         "forge": _forge,
-        "behaviour": _behaviour,
         "rights": _rights,
         "ownership": doctor_access_checks.ownership,
         "protection": doctor_access_checks.protection,
@@ -79,6 +85,7 @@ def check(platform: Platform) -> Iterator[DoctorFinding]:
             yield run(platform)
         except OrderkitError as error:
             yield DoctorFinding(name, "fail", str(error), error.hint)
+    yield from check_releases(platform, installation)
 
 
 def check_notifications(platform: Platform, settings: NotificationSettings) -> DoctorFinding:
@@ -133,21 +140,6 @@ def _forge(platform: Platform) -> DoctorFinding:
         return DoctorFinding("forge", "fail", str(error), error.hint, came)
     detail = f"{forge.base_url}, version {version}, as {user}"
     return DoctorFinding("forge", "ok", detail, source=forge.credentials_source)
-
-
-def _behaviour(platform: Platform) -> DoctorFinding:
-    evidence = platform.forge.evidence()
-    if evidence.basis == "too old":
-        advice = "upgrade the forge: Gitea 1.26 or newer"
-        return DoctorFinding("behaviour", "warn", evidence.detail, advice)
-    if evidence.basis == "unknown":
-        return DoctorFinding(
-            "behaviour",
-            "warn",
-            f"version {evidence.version}: {evidence.detail}",
-            "run the contract suite against such a server first (docs/forge.md)",
-        )
-    return DoctorFinding("behaviour", "ok", f"{evidence.basis}: {evidence.detail}")
 
 
 def _rights(platform: Platform) -> DoctorFinding:

@@ -45,6 +45,9 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.ports.cluster import ObjectList, Propagation, WatchEvent, WatchStop
 
+VERSION_TEXT = "v1.36.1+orderkit-embedded"
+"""Texts and behaviour follow this release of kube-apiserver."""
+
 
 class EmbeddedCluster:
     """One cluster in one SQLite file. Thread-safe; close it when done."""
@@ -92,6 +95,10 @@ class EmbeddedCluster:
         return view
 
     # -- reading
+
+    def version(self) -> str:
+        """Return the text that ``/version`` has too."""
+        return VERSION_TEXT
 
     def serves(self, kind: Kind) -> bool:
         """Say whether the kind is served now."""

@@ -34,6 +34,7 @@ LIMITS = YamlLimits()
 _NO_TEXT = frozenset(("", *"~0123456789+-.nNyYtTfFoO=<"))
 """First characters of plain scalars that some reader may not read as a string."""
 _READER = " (says libyaml, whose grammar Kubernetes reads; YAML 1.2 may allow more)"
+_TOO_DEEP = "maximum nesting depth"
 _AMBIGUOUS_BREAKS = ("\x85", "\u2028", "\u2029")
 
 
@@ -152,6 +153,10 @@ def scan(text: str, limits: YamlLimits = LIMITS) -> Stream:
         mark = error.problem_mark or error.context_mark
         reason = str(error.problem or error.context)
         line = mark.line + 1 if mark else None
+        if _TOO_DEEP in reason:  # libyaml's own limit: its scanner reads ahead of our count
+            raise EditRefusedError(
+                EditRefusal.LIMITS, f"nested deeper than {limits.depth} levels", line=line
+            ) from error
         raise EditRefusedError(
             EditRefusal.NOT_YAML, f"is not valid YAML: {reason}{_READER}", line=line
         ) from error

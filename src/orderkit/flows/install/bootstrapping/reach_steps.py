@@ -1,14 +1,13 @@
 """
 The first steps: forge, cluster and Argo CD are there, let us do our work, and are known to us.
 
-Nothing is written. Versions of Argo CD are read from the images of its workloads, else from
-platform.yaml; where neither tells, the step says so and goes on.
+Nothing is written. A server older than the oldest supported release is refused; known holes of a
+supported one are named. Where a server does not tell its release, the step says so and goes on.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orderkit.core.errors import AccessError, OrderkitError, RefusedError
 from orderkit.core.objects.kube_objects import (
@@ -24,19 +23,20 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
-from orderkit.core.platform.installation import PlatformTarget
+from orderkit.core.platform.neighbours import ARGO_CD, ReleaseVerdict
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
+from orderkit.flows.install.server_releases import (
+    argocd_release,
+    crossplane_release,
+    kubernetes_release,
+    refuse_too_old,
+)
 from orderkit.flows.platform import Platform
 from orderkit.ports.cluster import Cluster, NoSuchKindError
 
-OLDEST, NEWEST = (3, 0), (3, 2)
-"""Argo CD's releases whose behaviour was observed or read."""
-_WORKLOADS = (Kind("apps", "v1", "StatefulSet"), Kind("apps", "v1", "Deployment"))
 _REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview")
 _SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount")
 _CROSSPLANE = (XRD, COMPOSITION, FUNCTION)
-_IMAGE = re.compile(r"argocd:v?(\d+\.\d+\.\d+\S*?)(@|\Z)")
-_VERSION = re.compile(r"v?(\d+)\.(\d+)")
 _RIGHTS = (
     (APPLICATION, "applications"),
     (APP_PROJECT, "appprojects"),
@@ -66,8 +66,9 @@ class ForgeStep:
                     f"missing: {', '.join(missing)} (credentials from {forge.credentials_source})",
                     hint="create a token with these scopes for a user who may write there",
                 )
-        detail = f"{forge.base_url}, version {version}, as {user} ({forge.credentials_source})"
-        return Look(StepVerdict.DONE, detail)
+        look = judged(forge.judge_release())
+        who = f"{forge.base_url}, version {version}, as {user} ({forge.credentials_source})"
+        return replace(look, detail=f"{who}; {look.detail}")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
         return self.look()
@@ -94,7 +95,8 @@ class ClusterStep:
                 f"we may not {', '.join(forbidden)} in namespace {ARGOCD_NAMESPACE}",
                 hint="use a kubeconfig with these rights, or grant them by a Role",
             )
-        return Look(StepVerdict.DONE, "answers, and we may write what Argo CD reads")
+        look = judged(kubernetes_release(self.site.platform))
+        return replace(look, detail=f"answers, and we may write what Argo CD reads; {look.detail}")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
         return self.look()
@@ -113,15 +115,9 @@ class ArgoCdStep:
         if missing:
             raise RefusedError(
                 f"Argo CD is missing: the cluster serves no {', '.join(map(str, missing))}",
-                hint="install Argo CD 3.0 to 3.2 into namespace argocd, then repeat",
+                hint=f"{ARGO_CD.advice} into namespace argocd, then repeat",
             )
-        if request.installation.target is PlatformTarget.EMBEDDED:
-            return Look(StepVerdict.DONE, "the embedded platform includes a stand-in")
-        version = argocd_version(platform) or (request.installation.argocd_version or "")
-        problem, certain = judge_version(version)
-        if problem and certain:
-            raise RefusedError(problem, hint="install Argo CD 3.0 to 3.2")
-        return Look(StepVerdict.DONE, problem or f"Argo CD {version}")
+        return judged(argocd_release(platform, request.installation))
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
         return self.look()
@@ -139,7 +135,7 @@ class CrossplaneStep:
         if not missing:
             crossplane = self.site.wanted.installation.crossplane
             check_crossplane_account(self.site.platform.cluster, crossplane.account)
-            return Look(StepVerdict.DONE, "serves its kinds")
+            return judged(crossplane_release(self.site.platform, self.site.wanted.installation))
         if self.site.wanted.installation.crossplane.install == "chart":
             return Look(StepVerdict.WAIT, "its chart is delivered by the layer 'crossplane'")
         raise RefusedError(
@@ -175,35 +171,15 @@ def check_crossplane_account(cluster: Cluster, account: str) -> None:
         )
 
 
-def judge_version(version: str) -> tuple[str, bool]:
-    """Return what is wrong with a version of Argo CD (empty: nothing), and if that is certain."""
-    match = _VERSION.match(version)
-    if match is None:
-        return "Argo CD is installed; its version is unknown (set spec.argocd.version)", False
-    release = int(match[1]), int(match[2])
-    if release < OLDEST:
-        return (
-            f"Argo CD {version} is older than 3.0, which tracks by labels and compares differently",
-            True,
-        )
-    if release > NEWEST:
-        return f"Argo CD {version} is newer than the tested versions (3.0 to 3.2)", False
-    return "", True
+def judged(verdict: ReleaseVerdict) -> Look:
+    """
+    Return what is known of a server's release; its hint only if the release has known holes.
 
-
-def argocd_version(platform: Platform) -> str:
-    """Return the version in the images of Argo CD's workloads; "" where none can be seen."""
-    for kind in _WORKLOADS:
-        try:
-            workloads = platform.cluster.list(kind, namespace=ARGOCD_NAMESPACE).items
-        except (NoSuchKindError, AccessError):
-            continue
-        for workload in workloads:
-            for container in dig(workload, "spec", "template", "spec", "containers", default=()):
-                image = _IMAGE.search(str(container.get("image", "")))
-                if image:
-                    return image[1]
-    return ""
+    Raises:
+        RefusedError: It is older than the oldest supported release.
+    """
+    refuse_too_old(verdict)
+    return Look(StepVerdict.DONE, verdict.report, verdict.hint if verdict.holes else "")
 
 
 def may(platform: Platform, kind: Kind, resource: str, verb: str) -> bool:

@@ -7,6 +7,7 @@ aggregated form of newer clients is not offered; they fall back to this one.
 
 from __future__ import annotations
 
+from orderkit.adapters.embedded.cluster.cluster import VERSION_TEXT
 from orderkit.adapters.embedded.cluster.kinds import ServedKind
 from orderkit.adapters.embedded.cluster.registry import KindRegistry
 from orderkit.core.objects.kube_objects import Manifest
@@ -14,7 +15,7 @@ from orderkit.core.objects.kube_objects import Manifest
 VERSION: Manifest = {
     "major": "1",
     "minor": "36",
-    "gitVersion": "v1.36.1+orderkit-embedded",
+    "gitVersion": VERSION_TEXT,
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",
@@ -22,7 +23,6 @@ VERSION: Manifest = {
     "compiler": "cpython",
     "platform": "embedded",
 }
-"""Texts and behaviour follow this release of kube-apiserver."""
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 

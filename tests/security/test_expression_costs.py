@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from orderkit.core.kit.approval_rules import Subjects, needs_of
+from orderkit.core.kit.lease_approval_windows import Approval, ApprovalRule
+from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Kind
 from orderkit.core.schema.admission import Policy, Review
 from orderkit.core.schema.cel import RuleSet
@@ -152,6 +155,21 @@ def test_all_rules_of_an_object_share_a_limit() -> None:
 
     assert time.thread_time() - started_s < 15
     assert len(verdicts.problems) > 100
+
+
+def test_an_approval_rule_that_costs_too_much_needs_its_approval() -> None:
+    """Although it would not ask for one: no guest is new."""
+    rule = ApprovalRule(COSTLY["membership in a loop"], ("platform",), 1, "guests are added")
+    schema = {"properties": {"spec": {"type": "object", **SPEC}}}
+    version = {"name": "v1", "referenceable": True, "schema": {"openAPIV3Schema": schema}}
+    xrd = {"spec": {"group": "example.org", "names": {"kind": "Hall"}, "versions": [version]}}
+    kit = Kit(name="hall", xrd=xrd, approval=Approval((rule,)))
+    few, many = {"guests": ["a"]}, {"guests": GUESTS}
+
+    [need] = needs_of(kit, Subjects(many, many, {}, {}, {}))
+
+    assert need.unknown
+    assert not needs_of(kit, Subjects(few, few, {}, {}, {}))
 
 
 @pytest.mark.parametrize("ignores", [False, True])

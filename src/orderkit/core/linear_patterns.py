@@ -9,6 +9,7 @@ exponential time for some patterns. Called for every pattern that meets a value 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,12 +51,25 @@ def compile_linear(pattern: str) -> LinearPattern:
     Raises:
         ValueError: RE2 refuses it.
     """
+    return LinearPattern(_compiled(pattern))
+
+
+@functools.lru_cache(maxsize=4096)
+def program_size(pattern: str) -> float:
+    """Return how many steps RE2 makes of a pattern; infinite if it refuses the pattern."""
+    try:
+        return int(_compiled(pattern).programsize)
+    except ValueError:
+        return math.inf
+
+
+def _compiled(pattern: str) -> Any:
     import re2  # lazy: heavy
 
     options = re2.Options()
     options.log_errors = False
     try:
-        return LinearPattern(re2.compile(pattern, options))
+        return re2.compile(pattern, options)
     except re2.error as error:
         reason = error.args[0]
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)

@@ -182,7 +182,7 @@ def test_an_order_that_crossplane_leaves_alone_asks_for_attention() -> None:
     [
         ("10 / spec.budget > 1", ""),
         ("10 / (spec.budget - 5) > 1", "divide by zero"),
-        ("status.numbers.exists(a, status.numbers.exists(b, a + b < 0))", "Iteration budget"),
+        ("status.numbers.exists(a, status.numbers.exists(b, a + b < 0))", "10000 rounds"),
         ("status.(", "Syntax error"),
         ("status.missing", ""),
     ],

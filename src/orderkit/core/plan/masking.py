@@ -6,6 +6,8 @@ apply`` keeps; every field that follows from a Secret (``secret_traces``); every
 the value of one in any encoding (``secret_values``); and such values in sentences. A field is
 masked whole, so that neither length nor place of a value shows. Whether a masked field changes is
 said in the words of ``kubectl diff``. Counts, dangers and faults are those of the real values.
+A field of the plan that this module does not know is masked text by text; only those in `_OPEN` are
+left alone.
 
 The fields of the order itself are not compared with Secrets: they are in Git, and the requester
 chose them.
@@ -18,8 +20,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from enum import Enum
+from typing import Any, TypeVar
 
 from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.objects.secret_values import (
@@ -34,7 +37,7 @@ from orderkit.core.objects.secret_values import (
 )
 from orderkit.core.objects.values import ABSENT, Step, Steps, path_text, same
 from orderkit.core.order.change import FieldDifference
-from orderkit.core.plan.assembly import Assembly, Fault, SecretField, SecretTraces
+from orderkit.core.plan.assembly import Assembly, Fault, Note, SecretField, SecretTraces
 from orderkit.core.plan.comparison import Drift, Plan, ResourceChange, plan_with_secrets
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.secrets import MASK
@@ -47,6 +50,11 @@ _IDENTITY: set[Steps] = {
     ("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"),
 }  # fmt: skip
 """Fields by which a plan names a resource."""
+_OPEN = frozenset({(Fault, "code"), (Note, "code"), (Plan, "costs")})
+"""
+Fields that are left alone: codes of ours, and costs, which are computed from the masked plan.
+"""
+_Record = TypeVar("_Record")
 _BRACKETS = re.compile(r"[\[\].]+")
 
 
@@ -147,12 +155,9 @@ class _PlanMask:
     complete: bool = field(kw_only=True)
 
     def plan(self, plan: Plan) -> Plan:
-        dangers = (
-            replace(danger, path=self.path(danger.path), message=self.text(danger.message))
-            for danger in plan.dangers
-        )
+        dangers = (self.rest(danger, path=self.path(danger.path)) for danger in plan.dangers)
         xr, was = plan.after.xr, plan.before.xr
-        return replace(
+        return self.rest(
             plan,
             before=self.assembly(plan.before),
             after=self.assembly(plan.after),
@@ -170,14 +175,14 @@ class _PlanMask:
             for side in (plan.before, plan.after)
         ]
         manifests = (sides[0], sides[1])
-        fields = (self.difference(drift.path, field, (), manifests) for field in drift.fields)
-        return Drift(self.path(drift.path), self.text(drift.message), tuple(fields))
+        differing = tuple(self.difference(drift.path, f, (), manifests) for f in drift.fields)
+        return self.rest(drift, path=self.path(drift.path), fields=differing)
 
     def assembly(self, assembly: Assembly) -> Assembly:
         def objects(by_path: Mapping[str, Manifest]) -> dict[str, Manifest]:
             return {self.path(path): self.manifest(path, m) for path, m in by_path.items()}
 
-        return replace(
+        return self.rest(
             assembly,
             xr=self.manifest("", assembly.xr),
             input_xr=self.manifest("", assembly.input_xr),
@@ -186,11 +191,9 @@ class _PlanMask:
             kept=objects(assembly.kept),
             waves=tuple(tuple(map(self.path, wave)) for wave in assembly.waves),
             faults=tuple(self.fault(assembly, fault) for fault in assembly.faults),
-            unknowns=tuple(map(self.text, assembly.unknowns)),
-            missing=tuple(map(self.text, assembly.missing)),
             requirements=(),
             settings={
-                path: replace(
+                self.text(path): self.rest(
                     setting, value=self._value(_Place("", ("status",)), setting.value, ABSENT, MASK)
                 )
                 for path, setting in assembly.settings.items()
@@ -198,22 +201,16 @@ class _PlanMask:
             at_once={},
             pinned={self.path(path): self.text(text) for path, text in assembly.pinned.items()},
             assumed=(),
-            guesses=tuple(
-                replace(guess, path=self.path(guess.path), field=self.text(guess.field))
-                for guess in assembly.guesses
-            ),
-            notes=tuple(
-                replace(note, path=self.path(note.path), message=self.text(note.message))
-                for note in assembly.notes
-            ),
-            made_by={self.path(path): step for path, step in assembly.made_by.items()},
+            guesses=tuple(self.rest(g, path=self.path(g.path)) for g in assembly.guesses),
+            notes=tuple(self.rest(note, path=self.path(note.path)) for note in assembly.notes),
+            made_by={self.path(path): self.text(made) for path, made in assembly.made_by.items()},
             stuck=frozenset(map(self.path, assembly.stuck)),
             secret_traces=SecretTraces(),
         )
 
     def change(self, change: ResourceChange) -> ResourceChange:
         path, old, new = change.path, change.old, change.new
-        return replace(
+        return self.rest(
             change,
             path=self.path(path),
             old=None if old is None else self.manifest(path, old, new or ABSENT, BEFORE),
@@ -253,18 +250,38 @@ class _PlanMask:
         """Return a fault without the value of a field that is masked."""
         manifest = assembly.resources.get(fault.path) if fault.path else assembly.xr
         if self._hides_field(fault, manifest or {}):
-            message = f"the value follows from a Secret and breaks the rule: {fault.rule}"
+            rule = self.text(fault.rule)
+            message = f"the value follows from a Secret and breaks the rule: {rule}"
             value = MASK
         else:
             message, value = self.text(fault.message), self.text(fault.value)
-        return replace(
-            fault,
-            path=self.path(fault.path),
-            message=message,
-            field=self.sentences.redact(fault.field),
-            hint=self.sentences.redact(fault.hint),
-            value=value,
-        )
+        return self.rest(fault, path=self.path(fault.path), message=message, value=value)
+
+    def rest(self, record: _Record, **masked: Any) -> _Record:
+        """Return a record with these fields, and the secrets taken out of its other fields."""
+        for each in fields(record):  # type: ignore[arg-type]  # a dataclass, which no type says
+            if each.name not in masked and (type(record), each.name) not in _OPEN:
+                masked[each.name] = self.anything(getattr(record, each.name))
+        return replace(record, **masked)  # type: ignore[type-var]  # as above
+
+    def anything(self, value: Any) -> Any:
+        """
+        Return a value without secrets, whatever it is made of.
+
+        Raises:
+            TypeError: Nothing is known of its type.
+        """
+        if value is None or value is ABSENT or isinstance(value, (bool, int, float, Enum)):
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return _numbered((self.anything(key), self.anything(v)) for key, v in value.items())
+        if isinstance(value, (list, tuple, set, frozenset)):
+            return type(value)(map(self.anything, value))
+        if is_dataclass(value):
+            return self.rest(value)
+        raise TypeError(f"a plan holds a {type(value).__name__}, which may hold a secret")
 
     def path(self, path: str) -> str:
         """Return a resource's path without what follows from a Secret."""

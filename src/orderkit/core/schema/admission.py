@@ -7,7 +7,7 @@ expressions, failure policies and actions. An expression that cannot be evaluate
 (``authorizer``, functions the CEL library lacks) counts as failed: ``failurePolicy`` decides, and
 the message says so.
 
-Not covered: audit annotations, cost limits, mutating policies, and conversion between versions (a
+Not covered: audit annotations, limits on what an expression might cost at most, mutating policies, and conversion between versions (a
 rule for one version sees the object as it was sent).
 
 Called by the embedded cluster, and by checks that run before a write reaches a cluster.
@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from orderkit.core.objects.kube_objects import NAMESPACE, Kind, Manifest, dig, labels_of, metadata
-from orderkit.core.schema.cel.expressions import EvaluationOutcome, Expression, bound
+from orderkit.core.schema.cel.evaluation import Activation, EvaluationOutcome
+from orderkit.core.schema.cel.expressions import Expression, bound
 
 GROUP = "admissionregistration.k8s.io"
 POLICY = Kind(GROUP, "v1", "ValidatingAdmissionPolicy")
@@ -174,7 +175,7 @@ class Policy:
             for validation in self._validations:
                 yield from self._judge(validation, data)
 
-    def _match_conditions(self, data: Mapping[str, Any]) -> bool | _Failure:
+    def _match_conditions(self, data: Activation) -> bool | _Failure:
         """
         Evaluate the match conditions.
 
@@ -188,7 +189,7 @@ class Policy:
                 return self.failed(_unjudged(expression, outcome))
         return True
 
-    def _judge(self, validation: _Validation, data: Mapping[str, Any]) -> Iterator[_Failure]:
+    def _judge(self, validation: _Validation, data: Activation) -> Iterator[_Failure]:
         outcome = validation.expression.evaluate(data)
         if outcome.value is True:
             return
@@ -205,7 +206,7 @@ def _unjudged(expression: Expression, outcome: EvaluationOutcome) -> str:
     return f"expression '{expression.source}' resulted in error: {error}"
 
 
-def _message(validation: _Validation, data: Mapping[str, Any]) -> str:
+def _message(validation: _Validation, data: Activation) -> str:
     expression = validation.message_expression
     text = expression.evaluate(data).value if expression is not None else None
     if isinstance(text, str) and _is_usable(text.strip()):

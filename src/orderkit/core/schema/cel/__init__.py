@@ -5,9 +5,10 @@ CEL rules in schemas (``x-kubernetes-validations``), judged as the Kubernetes AP
 (``cel-expr-python``) evaluates the expressions. This package types ``self`` and ``oldSelf`` as
 Kubernetes does, adds Kubernetes' functions, finds the old values for transition rules and writes
 the server's messages. A rule that cannot be evaluated exactly becomes a `Gap`; it never counts as
-passed.
+passed. A rule that costs too much with the values of an object counts as broken (``evaluation``).
 
-Not covered: cost limits, and the rules of admission policies. The library is imported when the
+Not covered: what a rule might cost with the largest values of its schema, and the rules of
+admission policies. The library is imported when the
 first rule is compiled. Where it has no build (Linux on processors other than x86-64), every rule is
 a gap.
 

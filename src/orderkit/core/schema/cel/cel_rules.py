@@ -2,7 +2,8 @@
 Compile one ``x-kubernetes-validations`` entry.
 
 `compile_rule` reports in the server's words why the server would refuse a rule. A rule that is
-valid but cannot be evaluated exactly has a `gap`. Cost limits are not checked.
+valid but cannot be evaluated exactly has a `gap`. What a rule might cost with the largest values
+that its schema allows is not checked.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from orderkit.core.schema.cel.environments import Judge, RuleVerdict, run_source, runner
 from orderkit.core.schema.cel.equality import Comparing, comparing
+from orderkit.core.schema.cel.evaluation import Activation, Program
 from orderkit.core.schema.cel.syntax_tree import ExpressionNode, read_tree
 from orderkit.core.schema.cel.type_shapes import CelType
 
@@ -37,14 +39,14 @@ class CelRule:
     field_path: str
     uses_old: bool
     optional_old: bool
-    program: Any
+    program: Program | None
     """The compiled expression; None if there is a gap."""
-    on_lists: Any
+    on_lists: Program | None
     """
     The same expression compiled with ``indexOf`` on lists. Tried when `program`, which has it on
     strings only, reports that the function is missing.
     """
-    message_program: Any
+    message_program: Program | None
     canonical: bool
     """Sort unordered lists before evaluating."""
     gap: str
@@ -214,8 +216,7 @@ def _literal_fault(tree: ExpressionNode) -> str:
 
 
 def _fails(expression: str) -> bool:
-    value = runner().compile(expression).eval()
-    return bool(value.type().name() == "*error*" or value.type().name() == "ERROR")
+    return bool(Program(runner().compile(expression)).evaluate(Activation({})).error)
 
 
 def _mixed_list(tree: ExpressionNode) -> str:
@@ -239,7 +240,7 @@ def _rule(
     source, optional = entry["rule"], bool(entry.get("optionalOldSelf"))
     program, on_lists, gap = _programs(run_source(source, optional_old=optional))
     how = Comparing(canonical=False, gap="")
-    if not gap and context.shape.unordered():
+    if program is not None and context.shape.unordered():
         how = comparing(read_tree(verdict.serialised or program.serialize()), context.shape)
     expression = entry.get("messageExpression")
     message_program = None
@@ -261,7 +262,7 @@ def _rule(
     )
 
 
-def _programs(source: str) -> tuple[Any, Any, str]:
+def _programs(source: str) -> tuple[Program | None, Program | None, str]:
     """
     Compile for evaluation.
 
@@ -270,7 +271,7 @@ def _programs(source: str) -> tuple[Any, Any, str]:
     programs, why = [], ""
     for positions in (False, True) if "ndexOf" in source else (False,):
         try:
-            programs.append(runner(positions=positions).compile(source))
+            programs.append(Program(runner(positions=positions).compile(source)))
         except RuntimeError as error:
             why = why or str(error)
     if programs:

@@ -2,8 +2,8 @@
 Conditions in CEL: over an object's ``spec``, ``status`` and ``metadata``, or over other variables.
 
 `Subject` knows the types of the variables from their schemas. It says what is wrong with an
-expression, and turns objects into values; `Condition` judges these. Evaluation ends at the CEL
-library's iteration budget (10,000 steps) and never raises. Called by ``core.kit.view_problems``,
+expression, and turns objects into values; `Condition` judges these, within the limits of
+``evaluation``. It never raises. Called by ``core.kit.view_problems``,
 ``core.kit.approval_rules`` and ``core.order.order_summary``.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 from orderkit.core.objects.kube_objects import dig
 from orderkit.core.schema.cel.cel_binding import Unbound, bind
 from orderkit.core.schema.cel.environments import Judge, UnavailableError, condition_runner
+from orderkit.core.schema.cel.evaluation import Activation
 from orderkit.core.schema.cel.expressions import Expression
 from orderkit.core.schema.cel.type_shapes import CelType, shape_of
 
@@ -65,7 +66,7 @@ class Subject:
         is_bool = verdict.result.lower() in {"", "bool", "dyn"}
         return "" if is_bool else f"it is {verdict.result.lower()}, not true or false"
 
-    def values(self, manifest: Mapping[str, Any]) -> Mapping[str, Any] | str:
+    def values(self, manifest: Mapping[str, Any]) -> Activation | str:
         """Return the variables' values for `Condition.judge`, or why there are none."""
         try:
             values: Mapping[str, Any] = bind(
@@ -73,7 +74,7 @@ class Subject:
             )
         except (Unbound, RecursionError) as error:
             return f"a value does not fit the schema: {error}"
-        return values
+        return Activation(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class Condition:
     def __init__(self, source: str) -> None:
         self._expression = Expression(source, runner=condition_runner)
 
-    def judge(self, values: Mapping[str, Any] | str) -> ConditionVerdict:
+    def judge(self, values: Activation | str) -> ConditionVerdict:
         """Judge values that `Subject.values` returned."""
         if isinstance(values, str):
             return ConditionVerdict(holds=False, why_unknown=values, is_known=False)

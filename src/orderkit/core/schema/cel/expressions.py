@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core.schema.cel.cel_binding import INT64
@@ -26,7 +25,7 @@ from orderkit.core.schema.cel.environments import (
     is_unplanned,
     load,
 )
-from orderkit.core.schema.cel.evaluation import gap_in
+from orderkit.core.schema.cel.evaluation import Activation, EvaluationOutcome, Program
 
 Variables = Mapping[str, str]
 """Name -> expression. An expression may use the variables before it."""
@@ -39,15 +38,6 @@ _TOKEN = re.compile(
 )
 _ON_LISTS = "ndexOf"
 _BEYOND = "object or parameter holds a number beyond 64 bits"
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationOutcome:
-    """A value, an error that the server would report too, or the reason for not evaluating."""
-
-    value: Any = None
-    error: str = ""
-    gap: str = ""
 
 
 class Expression:
@@ -63,7 +53,7 @@ class Expression:
         self._runner = runner
         self.source = source.strip()
         self._text = _with_variables(self.source, variables or {})
-        self._programs: list[Any] = []
+        self._programs: list[Program] = []
         self._gap = ""
         self._compiled = False
 
@@ -83,12 +73,12 @@ class Expression:
             return "" if harmless else text.removeprefix("INVALID_ARGUMENT: ").split("\n")[0], ""
         return "", str(compiled.return_type().name()).lower()
 
-    def evaluate(self, data: Mapping[str, Any]) -> EvaluationOutcome:
+    def evaluate(self, data: Activation) -> EvaluationOutcome:
         """Evaluate with the runner's variables, for those of policies made by `bound`."""
         self._compile()
         outcome = EvaluationOutcome(gap=self._gap)
         for program in self._programs:
-            outcome = _evaluated(program, data)
+            outcome = program.evaluate(data)
             if not outcome.gap:
                 break
         return outcome
@@ -104,7 +94,8 @@ class Expression:
             return
         for positions in (False, True) if _ON_LISTS in self._text else (False,):
             try:
-                self._programs.append(self._runner(positions=positions).compile(self._text))
+                compiled = self._runner(positions=positions).compile(self._text)
+                self._programs.append(Program(compiled))
             except RuntimeError as error:
                 message = str(error).partition("ERROR: ")[2].partition("\n")[0]
                 self._gap = (
@@ -112,18 +103,7 @@ class Expression:
                 )
 
 
-def _evaluated(program: Any, data: Mapping[str, Any]) -> EvaluationOutcome:
-    try:
-        result = program.eval(data=data)
-    except RuntimeError as error:
-        return EvaluationOutcome(gap=f"the CEL library: {error}")
-    if result.type().name() in {"*error*", "ERROR"}:
-        text = str(result.value())
-        return EvaluationOutcome(gap=gap_in(text), error=text)
-    return EvaluationOutcome(result.value())
-
-
-def bound(**values: Any) -> dict[str, Any]:
+def bound(**values: Any) -> Activation:
     """
     Return the variables to evaluate an expression with. Missing ones are null.
 
@@ -133,7 +113,7 @@ def bound(**values: Any) -> dict[str, Any]:
     for value in values.values():
         if any(type(leaf) is int and leaf not in INT64 for leaf in _leaves(value)):
             raise OverflowError(_BEYOND)
-    return {name: values.get(name) for name in ADMISSION}
+    return Activation({name: values.get(name) for name in ADMISSION})
 
 
 def _leaves(value: Any) -> Iterator[Any]:

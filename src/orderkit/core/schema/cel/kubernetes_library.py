@@ -150,6 +150,11 @@ def ours() -> list[str]:
     return _lines(_ADDRESSES, _QUANTITIES, _REGEX, _LISTS)
 
 
+def evaluated_names() -> frozenset[str]:
+    """Return the names of the functions that Orderkit implements, in Python."""
+    return frozenset(_overload(signature)[0] for signature in ours())
+
+
 def positions() -> list[str]:
     """
     Return the signatures of ``indexOf`` and ``lastIndexOf`` on lists, as they run.

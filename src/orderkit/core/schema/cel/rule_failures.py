@@ -74,3 +74,10 @@ def error_text(rule: CelRule, schema: Mapping[str, Any], path: str, error: str) 
             break
     message = f'Invalid value: "{kind}": {text} evaluating rule: {rule.label}'
     return SchemaProblem(path, _INVALID, message)
+
+
+def cost_text(rule: CelRule, schema: Mapping[str, Any], path: str, why: str) -> SchemaProblem:
+    """Return the message for a rule that a limit kept from being evaluated."""
+    kind = schema.get("type") or ""
+    message = f'Invalid value: "{kind}": call cost exceeds limit for rule: {rule.label} ({why})'
+    return SchemaProblem(path, _INVALID, message)

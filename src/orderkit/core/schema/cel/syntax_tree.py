@@ -19,9 +19,10 @@ _FORMS = {
     5: ("select", 2, (1,)),
     6: ("call", 2, (1, 3)),
     7: ("list", 0, (1,)),
-    9: ("other", 0, (2, 4, 5, 6, 7)),
+    9: ("fold", 3, (2, 4, 5, 6, 7)),
 }
 """Field number of an expression -> node kind, field of its name, fields of its children."""
+_INTEGERS, _LOOP_VARIABLES = (3, 4), (1, 8)
 _DYN, _LIST_TYPE, _MESSAGE_TYPE = b"\n\x00", 6, 9
 
 Fields = Mapping[int, list[int | bytes]]
@@ -32,13 +33,20 @@ class ExpressionNode:
     """One part of an expression."""
 
     kind: str
-    """``call``, ``list``, ``select``, ``ident``, ``constant`` or ``other``."""
+    """``call``, ``list``, ``select``, ``ident``, ``constant``, ``fold`` or ``other`` (a map)."""
     name: str
-    """Function, field or identifier; the text of a string constant."""
+    """Function, field or identifier; the text of a string constant; what a fold collects in."""
     type: bytes
     """The checked type, serialised. Equal types have equal bytes. Empty if unknown."""
     children: tuple[ExpressionNode, ...]
-    """For a call: the target, if any, then the arguments."""
+    """
+    For a call: the target, if any, then the arguments. For a fold, which macros become: the list or
+    map, the initial value, the condition, the step, the result.
+    """
+    number: int = 0
+    """The value of an integer constant."""
+    variables: tuple[str, ...] = ()
+    """What a fold calls an entry, or a key and its entry."""
 
     def walk(self) -> Iterator[ExpressionNode]:
         """Yield this node and all its descendants."""
@@ -79,19 +87,24 @@ def _node(data: bytes, types: Mapping[int, bytes]) -> ExpressionNode:
     parts = _fields(data)
     type_ = types.get(_int(parts.get(_ID, [0])), b"")
 
-    def made(kind: str, name: str, *children: int | bytes) -> ExpressionNode:
+    def made(kind: str, name: str, form: Fields, *children: int | bytes) -> ExpressionNode:
         below = tuple(_node(_bytes([child]), types) for child in children)
-        return ExpressionNode(kind, name, type_, below)
+        if kind == "constant":
+            numbers = (_int(form[number]) for number in _INTEGERS if number in form)
+            return ExpressionNode(kind, name, type_, below, number=next(numbers, 0))
+        loops = _LOOP_VARIABLES if kind == "fold" else ()
+        variables = tuple(_text(form, number) for number in loops if number in form)
+        return ExpressionNode(kind, name, type_, below, variables=variables)
 
     for number, (kind, name_field, children) in _FORMS.items():
         if number in parts:
             form = _fields(_bytes(parts[number]))
             name = _text(form, name_field) if name_field else ""
-            return made(kind, name, *(child for n in children for child in form.get(n, ())))
+            return made(kind, name, form, *(child for n in children for child in form.get(n, ())))
     entries = _fields(_bytes(parts.get(_STRUCT, [b""]))).get(2, ())
     inner = [_fields(_bytes([entry])) for entry in entries]
     values = [child for entry in inner for n in (3, 4) for child in entry.get(n, ())]
-    return made("other", "", *values)
+    return made("other", "", {}, *values)
 
 
 def _fields(data: bytes) -> Fields:

@@ -26,8 +26,8 @@ from orderkit.core.schema.cel.cel_rules import (
     compile_rule,
 )
 from orderkit.core.schema.cel.environments import HAS_OLD, OLD, Judge, UnavailableError, load
-from orderkit.core.schema.cel.evaluation import gap_in, run
-from orderkit.core.schema.cel.rule_failures import error_text, failure
+from orderkit.core.schema.cel.evaluation import Activation, EvaluationOutcome, Meter
+from orderkit.core.schema.cel.rule_failures import cost_text, error_text, failure
 from orderkit.core.schema.cel.type_shapes import CelType, shape_of
 from orderkit.core.schema.extensions import LIST_MAP_KEYS, LIST_TYPE
 from orderkit.core.schema.pruning import Schema
@@ -262,6 +262,7 @@ class _Walk:
     """One pass over an object."""
 
     def __init__(self) -> None:
+        self._meter = Meter()
         self.broken: set[Broken] = set()
         self.gaps: set[Gap] = set()
 
@@ -290,7 +291,7 @@ class _Walk:
                 self.visit(node.values, entry, old.get(name), (*path, f"[{name}]"))
 
     def _judge(self, node: _Node, shape: CelType, new: Any, old: Any, path: Path) -> None:
-        bound = _Bound(shape, new, old)
+        bound = _Bound(shape, new, old, self._meter)
         for rule in node.rules:
             # The server evaluates a transition rule only where there is an old value.
             if rule.uses_old and old is None and not rule.optional_old:
@@ -307,17 +308,18 @@ class _Walk:
             self._evaluate(node, rule, data, new, field_path)
 
     def _evaluate(
-        self, node: _Node, rule: CelRule, data: Mapping[str, Any], new: Any, field_path: str
+        self, node: _Node, rule: CelRule, data: Activation, new: Any, field_path: str
     ) -> None:
-        verdict, text = run(rule.program, data)
-        if rule.on_lists is not None and _ON_LISTS.search(text):
-            verdict, text = run(rule.on_lists, data)
-        if verdict is False:
+        outcome = _outcome(rule, data)
+        if outcome.value is False:
             self._break(rule, failure(rule, node.schema, new, field_path, _message(rule, data)))
-        elif verdict is None and (gap := gap_in(text)):
-            self.gaps.add(Gap(field_path, rule.source, gap))
-        elif verdict is None:
-            self._break(rule, error_text(rule, node.schema, field_path, text))
+        elif outcome.is_costly:
+            self._break(rule, cost_text(rule, node.schema, field_path, outcome.gap))
+        elif outcome.gap:
+            self.gaps.add(Gap(field_path, rule.source, outcome.gap))
+        elif outcome.value is not True:
+            error = outcome.error or str(outcome.value)
+            self._break(rule, error_text(rule, node.schema, field_path, error))
 
     def _break(self, rule: CelRule, problem: SchemaProblem) -> None:
         self.broken.add(Broken(problem, rule.source.strip(), rule.uses_old))
@@ -326,29 +328,35 @@ class _Walk:
 class _Bound:
     """The values at one place, converted for its rules on first use."""
 
-    def __init__(self, shape: CelType, new: Any, old: Any) -> None:
-        self._shape, self._new, self._old = shape, new, old
-        self._made: dict[bool, Mapping[str, Any]] = {}
+    def __init__(self, shape: CelType, new: Any, old: Any, meter: Meter) -> None:
+        self._shape, self._new, self._old, self._meter = shape, new, old, meter
+        self._made: dict[bool, Activation] = {}
 
-    def data(self, *, canonical: bool) -> Mapping[str, Any]:
+    def data(self, *, canonical: bool) -> Activation:
         if canonical not in self._made:
             now = bind(self._shape, self._new, canonical=canonical)
             was = bind(self._shape, self._old, canonical=canonical)
-            self._made[canonical] = {
-                "self": now,
-                "oldSelf": was,
-                OLD: was,
-                HAS_OLD: self._old is not None,
-            }
+            has_old = self._old is not None
+            variables = {"self": now, "oldSelf": was, OLD: was, HAS_OLD: has_old}
+            self._made[canonical] = Activation(variables, self._meter)
         return self._made[canonical]
 
 
-def _message(rule: CelRule, data: Mapping[str, Any]) -> str:
+def _outcome(rule: CelRule, data: Activation) -> EvaluationOutcome:
+    if rule.program is None:
+        return EvaluationOutcome(gap=rule.gap)
+    outcome = rule.program.evaluate(data)
+    if rule.on_lists is not None and _ON_LISTS.search(outcome.error):
+        return rule.on_lists.evaluate(data)
+    return outcome
+
+
+def _message(rule: CelRule, data: Activation) -> str:
     """Return the rule's message; if ``messageExpression`` fails, the plain message."""
     if rule.message_program is not None:
-        result = rule.message_program.eval(data=data)
-        if result.type().name() == "STRING":
-            text = str(result.value()).strip()
+        value = rule.message_program.evaluate(data).value
+        if isinstance(value, str):
+            text = value.strip()
             if text and "\n" not in text and len(text.encode()) <= MESSAGE_MAX:
                 return text
     return rule.message

@@ -211,6 +211,18 @@ def test_pages_are_shown_by_their_conditions(
     assert template(CLOUD_PAGES).validate(parameters) == values, reason
 
 
+@pytest.mark.parametrize(
+    ("parameters", "shown"),
+    [({}, [0]), ({"cloud": "gcp"}, [0, 1, 2]), ({"cloud": "gcp", "zones": 1}, [0, 1])],
+)
+def test_the_console_asks_for_the_pages_that_are_shown(
+    parameters: dict[str, Any], shown: list[int]
+) -> None:
+    asked = template(CLOUD_PAGES).shown_pages(parameters)
+
+    assert asked == [CLOUD_PAGES[at] for at in shown]
+
+
 def test_a_page_that_is_shown_is_required_whatever_page_comes_first() -> None:
     last_first = [CLOUD_PAGES[1], {"properties": {"cloud": {"type": "string", "default": "gcp"}}}]
 

@@ -1,7 +1,7 @@
 """
 The template engine: ``compile_template(source, delimiters)`` returns a `Renderable`.
 
-The language is the part of Nunjucks 3.2.4 and Nunjitsu 0.6 that both read alike; Backstage has used
+The language is the part of Nunjucks 3.2.4 and Nunjitsu 0.7 that both read alike; Backstage has used
 both. Our own front end (``lexer``, ``grammar``, ``parser``) emits Jinja2's syntax tree, Jinja2
 compiles it, and ``operations`` implements the semantics. Everything outside the common part is
 refused: before rendering if the syntax shows it, otherwise when the operation runs, with line and

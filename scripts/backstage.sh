@@ -68,6 +68,13 @@ if [ "$(cat "$to/frontend/.installed" 2>/dev/null)" != "$wanted" ]; then
   build app
   (cd "$to/frontend" && npm install --workspace app --ignore-scripts --loglevel=error --no-progress "$tarball" \
     >>install.log 2>&1) || { tail -n 20 "$to/frontend/install.log" >&2; exit 1; }
+  # Two copies of a package of the framework would share no routes, APIs and extensions.
+  twice=$(grep -oE 'node_modules/(@backstage/[a-z-]+|react|react-dom|react-router-dom)": \{' \
+    "$to/frontend/package-lock.json" | sort | uniq -d)
+  if [ -n "$twice" ]; then
+    echo "error: with $tarball the front end has two copies of: $twice" >&2
+    exit 1
+  fi
   build app-with-orderkit
   rm -rf "$to/frontend/node_modules"   # 1.4 GB that only the build needs
   echo "$wanted" >"$to/frontend/.installed"

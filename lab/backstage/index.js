@@ -1,4 +1,4 @@
-// A Backstage backend of release line 1.55 with what Orderkit's templates need of it:
+// A Backstage backend of release line 1.57 with what Orderkit's templates need of it:
 // catalog, scaffolder, Gitea, proxy, notifications, HTTP requests, guests. Started by lab/realbackstage.py.
 'use strict';
 

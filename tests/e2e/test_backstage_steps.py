@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -14,6 +15,7 @@ from published import Up
 from scaffolderapi import Scaffolder
 
 from orderkit.adapters.processes.confined_rendering import judge_confined
+from orderkit.core.errors import InvalidInputError
 from orderkit.core.portal.render import RenderError
 from orderkit.core.portal.render.integrations import BUILT_IN
 from orderkit.core.portal.template import parse_template
@@ -27,13 +29,14 @@ class Case:
     values: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     output: Mapping[str, Any] = field(default_factory=dict)
+    pages: tuple[dict[str, Any], ...] = ()
 
     @property
     def template(self) -> dict[str, Any]:
         spec = {
             "type": "service",
             "owner": "group:default/platform",
-            "parameters": [{"properties": {name: {} for name in self.values}}],
+            "parameters": list(self.pages) or [{"properties": {name: {} for name in self.values}}],
             "steps": [{"name": step["id"], **step} for step in self.steps],
             "output": self.output,
         }
@@ -55,6 +58,23 @@ def _write(path: str, content: str, **step: Any) -> dict[str, Any]:
     return {"id": path, "action": "fetch:template:file", "input": inputs, **step}
 
 
+def _page(*names: str, when: str | None = None, required: bool = False) -> dict[str, Any]:
+    """Make a page of the form; it asks for texts."""
+    page = {
+        "properties": {name: {"type": "string"} for name in names},
+        "required": list(names) if required else [],
+    }
+    return page if when is None else {"when": when, **page}
+
+
+CLOUD = (
+    _page("cloud", required=True),
+    _page("region", when="${{ parameters.cloud === 'aws' }}", required=True),
+    _page("project", "zone", when="parameters.cloud === 'gcp'", required=True),
+    _page("zone", when="parameters.region"),
+)
+SHOWN = {name: f"${{{{ parameters.{name} }}}}" for name in ("cloud", "region", "project", "zone")}
+LOG = {"id": "log", "action": "debug:log", "input": {"message": "m"}}
 ONE = {"one.txt": "${{ values.content | dump }}"}
 THINGS = {
     "list": ["a", "b"],
@@ -76,6 +96,38 @@ CASES = [
             "object": "${{ parameters.map }} and more",
             "missing": "${{ parameters.nothing }}",
         },
+    ),
+    Case(
+        "a lone block is read as JSON, an empty text drops the key",
+        [
+            LOG,
+            _write("no.txt", "n", **{"if": "{% if parameters.on %}false{% endif %}"}),
+            _write("zero.txt", "n", **{"if": "{% if parameters.on %}0{% else %}1{% endif %}"}),
+            _write("yes.txt", "y", **{"if": "{% if parameters.on %} true {% endif %}"}),
+            _write("empty.txt", "${{ '' }}"),
+            _write("${{ each.key }}.txt", "e", each='{% if parameters.on %}["a"]{% endif %}'),
+        ],
+        THINGS,
+        ONE,
+        {
+            "count": "{% if parameters.on %}5{% endif %}",
+            "map": "{% if parameters.on %}${{ parameters.map }}{% endif %}",
+            "word": "{% if parameters.on %}${{ parameters.word }}{% endif %}",
+            "list": "{% for x in parameters.list %}{% if loop.first %}[1]{% endif %}{% endfor %}",
+            "dropped": "",
+            "dropped too": "${{ parameters.nothing }}${{ parameters.nothing }}",
+            "null": "${{ 0 / 0 }}",
+        },
+    ),
+    *(
+        Case(f"pages with a condition: {reason}", [LOG], values, {}, SHOWN, CLOUD)
+        for reason, values in (
+            ("one of them is shown", {"cloud": "aws", "region": "eu"}),
+            ("another is", {"cloud": "gcp", "project": "p", "zone": "z"}),
+            ("values of hidden ones are removed", {"cloud": "x", "region": "r", "zone": "z"}),
+            ("a hidden answer hides the next page", {"cloud": "x", "region": "r"}),
+            ("a field of two pages", {"cloud": "aws", "region": "r", "zone": "z", "project": "p"}),
+        )
     ),
     Case(
         "if: an empty list is false, an empty map is true, the text false is true",
@@ -251,6 +303,29 @@ def test_both_engines_come_to_the_same(case: Case, scaffolder: Scaffolder, up: U
         path: file.data for path, file in theirs.files.items()
     }
     assert dict(ours.outputs) == dict(theirs.output)
+
+
+@pytest.mark.parametrize(
+    ("values", "missing"),
+    [
+        ({"cloud": "aws"}, "region"),
+        ({"cloud": "gcp", "region": "r", "zone": "z"}, "project"),
+        ({"region": "r"}, "cloud"),
+    ],
+)
+def test_both_engines_require_the_fields_of_shown_pages_only(
+    values: dict[str, str], missing: str, scaffolder: Scaffolder, up: Up
+) -> None:
+    case = Case("required", [LOG], values, pages=CLOUD)
+
+    theirs = scaffolder.try_dry_run(case.template, values, {})
+
+    assert theirs.status == HTTPStatus.BAD_REQUEST
+    assert [error["message"] for error in theirs.body["errors"]] == [
+        f'requires property "{missing}"'
+    ]
+    with pytest.raises(InvalidInputError, match=f"^{missing} is missing: the form requires it$"):
+        _ours(case, values, {}, up)
 
 
 PARSED = "${{ values.url | parseRepoUrl | pick('host') }}\n"

@@ -1,4 +1,4 @@
-// nunjitsu, as scaffolder-backend 4.1 and later calls it; nunjucks, as releases before 4.0.3 did.
+// nunjitsu, as scaffolder-backend 4.2.1 and later calls it; nunjucks, as releases before 4.0.3 did.
 
 import { filters } from './filters.js';
 
@@ -26,7 +26,7 @@ export function engines(load) {
   function values(contexts, jobs) {
     const { nunjitsu } = renderer({});
     const prepared = contexts.map((context) => nunjitsu.prepareContext(context));
-    return jobs.map(([source, at]) => attempt(() => ({ value: nunjitsu.renderValue(source, prepared[at]) })));
+    return jobs.map(([source, at]) => attempt(() => ({ value: nunjitsu.renderValue(source, prepared[at], { coercion: 'json' }) })));
   }
 
   function texts(contexts, jobs, options) {

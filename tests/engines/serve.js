@@ -12,6 +12,7 @@ Error.stackTraceLimit = 0; // nobody reads them, and templates fail often
 const load = createRequire(resolve(process.argv[2], 'package.json'));
 const render = engines(load);
 const judge = judges(load);
+const { resolveParameterSteps } = load('@backstage/plugin-scaffolder-common/alpha');
 
 const answers = {
   // {contexts: [context...], jobs: [[template, index of context]...], ...options} -> [[nunjitsu, nunjucks]...]
@@ -20,6 +21,8 @@ const answers = {
   values: ({ contexts, jobs }) => render.values(contexts, jobs),
   // {jobs: [[schema, value]...]} -> [{jsonschema, ajv}...]
   judge: ({ jobs }) => jobs.map(([schema, value]) => judge(schema, value)),
+  // {jobs: [[pages, values]...]} -> [{visible, values}...]: which pages form and backend show, what they keep
+  pages: ({ jobs }) => jobs.map(([pages, values]) => shownPages(pages, values)),
   // {numbers: [texts of doubles], texts: [...]} -> String() and JSON.stringify() of each
   print: ({ numbers, texts }) => ({
     numbers: numbers.map((each) => [String(Number(each)), JSON.stringify(Number(each))]),
@@ -31,6 +34,10 @@ const answers = {
   match: ({ jobs }) => jobs.map(([pattern, text]) => ['u', ''].map((flag) => match(pattern, flag, text))),
   versions: ({ packages }) => Object.fromEntries(packages.map((name) => [name, version(name)])),
 };
+
+function shownPages(pages, values) {
+  return resolveParameterSteps(values, pages.map((schema) => ({ schema, when: schema.when })));
+}
 
 function match(pattern, flag, text) {
   try {

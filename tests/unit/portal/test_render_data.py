@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from orderkit.core.portal.render import UNDEFINED, RenderError, render_data
@@ -22,11 +24,14 @@ CONTEXT = {
         ("${{ parameters.five }}", "5", "text stays text"),
         (" ${{ parameters.n }}", " 3", "any other character makes text"),
         ("${{ parameters.n }}${{ parameters.n }}", "33", "two expressions make text"),
-        ("{% if true %}5{% endif %}", "5", "a block makes text"),
+        ("{% if true %}5{% endif %}", 5, "a block of JSON is its value"),
         ("${{ parameters.raw }}", "${{ 1 }}", "values are not rendered again"),
         ("${{ steps['fetch-base'].output.code }}", 200, "quoted ids"),
         ("plain", "plain", "no template"),
-        ("", "", "empty text stays"),
+        ({"if": "${{ '' | safe }}"}, {"if": ""}, "safe text is text, and an empty one is false"),
+        ({"a": ""}, {}, "an empty text drops the key"),
+        ("${{ parameters.q }}${{ parameters.q }}", UNDEFINED, "so does a text that becomes empty"),
+        ({"a": math.inf}, {"a": None}, "JSON has no infinite number"),
         ({"a": "${{ parameters.q }}", "b": 1}, {"b": 1}, "undefined drops the key"),
         (["${{ parameters.q }}"], [None], "undefined in a list is null"),
         ({"${{ 1 }}": "x"}, {"${{ 1 }}": "x"}, "keys are no templates"),

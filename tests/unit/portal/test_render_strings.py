@@ -1,4 +1,4 @@
-"""Strings render as Nunjucks 3.2.4 and Nunjitsu 0.6.1 both render them (recorded from both)."""
+"""Strings render as Nunjucks 3.2.4 and Nunjitsu 0.7.0 both render them (recorded from both)."""
 
 from __future__ import annotations
 

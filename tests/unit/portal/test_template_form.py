@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.core.errors import InvalidInputError
+from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.portal.template import Template, parse_template
 
 PAGES: list[dict[str, Any]] = [
@@ -172,3 +172,99 @@ spec: {{type: service, steps: [], output: {{x: {text}}}}}
 def test_hostile_yaml_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(InvalidInputError):
         parse_template(data, name="t"), reason
+
+
+CLOUD_PAGES = [
+    {"properties": {"cloud": {"type": "string", "default": "aws"}}},
+    {
+        "when": "${{ parameters.cloud === 'gcp' }}",
+        "required": ["project"],
+        "properties": {"project": {"type": "string"}, "zones": {"type": "integer", "default": 3}},
+    },
+    {
+        "when": "parameters.zones > 1",
+        "properties": {"spread": {"type": "boolean", "default": True}},
+    },
+]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "values", "reason"),
+    [
+        ({}, {"cloud": "aws"}, "nothing of a hidden page is required or filled in"),
+        (
+            {"cloud": "gcp", "project": "p"},
+            {"cloud": "gcp", "project": "p", "zones": 3, "spread": True},
+            "a page that is shown is, and its defaults decide about the next",
+        ),
+        ({"project": 1, "spread": False}, {"cloud": "aws"}, "values of hidden pages are removed"),
+        (
+            {"cloud": "gcp", "project": "p", "zones": 1, "spread": False},
+            {"cloud": "gcp", "project": "p", "zones": 1},
+            "and only those",
+        ),
+    ],
+)
+def test_pages_are_shown_by_their_conditions(
+    parameters: dict[str, Any], values: dict[str, Any], reason: str
+) -> None:
+    assert template(CLOUD_PAGES).validate(parameters) == values, reason
+
+
+@pytest.mark.parametrize(
+    ("parameters", "shown"),
+    [({}, [0]), ({"cloud": "gcp"}, [0, 1, 2]), ({"cloud": "gcp", "zones": 1}, [0, 1])],
+)
+def test_the_console_asks_for_the_pages_that_are_shown(
+    parameters: dict[str, Any], shown: list[int]
+) -> None:
+    asked = template(CLOUD_PAGES).shown_pages(parameters)
+
+    assert asked == [CLOUD_PAGES[at] for at in shown]
+
+
+def test_a_page_that_is_shown_is_required_whatever_page_comes_first() -> None:
+    last_first = [CLOUD_PAGES[1], {"properties": {"cloud": {"type": "string", "default": "gcp"}}}]
+
+    with pytest.raises(InvalidInputError, match="project is missing: the form requires it"):
+        template(last_first).validate({})
+
+
+def test_a_single_page_may_have_a_condition() -> None:
+    assert template({**PAGES[0], "when": False}).validate({"stage": "stage2"}) == {}
+
+
+def test_the_parameters_of_hidden_pages_are_known() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        template(CLOUD_PAGES).validate({"projekt": "p"})
+
+    assert "did you mean 'project'?" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("when", "message", "hint"),
+    [
+        (5, "parameters.1.when: 5 is refused", ""),
+        (None, "parameters.1.when: None is refused", ""),
+        ("${{ parameters.a = }}", "parameters[1].when:1:18: ", "Backstage would always show"),
+        ("${{ parameters.a | pick('x') }}", "uses the filter 'pick', which", "compare the answers"),
+        ("${{ parameters.a }}!", "is not one expression", "compare the answers"),
+        ("{% if true %}x{% endif %}", "parameters[1].when:1:", "Backstage would always show"),
+        ("${{ parameters.s | replace(r/a/, '') }}", "regular expression", ""),
+    ],
+)
+def test_a_condition_that_backstage_reads_otherwise_is_refused(
+    when: object, message: str, hint: str
+) -> None:
+    with pytest.raises(OrderkitError) as caught:
+        template([PAGES[0], {"when": when, "properties": {}}])
+
+    assert message in str(caught.value)
+    assert hint in caught.value.hint
+
+
+def test_a_condition_that_fails_on_the_answers_is_an_error() -> None:
+    pages = [{"properties": {"n": {}}}, {"when": "parameters.n | batch(0)", "properties": {}}]
+
+    with pytest.raises(OrderkitError, match=r"^spec\.parameters\[1\]\.when:1:\d+: "):
+        template(pages).validate({"n": [1]})

@@ -25,6 +25,7 @@ from orderkit.core.errors import (
 )
 from orderkit.core.portal.form_defaults import fill
 from orderkit.core.portal.form_schema import Schema, SchemaError, accepts, check, problems
+from orderkit.core.portal.page_conditions import WHEN, check_condition, shown_pages
 from orderkit.core.suggestions import did_you_mean
 from orderkit.core.yaml import yaml12
 
@@ -46,6 +47,7 @@ _STEP: Schema = {
         "backstage:permissions": {"type": "object"},
     },
 }
+_PAGE: Schema = {"type": "object", "properties": {WHEN: {"type": ["string", "boolean"]}}}
 _TEMPLATE: Schema = {
     "type": "object",
     "required": ["apiVersion", "kind", "metadata", "spec"],
@@ -71,10 +73,7 @@ _TEMPLATE: Schema = {
             "properties": {
                 "type": {"type": "string", "minLength": 1},
                 "parameters": {
-                    "anyOf": [
-                        {"type": "object"},
-                        {"type": "array", "items": {"type": "object"}},
-                    ]
+                    "anyOf": [_PAGE, {"type": "array", "items": _PAGE}],
                 },
                 "steps": {"type": "array", "items": _STEP},
                 "output": {"type": "object"},
@@ -117,16 +116,22 @@ class Template:
 
     def validate(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """
-        Return the parameters with the form's defaults, all checked.
+        Return the parameters with the form's defaults, all checked, without those of hidden pages.
 
         Raises:
             InvalidInputError: An unknown parameter (the nearest known one is named), a missing one,
                 or a value that its schema refuses.
+            RenderError: The condition of a page fails on the values.
             SeveralProblemsError: More than one of these.
         """
         values = self._filled(parameters)
         raise_problems(self._problems(parameters, values))
-        return values
+        return shown_pages(self.pages, values)[1]
+
+    def shown_pages(self, parameters: Mapping[str, Any]) -> list[Schema]:
+        """Return the pages that the form shows for these answers."""
+        shown, _ = shown_pages(self.pages, self._filled(parameters))
+        return list(itertools.compress(self.pages, shown))
 
     def problems(
         self, parameters: Mapping[str, Any], refused: Sequence[InvalidInputError]
@@ -154,7 +159,8 @@ class Template:
             hint = did_you_mean(name, known, f"parameters: {', '.join(known)}")
             rule = "is not a parameter of this form"
             problems.append(InvalidInputError(name, parameters[name], rule, hint=hint))
-        for page in self.pages:
+        shown, _ = shown_pages(self.pages, values)
+        for page in itertools.compress(self.pages, shown):
             refusals = (
                 (p, {p.field, p.field.partition(".")[0]}) for p in _page_problems(page, values)
             )
@@ -164,9 +170,12 @@ class Template:
     def _filled(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Fill in page after page: the form's defaults, overridden by the passed values."""
         values: dict[str, Any] = {}
-        for page in self.pages:
+        for at, page in enumerate(self.pages):
             page_properties = dict(_properties(page))
             page_values = {n: v for n, v in parameters.items() if n in page_properties}
+            if not shown_pages(self.pages[: at + 1], {**parameters, **values})[0][at]:
+                values |= page_values  # a form fills in only the pages that it shows
+                continue
             filled = fill(page, {**values, **page_values}, accepts)
             defaults = {n: v for n, v in filled.items() if n not in values and n not in page_values}
             values = {**values, **defaults, **{n: filled[n] for n in page_values}}
@@ -292,6 +301,11 @@ def _check(template: Template, name: str) -> None:
                 InvalidInputError(f"{name}: spec.steps", step.id, "is the id of two steps")
             )
         step_ids.add(step.id)
+    for at, page in enumerate(template.pages):
+        try:
+            check_condition(page, f"{name}: spec.parameters[{at}].{WHEN}")
+        except OrderkitError as error:
+            problems.append(error)
     for page in (*template.pages, template.secrets):
         try:
             check(page)

@@ -74,7 +74,7 @@ class KitPages:
                 "description": schema.get("description") or "",
                 "fields": _with_teams(FormPage(schema, {}).fields(values), team_field),
             }
-            for schema in template.pages
+            for schema in template.shown_pages(values)
         ]
         return page(
             call,

@@ -8,7 +8,7 @@ need it. No I/O.
 """
 
 from orderkit.core.portal.render.data import render_data
-from orderkit.core.portal.render.engine import Renderable, compile_template
+from orderkit.core.portal.render.engine import Renderable, backstage_filters, compile_template
 from orderkit.core.portal.render.javascript import UNDEFINED, Undefined, Unknown, Value, truthy
 from orderkit.core.portal.render.lexer import BACKSTAGE, COOKIECUTTER, Delimiters
 from orderkit.core.portal.render.render_errors import (
@@ -48,6 +48,7 @@ __all__ = [
     "Unknown",
     "UnsupportedError",
     "Value",
+    "backstage_filters",
     "check_path",
     "check_tree",
     "compile_template",

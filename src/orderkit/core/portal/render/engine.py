@@ -1,7 +1,7 @@
 """
 The template engine: ``compile_template(source, delimiters)`` returns a `Renderable`.
 
-The language is the part of Nunjucks 3.2.4 and Nunjitsu 0.6 that both read alike; Backstage has used
+The language is the part of Nunjucks 3.2.4 and Nunjitsu 0.7 that both read alike; Backstage has used
 both. Our own front end (``lexer``, ``grammar``, ``parser``) emits Jinja2's syntax tree, Jinja2
 compiles it, and ``operations`` implements the semantics. Everything outside the common part is
 refused: before rendering if the syntax shows it, otherwise when the operation runs, with line and
@@ -25,7 +25,7 @@ from jinja2.compiler import Frame as CompilerFrame
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from orderkit.core.portal.render import javascript as js
-from orderkit.core.portal.render.builtins import FUNCTIONS
+from orderkit.core.portal.render.builtins import FILTERS, FUNCTIONS
 from orderkit.core.portal.render.javascript import UNDEFINED, Closed, Function, Value
 from orderkit.core.portal.render.lexer import BACKSTAGE, Delimiters
 from orderkit.core.portal.render.operations import OPERATIONS
@@ -36,7 +36,7 @@ from orderkit.core.portal.render.render_errors import (
     OperationFault,
     RenderError,
 )
-from orderkit.core.portal.render.scopes import Budget, Frame
+from orderkit.core.portal.render.scopes import Budget, Encoded, Frame
 
 OUTPUT_MAX = 1 << 22
 """Maximum characters that one template, or one part of it, may write."""
@@ -85,6 +85,8 @@ class Renderable:
         parsed = TemplateParser(source, delimiters, capture=capture).parse()
         self.sole_expression = parsed.sole_expression
         """The template is exactly one expression, so `value` keeps its type."""
+        self.sole_block = parsed.sole_block
+        """The template is exactly one block, so its text may be JSON: see `Encoded`."""
         self._changes_lists = parsed.changes_lists
         self._statements: list[Statement] = parsed.statements
         self._bodies = [_compiled(body, at) for at, body in enumerate(parsed.bodies)]
@@ -130,14 +132,20 @@ class Renderable:
     def _body(self, number: int, frame: Frame) -> str:
         template = self._bodies[number]
         pieces: list[str] = []
-        size = 0
+        size, is_encoded = 0, False
         scope = _ENVIRONMENT.context_class(_ENVIRONMENT, {"f0": frame}, None, {})
         for piece in template.root_render_func(scope):
             pieces.append(piece)
             size += len(piece)
+            if piece.__class__ is Encoded:
+                is_encoded = True
+                size += len(piece.json)
             if size > OUTPUT_MAX:
                 raise LimitFault(f"more than {OUTPUT_MAX} characters of output")
-        return "".join(pieces)
+        text = "".join(pieces)
+        if not is_encoded:
+            return text
+        return Encoded(text, "".join(getattr(piece, "json", piece) for piece in pieces))
 
     def _located(self, fault: OperationFault, trace: TracebackType | None) -> RenderError:
         number = 0
@@ -205,6 +213,18 @@ def compile_template(
     if len(source) > KEPT_MAX:
         return Renderable(source, delimiters, capture=capture)
     return _cached_renderable(source, delimiters, capture)
+
+
+def backstage_filters(source: str) -> list[str]:
+    """
+    Return the filters of a template that the engines do not have themselves, sorted.
+
+    Raises:
+        RenderError: The source is malformed or refused.
+    """
+    bodies = TemplateParser(source, BACKSTAGE).parse().bodies
+    names = {node.name for body in bodies for node in body.find_all(nodes.Filter)}
+    return sorted(name for name in FILTERS if f"| {name}" in names and FILTERS[name].of_backstage)
 
 
 @functools.lru_cache(maxsize=2048)

@@ -21,6 +21,7 @@ from orderkit.core.portal.render.javascript import Safe, Undefined, Value
 from orderkit.core.portal.render.predicates import TESTS
 from orderkit.core.portal.render.render_errors import OperationFault, UnsupportedFault
 from orderkit.core.portal.render.scopes import (
+    Encoded,
     Frame,
     Keywords,
     Macro,
@@ -225,6 +226,12 @@ def _capture(context: jinja2.runtime.Context, value: Value) -> str:
     return ""
 
 
+@jinja2.pass_context
+def _encode(context: jinja2.runtime.Context, value: Value) -> Encoded:  # noqa: ARG001 - see _print
+    json = js.to_json(str(value) if isinstance(value, Safe) else value)
+    return Encoded(js.printed(value), js.printed(json))
+
+
 def _negative(value: Value) -> Value:
     number = js.number(value)
     return number if math.isnan(number) else js.normal(-float(number))
@@ -253,6 +260,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "compat member": _compat_member,
     "compat method": cookiecutter.method,
     "contains": js.contains,
+    "encode": _encode,
     "different": lambda a, b: not js.strictly_equal(a, b),
     "equal": js.loosely_equal,
     "floor": lambda a: calculate("//", a, 1),

@@ -54,6 +54,8 @@ class Parsed:
     statements: list[Statement] = field(default_factory=list)
     sole_expression: bool = False
     """The template is exactly one ``${{ }}`` and nothing else."""
+    sole_block: bool = False
+    """The template is exactly one block (``{% if %}`` to ``{% endif %}``), and is captured."""
     changes_lists: bool = False
     """A method that changes a list in place is called."""
 
@@ -71,13 +73,16 @@ class _Place:
 
 
 class TemplateParser:
-    """Parses one template into trees. `capture` keeps a sole expression's value unprinted."""
+    """Parses one template into trees. `capture` keeps the value of a sole expression or block."""
 
     def __init__(self, source: str, delimiters: Delimiters, *, capture: bool = False) -> None:
         self._source, self._compat = source, delimiters.cookiecutter
         parts = list(Lexer(source, delimiters).parts())
         self.sole = len(parts) == 1 and isinstance(parts[0], Tag) and not parts[0].block
-        self._print = "capture" if capture and self.sole else "print"
+        self._capture = capture
+        self._prints: list[nodes.Filter] = []
+        """The outputs that go straight into the template's text."""
+        self._separated = 0
         self._parts: Iterator[Literal | Tag] = iter(parts)
         self._statements: list[Statement] = []
         self._bodies: list[nodes.Template] = []
@@ -96,9 +101,14 @@ class TemplateParser:
             UnsupportedError: It uses a construct outside the common language.
             LimitError: It is nested too deeply.
         """
-        self._keep(self._body(()))
+        body = self._body(())
+        self._keep(body)
+        is_block = self._capture and len(body) == 1 and not self.sole and bool(self._readers)
+        if self._capture and (self.sole or is_block):
+            for node in self._prints:
+                node.name = "capture" if self.sole else "encode"
         changes = any(reader.changes_lists for reader in self._readers)
-        return Parsed(self._bodies, self._statements, self.sole, changes)
+        return Parsed(self._bodies, self._statements, self.sole, is_block, changes)
 
     def _keep(self, body: list[nodes.Node]) -> nodes.Expr:
         """Store a body; return its number as a node."""
@@ -155,11 +165,13 @@ class TemplateParser:
         if reader.peek(","):
             raise reader.refused(unsupported.LIST_IN_TAG)
         reader.end()
-        return self._printed(tag, call(self._print, value))
+        return self._printed(tag, call("print", value))
 
-    def _printed(self, tag: Tag, value: nodes.Expr) -> nodes.Node:
+    def _printed(self, tag: Tag, value: nodes.Filter) -> nodes.Node:
         number = self._statement(tag)
         value.lineno = number
+        if not self._separated:
+            self._prints.append(value)
         return nodes.Output([value], lineno=number)
 
     def _statement_node(self, tag: Tag, value: nodes.Expr) -> nodes.Node:
@@ -343,7 +355,9 @@ class TemplateParser:
     def _separate(self, end: str, tag: Tag, **restrictions: str) -> nodes.Expr:
         """Read a body that runs on its own; return its number as a node."""
         loops, self._loops = self._loops, 0
+        self._separated += 1
         body = self._inside(end, tag, **restrictions)
+        self._separated -= 1
         self._loops = loops
         return self._keep(body)
 
@@ -440,7 +454,8 @@ class TemplateParser:
             closer.end()
         else:
             self._closing(tag, "endblock")
-        return self._printed(tag, call("block", self._frame, self._keep(body)))
+        printed = call("block", self._frame, self._keep(body))
+        return nodes.Output([printed], lineno=self._statement(tag))
 
     _READERS: ClassVar = {
         "if": _if, "for": _for, "set": _set, "switch": _switch, "filter": _filter,

@@ -27,7 +27,7 @@ _FUNCTIONS = {
 }  # fmt: skip
 
 
-def call(function: str, first: nodes.Expr, *arguments: nodes.Expr) -> nodes.Expr:
+def call(function: str, first: nodes.Expr, *arguments: nodes.Expr) -> nodes.Filter:
     """Return the node that calls one of the engine's functions."""
     return nodes.Filter(first, function, list(arguments), [], None, None)
 

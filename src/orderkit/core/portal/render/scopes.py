@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Self
 
 from orderkit.core.portal.render import unsupported
 from orderkit.core.portal.render.javascript import UNDEFINED, Function, Safe, Undefined, Value
@@ -38,6 +39,20 @@ class Budget:
         self.rounds -= 1
         if self.rounds < 0:
             raise LimitFault(f"more than {ROUNDS_MAX} rounds of loops")
+
+
+class Encoded(str):  # noqa: SLOT000 - a str can have no slots
+    """A text that was printed, with the JSON of the values in it."""
+
+    json: str
+
+    def __new__(cls, text: str, json: str) -> Self:
+        encoded = super().__new__(cls, text)
+        encoded.json = json
+        return encoded
+
+    def __str__(self) -> str:
+        return self  # the code that Jinja2 generates calls str()
 
 
 class Frame:

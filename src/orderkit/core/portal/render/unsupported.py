@@ -3,7 +3,7 @@ Constructs that are refused, each with the reason and what to write instead.
 
 Every refusal of the parser and of operations on values refers to an entry of this table, and
 ``docs/rendering.md`` is generated from it (``scripts/rendering_docs.py``), so page and code cannot
-disagree. A construct is listed because Nunjucks 3.2.4 and Nunjitsu 0.6.1 read it differently,
+disagree. A construct is listed because Nunjucks 3.2.4 and Nunjitsu 0.7.0 read it differently,
 because one of them lacks it, or because our implementation cannot be exact.
 """
 

@@ -137,6 +137,22 @@ def test_an_agreement_to_another_head_does_not_count(desk: Desk) -> None:
     assert missing(desk, entry).startswith("group finance")
 
 
+def test_a_recorded_agreement_to_another_head_does_not_count(desk: Desk) -> None:
+    """What was pushed since then is not what the approver saw."""
+    entry = desk.order().entry
+    pull, repo = desk.proposal(entry), desk.platform.ledger
+    found = desk.platform.forge.user_with_right(repo, desk.frank.login)
+    assert found is not None
+    agreement = replace(_agreement(desk, pull), login=desk.frank.login, account=found[0].id)
+    older = desk.platform.forge.commits(repo, ref=pull.head_commit, limit=2)[1].id
+
+    record_agreement(desk.platform, entry, replace(agreement, head=older))
+
+    assert missing(desk, entry).startswith("group finance")
+    record_agreement(desk.platform, entry, agreement)
+    assert settle(desk.platform, entry).state == "delivered"  # type: ignore[union-attr]
+
+
 def test_an_edited_description_changes_nothing(desk: Desk) -> None:
     entry = desk.order().entry
     pull = desk.proposal(entry)

@@ -139,3 +139,19 @@ def test_settings_that_idpbuilder_would_take_for_a_template_are_refused() -> Non
 
     with pytest.raises(InvalidInputError, match="a Go template"):
         idpbuilder.settings(files)
+
+
+def test_a_portals_part_admits_templates_of_the_pack_and_nothing_about_people(
+    tmp_path: Path,
+) -> None:
+    arguments = ["--platform", str(EXAMPLES / "platform.yaml"), "--out", str(tmp_path / "out")]
+
+    assert run(["platform", "render", "--target", "backstage", *arguments]) == 0
+
+    catalog = yaml.safe_load((tmp_path / "out" / "app-config.orderkit.yaml").read_text())["catalog"]
+    assert catalog["rules"] == [{"allow": ["Component", "API", "Resource", "System"]}]
+    rules = [location["rules"] for location in catalog["locations"]]
+    assert rules == [[{"allow": ["Template"]}]] * len(rules)
+    targets = [location["target"] for location in catalog["locations"]]
+    assert all(target.startswith(f"{BY_PATH}/") for target in targets)
+    assert any(target.endswith("/templates/garage/template.yaml") for target in targets)

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Any
 
 import pytest
 from approvaldesk import RULES, Desk, approval_pack, new_desk, person, published_approval
-from forgeusers import ForgeUser, embedded_admin
+from forgeusers import ForgeUser, embedded_admin, new_user
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.errors import ConflictError, OrderkitError, RefusedError
+from orderkit.core.errors import (
+    ConflictError,
+    InvalidInputError,
+    OrderkitError,
+    RefusedError,
+)
+from orderkit.core.names import RepoId
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.approval import Agreement
 from orderkit.core.order.ledger import OrderEntry
@@ -23,6 +31,7 @@ from orderkit.flows.order.approval_records import record_agreement, waiting_orde
 from orderkit.flows.order.order_proposals import open_proposal
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.ports.forge import FileChange, Operation, PullRequest
+from orderkit.ports.requesters import Requester
 
 
 @pytest.fixture(scope="module")
@@ -246,3 +255,90 @@ def test_what_was_pushed_by_hand_cannot_be_proposed(desk: Desk) -> None:
     with pytest.raises(OrderkitError, match="nothing proves who wrote"):
         desk.order()
     assert entry in ledger.waiting_orders(ledger_snapshot(desk.platform).blobs)
+
+
+USER = """\
+apiVersion: backstage.io/v1alpha1
+kind: User
+metadata: {{name: {name}, annotations: {{orderkit.dev/forge-login: {login}}}}}
+spec: {{memberOf: []}}
+"""
+
+
+def test_a_pushed_user_makes_nobody_an_approver(desk: Desk) -> None:
+    """The file says that a name in the portal is frank's login on the forge."""
+    entry, platform, repo = desk.order().entry, desk.platform, RepoId(str(desk.team), "people")
+    mallory = new_user(desk.admin, "mallory")
+    pushed = USER.format(name=mallory.login, login=desk.frank.login).encode()
+    platform.forge.ensure_repo(repo, description="")
+    change = FileChange(PurePosixPath("people.yaml"), pushed, None)
+    platform.forge.write(repo, [change], Operation("people", "user:default/x", "x"))
+
+    with pytest.raises(InvalidInputError, match="kind"):
+        platform.catalog.register(f"{platform.forge.base_url}/{repo}/src/branch/main/people.yaml")
+
+    with pytest.raises(RefusedError, match=f"{mallory.login} is not asked"):
+        approve(platform, entry.order, person(mallory))
+
+
+@dataclass(frozen=True)
+class LaxCatalog:
+    """A portal whose rules admit a User from everywhere; the origins are as it writes them."""
+
+    entities: dict[str, dict[str, object]]
+
+    def entity(self, ref: str) -> dict[str, object] | None:
+        return self.entities.get(ref)
+
+
+OWN = "url:{forge}/platform/pack/src/branch/main/people.yaml"
+
+
+@pytest.mark.parametrize(
+    ("origin", "location", "is_believed"),
+    [
+        pytest.param(OWN, OWN, True, id="the-pack"),
+        pytest.param("url:{forge}/{team}/o/src/branch/main/c.yaml", OWN, False, id="an-order"),
+        pytest.param(OWN, "url:{forge}/{team}/o/src/branch/main/c.yaml", False, id="through-it"),
+        pytest.param("{own}/../../../../{team}/c.yaml", "", False, id="dots"),
+        pytest.param("{own}/%2e%2e/{team}/c.yaml", "", False, id="encoded-dots"),
+        pytest.param(OWN.replace("main", "mine"), "", False, id="another-branch"),
+        pytest.param(OWN.replace("pack", "pack2"), "", False, id="a-similar-name"),
+        pytest.param("url:https://elsewhere.example/u.yaml", "", False, id="elsewhere"),
+        pytest.param("", "", False, id="nowhere"),
+    ],
+)
+def test_a_login_is_believed_from_the_platforms_own_locations_only(
+    desk: Desk, origin: str, location: str, *, is_believed: bool
+) -> None:
+    entry, ref = desk.order().entry, "user:default/mallory"
+    places = {"forge": desk.platform.forge.base_url, "team": desk.team}
+    places["own"] = OWN.rpartition("/")[0].format(**places)
+    annotations = {
+        "backstage.io/managed-by-origin-location": origin.format(**places),
+        "backstage.io/managed-by-location": (location or origin).format(**places),
+        "orderkit.dev/forge-login": desk.frank.login,
+    }
+    user = {"kind": "User", "metadata": {"name": "mallory", "annotations": annotations}}
+    catalog: Any = LaxCatalog({ref: user})
+    platform = replace(desk.platform, catalog=catalog)
+
+    if is_believed:
+        assert approve(platform, entry.order, Requester(ref, "a token")).state == "delivered"
+        return
+    with pytest.raises(RefusedError, match="is not a user of the forge"):
+        approve(platform, entry.order, Requester(ref, "a token"))
+    assert missing(desk, entry).startswith("group finance")
+
+
+@pytest.mark.parametrize("where", ["default", "evil"])
+def test_an_entity_that_somebody_pushed_makes_nobody_frank(desk: Desk, where: str) -> None:
+    """They may have signed in to the portal by it: its name and namespace are the pusher's."""
+    entry, ref = desk.order().entry, f"user:{where}/{desk.frank.login}"
+    origin = f"url:{desk.platform.forge.base_url}/{desk.team}/o/src/branch/main/c.yaml"
+    annotations = {"backstage.io/managed-by-origin-location": origin}
+    user = {"kind": "User", "metadata": {"name": desk.frank.login, "annotations": annotations}}
+    catalog: Any = LaxCatalog({ref: user} if where == "default" else {})
+
+    with pytest.raises(RefusedError, match="is not a user of the forge"):
+        approve(replace(desk.platform, catalog=catalog), entry.order, Requester(ref, "a token"))

@@ -29,6 +29,7 @@ from orderkit.core.platform.installation import PlatformTarget
 from orderkit.core.platform.notification_settings import ChannelSettings, NotificationSettings
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.platform.webhook_key import channel_key, hook_key
+from orderkit.core.portal.catalog_origins import pack_location
 from orderkit.core.portal.profile import Profile
 from orderkit.core.secrets import register
 from orderkit.core.yaml import yaml11
@@ -382,6 +383,8 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         signatures=signatures,
         webhook=_webhook(settings),
         adopted=frozenset(settings.forge.adopted),
+        people_from=tuple(settings.people_from)
+        or (pack_location(settings.forge.url, settings.pack),),
     )
 
 

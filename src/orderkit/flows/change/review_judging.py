@@ -31,7 +31,7 @@ from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.main_protection import TEAM
 from orderkit.flows.order.approval_judging import (
-    LOGIN_ANNOTATION,
+    LOGIN_HINT,
     WRITES,
     agreed,
     forge_user,
@@ -221,8 +221,7 @@ class Judgement:
             elif requester not in recorded:
                 raise RefusedError(
                     f"'{requester}' asked for it, who is not a user of the forge, so nobody can"
-                    " tell whose approval counts: name the login in the annotation"
-                    f" {LOGIN_ANNOTATION} of the User in the portal's catalog"
+                    f" tell whose approval counts: {LOGIN_HINT}"
                 )
         for commit, account in accounts:
             if not account.isdecimal():

@@ -18,15 +18,20 @@ from dataclasses import dataclass
 from orderkit.core.errors import AccessError, shorten
 from orderkit.core.kit.approval_rules import Need
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects.kube_objects import metadata
+from orderkit.core.objects.kube_objects import annotations_of
 from orderkit.core.order.approval import CONTEXT
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.portal.catalog_origins import came_from, is_owned
 from orderkit.flows.order.approval_records import agreements
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import CommitStatus, ForgeUser, PullRequest, Review, StatusState
 
 LOGIN_ANNOTATION = "orderkit.dev/forge-login"
 """On a User of the portal's catalog: its login on the forge, if that is not its name."""
+LOGIN_HINT = (
+    f"name the login in the annotation {LOGIN_ANNOTATION} of the User in the portal's catalog, in a"
+    " location that spec.portal.peopleFrom of platform.yaml lists"
+)
 _DESCRIPTION_MAX = 140
 WRITES = ("write", "admin", "owner")
 """Rights on a repository that let somebody write to it."""
@@ -52,11 +57,29 @@ def forge_user(platform: Platform, repo: RepoId, requester: str) -> ForgeUser | 
     Raises:
         RemoteError, NotFoundError: The catalog, or the forge.
     """
-    entity = platform.catalog.entity(requester) if ":" in requester else None
-    annotations = metadata(entity).get("annotations") or {} if entity else {}
-    login = str(annotations.get(LOGIN_ANNOTATION) or requester.rpartition("/")[2])
-    user = platform.forge.user_with_right(repo, login)
+    login = _login(platform, requester)
+    user = platform.forge.user_with_right(repo, login) if login else None
     return user[0] if user else None
+
+
+def _login(platform: Platform, requester: str) -> str:
+    """
+    Return the login of a person on the forge; empty if nothing that counts says it.
+
+    An entity that a location of the platform gave says it. Without one, a person has the login of
+    their name, in the namespace ``default`` only: whoever writes an entity chooses its namespace,
+    and may sign in to the portal by it. So an entity from a repository of the forge, where people
+    push, makes nobody anybody, and neither does an annotation from anywhere else.
+    """
+    name = requester.rpartition("/")[2]
+    entity = platform.catalog.entity(requester) if ":" in requester else None
+    noted = str(annotations_of(entity).get(LOGIN_ANNOTATION) or "") if entity else ""
+    if entity and is_owned(entity, platform.people_from):
+        return noted or name
+    is_pushed = entity is not None and came_from(entity, platform.forge.base_url)
+    namespace = requester.partition(":")[2].partition("/")[0] or "default"
+    is_named_so = namespace == "default" and noted.lower() in ("", name.lower())
+    return name if is_named_so and not is_pushed else ""
 
 
 def agreed(

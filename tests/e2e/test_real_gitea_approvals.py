@@ -51,9 +51,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Up, ForgeUs
             request = BootstrapRequest(files, values, "user:default/guest")
             bootstrap(up.platform, request, on_step=lambda *_: None)
             admin = ForgeUser(gitea.url, gitea.user, gitea.password)
-            admin.api("POST", "/orgs", {"username": FINANCE})
-            teams = admin.api("GET", f"/orgs/{FINANCE}/teams")
-            admin.api("PUT", f"/teams/{teams[0]['id']}/members/{bot[0]}")
+            up.platform.forge.ensure_org(FINANCE)
             yield up, admin
 
 

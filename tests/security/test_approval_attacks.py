@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
 from approvaldesk import RULES, Desk, approval_pack, new_desk, person, published_approval
-from forgeusers import ForgeUser, embedded_admin, new_user
+from bays import Bay, ask, set_
+from forgeusers import ForgeUser, embedded_admin, named_user, new_user
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
@@ -20,16 +22,21 @@ from orderkit.core.errors import (
     OrderkitError,
     RefusedError,
 )
-from orderkit.core.names import RepoId
+from orderkit.core.kit.model import How
+from orderkit.core.names import RepoId, TeamName
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.approval import Agreement
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.yaml import yaml11
 from orderkit.flows.approval.deciding import approve
 from orderkit.flows.approval.settling import settle
+from orderkit.flows.install.doctor_access_checks import approvers
 from orderkit.flows.order.approval_records import record_agreement, waiting_order
+from orderkit.flows.order.approvers import approver_problems
 from orderkit.flows.order.order_proposals import open_proposal
-from orderkit.flows.platform import ledger_snapshot
+from orderkit.flows.platform import ledger_snapshot, published_pack
+from orderkit.flows.team.teams import TeamChange, add_team
+from orderkit.ports.clock import Clock
 from orderkit.ports.forge import FileChange, Operation, PullRequest
 from orderkit.ports.requesters import Requester
 
@@ -342,3 +349,95 @@ def test_an_entity_that_somebody_pushed_makes_nobody_frank(desk: Desk, where: st
 
     with pytest.raises(RefusedError, match="is not a user of the forge"):
         approve(replace(desk.platform, catalog=catalog), entry.order, Requester(ref, "a token"))
+
+
+def asking(approver: str) -> list[dict[str, Any]]:
+    return [{"when": "new.stage == 'stage3'", "by": [approver], "because": "it is expensive"}]
+
+
+@pytest.mark.parametrize("has_member", [False, True], ids=["unseen", "with-our-account-in-it"])
+def test_whoever_creates_the_organisation_that_a_rule_names_does_not_agree(
+    desk: Desk, *, has_member: bool
+) -> None:
+    entry, platform = desk.order().entry, desk.platform
+    stranger, org = new_user(desk.admin), f"treasury-{str(desk.team)[-6:]}"
+
+    with published_approval(platform, asking(f"group:default/{org}")):
+        (kit,) = published_pack(platform).kits()
+        assert f"the forge has no organisation {org}" in str([*approver_problems(platform, [kit])])
+        stranger.api("POST", "/orgs", {"username": org})
+        if has_member:
+            body = {"name": "readers", "permission": "read", "units": ["repo.code"]}
+            team = stranger.api("POST", f"/orgs/{org}/teams", body)
+            stranger.api("PUT", f"/teams/{team['id']}/members/{desk.admin.login}")
+
+        with pytest.raises(RefusedError, match="is not asked"):
+            approve(platform, entry.order, person(stranger))
+
+        desk.approve(desk.proposal(entry), stranger)
+        assert missing(desk, entry).startswith(f"group {org}")
+        assert f"organisation {org} is not the platform's" in approvers(platform).detail
+        adopting = replace(platform, adopted=frozenset({stranger.login}))
+        assert approve(adopting, entry.order, person(stranger)).state == "delivered"
+
+
+def test_whoever_registers_the_login_that_a_rule_names_does_not_agree(desk: Desk) -> None:
+    entry, platform = desk.order().entry, desk.platform
+    login = f"cfo-{str(desk.team)[-6:]}"
+
+    with published_approval(platform, asking(f"user:default/{login}")):
+        assert f"user:default/{login}: nobody on the forge is that" in approvers(platform).detail
+        cfo = named_user(desk.admin, login)
+
+        with pytest.raises(RefusedError, match="is not asked"):
+            approve(platform, entry.order, person(cfo))
+        desk.approve(desk.proposal(entry), cfo)
+        assert missing(desk, entry).startswith(login)
+        assert f"{login} is in no organisation of the platform" in approvers(platform).detail
+
+        others = TeamName(f"board{str(desk.team)[-6:]}")
+        change = TeamChange(members=(login,))
+        add_team(platform, others, requester="user:default/boss", change=change)
+        assert approvers(platform).verdict == "ok"
+        assert approve(platform, entry.order, person(cfo)).state == "delivered"
+
+
+GROWS: dict[str, Any] = {
+    "when": "!order.isNew && new.budget - (has(old.budget) ? old.budget : 0) > 100",
+    "by": ["platform"],
+    "because": "it grows by more than 100",
+}
+
+
+@dataclass(frozen=True)
+class LaterClock:
+    """The platform's clock, some days on."""
+
+    clock: Clock
+    days: int
+
+    def now(self) -> datetime:
+        return self.clock.now() + timedelta(days=self.days)
+
+    def monotonic_s(self) -> float:
+        return self.clock.monotonic_s()
+
+    def sleep(self, seconds: float) -> None:
+        self.clock.sleep(seconds)
+
+
+def test_slices_of_a_difference_add_up_within_a_window(desk: Desk) -> None:
+    """Each step is below the rule's; since when a value stood is what the ledger says."""
+    report = desk.order(stage="stage1")
+    bay = Bay(desk.platform, desk.team, desk.team)
+
+    with published_approval(desk.platform, [GROWS]):
+        assert ask(bay, set_("budget", 95)).state == "committed"
+        assert ask(bay, set_("budget", 185)).state == "committed", "without a window"
+    with published_approval(desk.platform, [{**GROWS, "within": "7d"}]):
+        with pytest.raises(RefusedError, match=r"more than 100 \(counted over 7d\)"):
+            ask(bay, set_("budget", 200), how=How.DIRECT)
+        later = replace(desk.platform, clock=LaterClock(desk.platform.clock, 8))
+        in_a_week = Bay(later, desk.team, desk.team)
+        assert ask(in_a_week, set_("budget", 200)).state == "committed"
+    assert report.entry.order == bay.order

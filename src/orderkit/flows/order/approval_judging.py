@@ -12,26 +12,18 @@ Called by ``flows.approval`` and ``flows.change.reviewing``.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
-from orderkit.core.errors import AccessError, shorten
+from orderkit.core.errors import shorten
 from orderkit.core.kit.approval_rules import Need
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects.kube_objects import annotations_of
 from orderkit.core.order.approval import CONTEXT
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.portal.catalog_origins import came_from, is_owned
 from orderkit.flows.order.approval_records import agreements
+from orderkit.flows.order.approvers import forge_user, is_let_in, is_member
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import CommitStatus, ForgeUser, PullRequest, Review, StatusState
 
-LOGIN_ANNOTATION = "orderkit.dev/forge-login"
-"""On a User of the portal's catalog: its login on the forge, if that is not its name."""
-LOGIN_HINT = (
-    f"name the login in the annotation {LOGIN_ANNOTATION} of the User in the portal's catalog, in a"
-    " location that spec.portal.peopleFrom of platform.yaml lists"
-)
 _DESCRIPTION_MAX = 140
 WRITES = ("write", "admin", "owner")
 """Rights on a repository that let somebody write to it."""
@@ -48,38 +40,6 @@ class Agreed:
     """Whose agreement the ledger has, behind it or not."""
     against: tuple[ForgeUser, ...] = ()
     """Who asked for changes last."""
-
-
-def forge_user(platform: Platform, repo: RepoId, requester: str) -> ForgeUser | None:
-    """
-    Return who a requester is on the forge now; None if nobody has that login.
-
-    Raises:
-        RemoteError, NotFoundError: The catalog, or the forge.
-    """
-    login = _login(platform, requester)
-    user = platform.forge.user_with_right(repo, login) if login else None
-    return user[0] if user else None
-
-
-def _login(platform: Platform, requester: str) -> str:
-    """
-    Return the login of a person on the forge; empty if nothing that counts says it.
-
-    An entity that a location of the platform gave says it. Without one, a person has the login of
-    their name, in the namespace ``default`` only: whoever writes an entity chooses its namespace,
-    and may sign in to the portal by it. So an entity from a repository of the forge, where people
-    push, makes nobody anybody, and neither does an annotation from anywhere else.
-    """
-    name = requester.rpartition("/")[2]
-    entity = platform.catalog.entity(requester) if ":" in requester else None
-    noted = str(annotations_of(entity).get(LOGIN_ANNOTATION) or "") if entity else ""
-    if entity and is_owned(entity, platform.people_from):
-        return noted or name
-    is_pushed = entity is not None and came_from(entity, platform.forge.base_url)
-    namespace = requester.partition(":")[2].partition("/")[0] or "default"
-    is_named_so = namespace == "default" and noted.lower() in ("", name.lower())
-    return name if is_named_so and not is_pushed else ""
 
 
 def agreed(
@@ -162,11 +122,9 @@ def _is_one_of(platform: Platform, entry: OrderEntry, approver: str, user: Forge
     kind, _, name = approver.partition(":default/")
     if kind == "user":
         person = forge_user(platform, platform.ledger, approver)
-        return person is not None and person.id == user.id
+        return person is not None and person.id == user.id and is_let_in(platform, user)
     org, _, team = name.partition(":")
-    with suppress(AccessError):  # nobody can be proved to be in a group that we may not see
-        return any(member.id == user.id for member in platform.forge.members(org, team))
-    return False
+    return is_member(platform, user, org, team)
 
 
 def set_approval_status(

@@ -33,6 +33,7 @@ from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY, connect
 from orderkit.cli.connecting import token as token_of
 from orderkit.core.order import ledger
 from orderkit.core.platform.settings import PlatformSettings
+from orderkit.core.portal.catalog_origins import catalog_config
 from orderkit.flows.platform import ledger_snapshot, pack_files, pack_snapshot, published_pack
 
 HOST = "127.0.0.1"
@@ -221,10 +222,7 @@ def _config(wanted: Wanted, port: int, kits: list[str], org: Path) -> dict[str, 
         },
         "catalog": {
             **({"processingInterval": {"seconds": wanted.reread_s}} if wanted.reread_s else {}),
-            "locations": [
-                *({"type": "url", "target": kit} for kit in kits),
-                {"type": "file", "target": str(org)},
-            ],
+            **_admitted(settings, kits, org),
         },
         "orderkit": {
             "cluster": _cluster(settings),
@@ -233,6 +231,18 @@ def _config(wanted: Wanted, port: int, kits: list[str], org: Path) -> dict[str, 
             **({"catalog": {"token": _file(_catalog_token(wanted))}} if wanted.packages else {}),
         },
         **({"scaffolder": {"taskRecovery": _RECOVERY}} if wanted.recovers else {}),
+    }
+
+
+def _admitted(settings: PlatformSettings, kits: list[str], org: Path) -> dict[str, Any]:
+    """Return what the catalog admits from where: as for any portal, and what tests register."""
+    admitted = catalog_config(kits)
+    people = {"type": "file", "target": str(org), "rules": [{"allow": ["User", "Group"]}]}
+    ours = f"{settings.forge.url}/{settings.pack.owner}/*/src/branch/main/**"
+    datasets = {"allow": ["Location"], "locations": [{"type": "url", "pattern": ours}]}
+    return {
+        "rules": [*admitted["rules"], datasets],
+        "locations": [*admitted["locations"], people],
     }
 
 

@@ -142,7 +142,12 @@ def test_ten_thousand_datasets_are_at_most_257_files() -> None:
 def test_the_portal_is_told_once_and_then_follows(filled: Any, tmp_path: Path) -> None:
     """What is registered is the Location; the datasets are read through it."""
     where = f"{filled.forge.base_url}/{filled.repo}/src/branch/main/datasets/catalog-info.yaml"
-    catalog = EmbeddedCatalog(tmp_path / "catalog.sqlite", filled.forge, interval_s=3600)
+    catalog = EmbeddedCatalog(
+        tmp_path / "catalog.sqlite",
+        filled.forge,
+        interval_s=3600,
+        platform_org=filled.repo.owner,
+    )
     told: list[str] = []
 
     def register() -> object:

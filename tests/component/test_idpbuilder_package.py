@@ -242,3 +242,19 @@ def test_a_release_is_for_idpbuilder_only(tmp_path: Path) -> None:
 
     arguments = ["--argocd-release", str(tmp_path / "install.yaml"), "--out", str(tmp_path / "x")]
     assert run(["platform", "render", *arguments]) == 2
+
+
+def test_a_portals_part_admits_templates_of_the_pack_and_nothing_about_people(
+    tmp_path: Path,
+) -> None:
+    arguments = ["--platform", str(EXAMPLES / "platform.yaml"), "--out", str(tmp_path / "out")]
+
+    assert run(["platform", "render", "--target", "backstage", *arguments]) == 0
+
+    catalog = yaml.safe_load((tmp_path / "out" / "app-config.orderkit.yaml").read_text())["catalog"]
+    assert catalog["rules"] == [{"allow": ["Component", "API", "Resource", "System"]}]
+    rules = [location["rules"] for location in catalog["locations"]]
+    assert rules == [[{"allow": ["Template"]}]] * len(rules)
+    targets = [location["target"] for location in catalog["locations"]]
+    assert all(target.startswith(f"{BY_PATH}/") for target in targets)
+    assert any(target.endswith("/templates/garage/template.yaml") for target in targets)

@@ -8,9 +8,17 @@ from contextlib import suppress
 
 import mixedplatform
 import pytest
-from approvaldesk import FINANCE, Desk, approval_pack, new_desk, person
+from approvaldesk import (
+    FINANCE,
+    RULES,
+    Desk,
+    approval_pack,
+    new_desk,
+    person,
+    published_approval,
+)
 from bays import Bay, ask, set_
-from forgeusers import ForgeUser
+from forgeusers import ForgeUser, named_user, new_user
 from lab.realgitea import add_token, add_user, serving
 from published import Up
 
@@ -51,9 +59,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Up, ForgeUs
             request = BootstrapRequest(files, values, "user:default/guest")
             bootstrap(up.platform, request, on_step=lambda *_: None)
             admin = ForgeUser(gitea.url, gitea.user, gitea.password)
-            admin.api("POST", "/orgs", {"username": FINANCE})
-            teams = admin.api("GET", f"/orgs/{FINANCE}/teams")
-            admin.api("PUT", f"/teams/{teams[0]['id']}/members/{bot[0]}")
+            up.platform.forge.ensure_org(FINANCE)
             yield up, admin
 
 
@@ -111,6 +117,25 @@ def test_the_platforms_account_proves_nobody(desk: Desk) -> None:
 
     with pytest.raises(RefusedError, match="proves nobody"):
         approve_on_forge(desk.platform, entry.order)
+
+
+def test_whoever_creates_what_a_rule_names_does_not_agree(desk: Desk) -> None:
+    """Registering a login and creating an organisation are anybody's on a real forge."""
+    entry, platform, mark = desk.order().entry, desk.platform, str(desk.team)[-6:]
+    asked = [f"group:default/treasury-{mark}", f"user:default/cfo-{mark}"]
+
+    with published_approval(platform, [{**RULES[0], "by": asked}]):
+        stranger, cfo = new_user(desk.admin), named_user(desk.admin, f"cfo-{mark}")
+        stranger.api("POST", "/orgs", {"username": f"treasury-{mark}"})
+        pull = desk.proposal(entry)
+        for user in (stranger, cfo):
+            desk.approve(pull, user)
+            with pytest.raises(RefusedError, match="is not asked"):
+                approve(platform, entry.order, person(user))
+        waiting = settle(platform, entry)
+
+        assert waiting is not None
+        assert waiting.missing.startswith(f"group treasury-{mark} or cfo-{mark}")
 
 
 def test_what_an_owner_merges_is_taken_back(desk: Desk) -> None:

@@ -4,25 +4,41 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import PurePosixPath
+from typing import Any
 
 import pytest
 from approvaldesk import RULES, Desk, approval_pack, new_desk, person, published_approval
-from forgeusers import ForgeUser, embedded_admin
+from bays import Bay, ask, set_
+from forgeusers import ForgeUser, embedded_admin, named_user, new_user
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.errors import ConflictError, OrderkitError, RefusedError
+from orderkit.core.errors import (
+    ConflictError,
+    InvalidInputError,
+    OrderkitError,
+    RefusedError,
+)
+from orderkit.core.kit.model import How
+from orderkit.core.names import RepoId, TeamName
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.approval import Agreement
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.yaml import yaml11
 from orderkit.flows.approval.deciding import approve
 from orderkit.flows.approval.settling import settle
+from orderkit.flows.install.doctor_access_checks import approvers
 from orderkit.flows.order.approval_records import record_agreement, waiting_order
+from orderkit.flows.order.approvers import approver_problems
 from orderkit.flows.order.order_proposals import open_proposal
-from orderkit.flows.platform import ledger_snapshot
+from orderkit.flows.platform import ledger_snapshot, published_pack
+from orderkit.flows.team.teams import TeamChange, add_team
+from orderkit.ports.clock import Clock
 from orderkit.ports.forge import FileChange, Operation, PullRequest
+from orderkit.ports.requesters import Requester
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +153,22 @@ def test_an_agreement_to_another_head_does_not_count(desk: Desk) -> None:
     assert missing(desk, entry).startswith("group finance")
 
 
+def test_a_recorded_agreement_to_another_head_does_not_count(desk: Desk) -> None:
+    """What was pushed since then is not what the approver saw."""
+    entry = desk.order().entry
+    pull, repo = desk.proposal(entry), desk.platform.ledger
+    found = desk.platform.forge.user_with_right(repo, desk.frank.login)
+    assert found is not None
+    agreement = replace(_agreement(desk, pull), login=desk.frank.login, account=found[0].id)
+    older = desk.platform.forge.commits(repo, ref=pull.head_commit, limit=2)[1].id
+
+    record_agreement(desk.platform, entry, replace(agreement, head=older))
+
+    assert missing(desk, entry).startswith("group finance")
+    record_agreement(desk.platform, entry, agreement)
+    assert settle(desk.platform, entry).state == "delivered"  # type: ignore[union-attr]
+
+
 def test_an_edited_description_changes_nothing(desk: Desk) -> None:
     entry = desk.order().entry
     pull = desk.proposal(entry)
@@ -230,3 +262,182 @@ def test_what_was_pushed_by_hand_cannot_be_proposed(desk: Desk) -> None:
     with pytest.raises(OrderkitError, match="nothing proves who wrote"):
         desk.order()
     assert entry in ledger.waiting_orders(ledger_snapshot(desk.platform).blobs)
+
+
+USER = """\
+apiVersion: backstage.io/v1alpha1
+kind: User
+metadata: {{name: {name}, annotations: {{orderkit.dev/forge-login: {login}}}}}
+spec: {{memberOf: []}}
+"""
+
+
+def test_a_pushed_user_makes_nobody_an_approver(desk: Desk) -> None:
+    """The file says that a name in the portal is frank's login on the forge."""
+    entry, platform, repo = desk.order().entry, desk.platform, RepoId(str(desk.team), "people")
+    mallory = new_user(desk.admin, "mallory")
+    pushed = USER.format(name=mallory.login, login=desk.frank.login).encode()
+    platform.forge.ensure_repo(repo, description="")
+    change = FileChange(PurePosixPath("people.yaml"), pushed, None)
+    platform.forge.write(repo, [change], Operation("people", "user:default/x", "x"))
+
+    with pytest.raises(InvalidInputError, match="kind"):
+        platform.catalog.register(f"{platform.forge.base_url}/{repo}/src/branch/main/people.yaml")
+
+    with pytest.raises(RefusedError, match=f"{mallory.login} is not asked"):
+        approve(platform, entry.order, person(mallory))
+
+
+@dataclass(frozen=True)
+class LaxCatalog:
+    """A portal whose rules admit a User from everywhere; the origins are as it writes them."""
+
+    entities: dict[str, dict[str, object]]
+
+    def entity(self, ref: str) -> dict[str, object] | None:
+        return self.entities.get(ref)
+
+
+OWN = "url:{forge}/platform/pack/src/branch/main/people.yaml"
+
+
+@pytest.mark.parametrize(
+    ("origin", "location", "is_believed"),
+    [
+        pytest.param(OWN, OWN, True, id="the-pack"),
+        pytest.param("url:{forge}/{team}/o/src/branch/main/c.yaml", OWN, False, id="an-order"),
+        pytest.param(OWN, "url:{forge}/{team}/o/src/branch/main/c.yaml", False, id="through-it"),
+        pytest.param("{own}/../../../../{team}/c.yaml", "", False, id="dots"),
+        pytest.param("{own}/%2e%2e/{team}/c.yaml", "", False, id="encoded-dots"),
+        pytest.param(OWN.replace("main", "mine"), "", False, id="another-branch"),
+        pytest.param(OWN.replace("pack", "pack2"), "", False, id="a-similar-name"),
+        pytest.param("url:https://elsewhere.example/u.yaml", "", False, id="elsewhere"),
+        pytest.param("", "", False, id="nowhere"),
+    ],
+)
+def test_a_login_is_believed_from_the_platforms_own_locations_only(
+    desk: Desk, origin: str, location: str, *, is_believed: bool
+) -> None:
+    entry, ref = desk.order().entry, "user:default/mallory"
+    places = {"forge": desk.platform.forge.base_url, "team": desk.team}
+    places["own"] = OWN.rpartition("/")[0].format(**places)
+    annotations = {
+        "backstage.io/managed-by-origin-location": origin.format(**places),
+        "backstage.io/managed-by-location": (location or origin).format(**places),
+        "orderkit.dev/forge-login": desk.frank.login,
+    }
+    user = {"kind": "User", "metadata": {"name": "mallory", "annotations": annotations}}
+    catalog: Any = LaxCatalog({ref: user})
+    platform = replace(desk.platform, catalog=catalog)
+
+    if is_believed:
+        assert approve(platform, entry.order, Requester(ref, "a token")).state == "delivered"
+        return
+    with pytest.raises(RefusedError, match="is not a user of the forge"):
+        approve(platform, entry.order, Requester(ref, "a token"))
+    assert missing(desk, entry).startswith("group finance")
+
+
+@pytest.mark.parametrize("where", ["default", "evil"])
+def test_an_entity_that_somebody_pushed_makes_nobody_frank(desk: Desk, where: str) -> None:
+    """They may have signed in to the portal by it: its name and namespace are the pusher's."""
+    entry, ref = desk.order().entry, f"user:{where}/{desk.frank.login}"
+    origin = f"url:{desk.platform.forge.base_url}/{desk.team}/o/src/branch/main/c.yaml"
+    annotations = {"backstage.io/managed-by-origin-location": origin}
+    user = {"kind": "User", "metadata": {"name": desk.frank.login, "annotations": annotations}}
+    catalog: Any = LaxCatalog({ref: user} if where == "default" else {})
+
+    with pytest.raises(RefusedError, match="is not a user of the forge"):
+        approve(replace(desk.platform, catalog=catalog), entry.order, Requester(ref, "a token"))
+
+
+def asking(approver: str) -> list[dict[str, Any]]:
+    return [{"when": "new.stage == 'stage3'", "by": [approver], "because": "it is expensive"}]
+
+
+@pytest.mark.parametrize("has_member", [False, True], ids=["unseen", "with-our-account-in-it"])
+def test_whoever_creates_the_organisation_that_a_rule_names_does_not_agree(
+    desk: Desk, *, has_member: bool
+) -> None:
+    entry, platform = desk.order().entry, desk.platform
+    stranger, org = new_user(desk.admin), f"treasury-{str(desk.team)[-6:]}"
+
+    with published_approval(platform, asking(f"group:default/{org}")):
+        (kit,) = published_pack(platform).kits()
+        assert f"the forge has no organisation {org}" in str([*approver_problems(platform, [kit])])
+        stranger.api("POST", "/orgs", {"username": org})
+        if has_member:
+            body = {"name": "readers", "permission": "read", "units": ["repo.code"]}
+            team = stranger.api("POST", f"/orgs/{org}/teams", body)
+            stranger.api("PUT", f"/teams/{team['id']}/members/{desk.admin.login}")
+
+        with pytest.raises(RefusedError, match="is not asked"):
+            approve(platform, entry.order, person(stranger))
+
+        desk.approve(desk.proposal(entry), stranger)
+        assert missing(desk, entry).startswith(f"group {org}")
+        assert f"organisation {org} is not the platform's" in approvers(platform).detail
+        adopting = replace(platform, adopted=frozenset({stranger.login}))
+        assert approve(adopting, entry.order, person(stranger)).state == "delivered"
+
+
+def test_whoever_registers_the_login_that_a_rule_names_does_not_agree(desk: Desk) -> None:
+    entry, platform = desk.order().entry, desk.platform
+    login = f"cfo-{str(desk.team)[-6:]}"
+
+    with published_approval(platform, asking(f"user:default/{login}")):
+        assert f"user:default/{login}: nobody on the forge is that" in approvers(platform).detail
+        cfo = named_user(desk.admin, login)
+
+        with pytest.raises(RefusedError, match="is not asked"):
+            approve(platform, entry.order, person(cfo))
+        desk.approve(desk.proposal(entry), cfo)
+        assert missing(desk, entry).startswith(login)
+        assert f"{login} is in no organisation of the platform" in approvers(platform).detail
+
+        others = TeamName(f"board{str(desk.team)[-6:]}")
+        change = TeamChange(members=(login,))
+        add_team(platform, others, requester="user:default/boss", change=change)
+        assert approvers(platform).verdict == "ok"
+        assert approve(platform, entry.order, person(cfo)).state == "delivered"
+
+
+GROWS: dict[str, Any] = {
+    "when": "!order.isNew && new.budget - (has(old.budget) ? old.budget : 0) > 100",
+    "by": ["platform"],
+    "because": "it grows by more than 100",
+}
+
+
+@dataclass(frozen=True)
+class LaterClock:
+    """The platform's clock, some days on."""
+
+    clock: Clock
+    days: int
+
+    def now(self) -> datetime:
+        return self.clock.now() + timedelta(days=self.days)
+
+    def monotonic_s(self) -> float:
+        return self.clock.monotonic_s()
+
+    def sleep(self, seconds: float) -> None:
+        self.clock.sleep(seconds)
+
+
+def test_slices_of_a_difference_add_up_within_a_window(desk: Desk) -> None:
+    """Each step is below the rule's; since when a value stood is what the ledger says."""
+    report = desk.order(stage="stage1")
+    bay = Bay(desk.platform, desk.team, desk.team)
+
+    with published_approval(desk.platform, [GROWS]):
+        assert ask(bay, set_("budget", 95)).state == "committed"
+        assert ask(bay, set_("budget", 185)).state == "committed", "without a window"
+    with published_approval(desk.platform, [{**GROWS, "within": "7d"}]):
+        with pytest.raises(RefusedError, match=r"more than 100 \(counted over 7d\)"):
+            ask(bay, set_("budget", 200), how=How.DIRECT)
+        later = replace(desk.platform, clock=LaterClock(desk.platform.clock, 8))
+        in_a_week = Bay(later, desk.team, desk.team)
+        assert ask(in_a_week, set_("budget", 200)).state == "committed"
+    assert report.entry.order == bay.order

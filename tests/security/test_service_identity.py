@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from attackedservice import TIMEOUT_S, AttackedService, attacked_service
+from forgeusers import embedded_admin, new_user
 from openid import AUDIENCE, Provider, providing
 from signer import signing
 
@@ -122,6 +124,33 @@ def test_a_group_called_platform_acts_for_every_team_only_if_that_is_configured(
 
     assert site.ask("/metrics", token)[0] == 403
     assert explicit == 200
+
+
+def test_an_organisation_of_a_stranger_is_no_group_of_the_platform(
+    site: Site, platform: Running, tmp_path: Path
+) -> None:
+    """Where the forge signs people in, its organisations are their groups."""
+    forge = platform.settings.forge.url
+    admin = embedded_admin(forge, platform.embedded.state.folder)
+    stranger, mark = new_user(admin), secrets.token_hex(3)
+    for creator, name in ((admin, f"ops-{mark}"), (stranger, f"sre-{mark}")):
+        creator.api("POST", "/orgs", {"username": name})
+    groups = (f"group:default/ops-{mark}", f"group:default/sre-{mark}")
+    elsewhere = replace(site.access, platform_groups=groups)
+    keys, algorithms = f"{site.provider.issuer}/keys", ("RS256",)
+    oidc = OidcSettings(forge, AUDIENCE, jwks_url=keys, algorithms=algorithms)
+
+    def asked(access: AccessSettings, group: str, **claims: str) -> int:
+        folder = tmp_path / f"{group}-{len(claims)}"
+        folder.mkdir()
+        token = site.provider.token(group, preferred_username=stranger.login, **claims)
+        with attacked_service(platform, folder, access) as service:
+            return Site(service, site.provider, access).ask("/metrics", token)[0]
+
+    of_forge = replace(elsewhere, oidc=oidc)
+    assert asked(of_forge, f"sre-{mark}", iss=forge) == 403
+    assert asked(of_forge, f"ops-{mark}", iss=forge) == 200
+    assert asked(elsewhere, f"sre-{mark}") == 200, "the group of another provider is its own"
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from orderkit.core.yaml import yaml11
 from orderkit.flows.order import placing
 from orderkit.flows.order.order_report import OrderReport, status
 from orderkit.flows.platform import Platform, pack_snapshot, read_text
-from orderkit.ports.forge import FileChange, Operation, PullRequest
+from orderkit.ports.forge import FileChange, Operation, PullRequest, TeamRight
 from orderkit.ports.requesters import Requester
 
 FINANCE = "finance"
@@ -129,6 +129,7 @@ def new_desk(platform: Platform, admin: ForgeUser) -> Desk:
     add_team(platform, team, requester="user:default/boss", change=change)
     if admin.call("GET", f"/orgs/{FINANCE}").status_code != 200:
         admin.api("POST", "/orgs", {"username": FINANCE})
-    (owners,) = [t for t in admin.api("GET", f"/orgs/{FINANCE}/teams") if t["name"] == "Owners"]
-    admin.api("PUT", f"/teams/{owners['id']}/members/{frank.login}")
+    platform.forge.ensure_access(
+        FINANCE, "approvers", right=TeamRight.READ, members=[frank.login], repositories=()
+    )
     return Desk(platform, admin, eve, frank, carol, team)

@@ -46,7 +46,12 @@ def embedded_admin(url: str, state: Path) -> ForgeUser:
 
 def new_user(admin: ForgeUser, prefix: str = "stranger") -> ForgeUser:
     """Add an ordinary user."""
-    user = ForgeUser(admin.url, f"{prefix}-{secrets.token_hex(3)}")
+    return named_user(admin, f"{prefix}-{secrets.token_hex(3)}")
+
+
+def named_user(admin: ForgeUser, login: str) -> ForgeUser:
+    """Add an ordinary user of that login."""
+    user = ForgeUser(admin.url, login)
     body = {
         "username": user.login,
         "password": user.password,

@@ -27,6 +27,7 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY
 from orderkit.cli.connecting import token as token_of
 from orderkit.core.names import RepoId
+from orderkit.core.platform.settings import PACK
 from orderkit.ports.forge import FileChange, Operation
 
 PORTAL_TOKEN = "portal-token-of-the-contracts"
@@ -57,9 +58,7 @@ class Side:
     def push(self, files: Mapping[str, str], repo: RepoId | None = None) -> RepoId:
         """Commit files to a repository, replacing what is there; without one, to a new one."""
         if repo is None:
-            repo = RepoId(f"team-{secrets.token_hex(4)}", "order")
-            self.forge.ensure_org(repo.owner)
-            self.forge.ensure_repo(repo, description="")
+            repo = self._new(RepoId(f"team-{secrets.token_hex(4)}", "order"))
         head = self.forge.head(repo)
         blobs = self.forge.tree(repo, head) if head else {}
         changes = [
@@ -68,6 +67,15 @@ class Side:
         ]
         operation = Operation(secrets.token_hex(8), "user:default/tester", "Change files")
         self.forge.write(repo, changes, operation)
+        return repo
+
+    def platform_repo(self) -> RepoId:
+        """Make a repository that only the platform writes."""
+        return self._new(RepoId(PACK.owner, f"places-{secrets.token_hex(4)}"))
+
+    def _new(self, repo: RepoId) -> RepoId:
+        self.forge.ensure_org(repo.owner)
+        self.forge.ensure_repo(repo, description="")
         return repo
 
     def target(self, repo: RepoId, path: str = "catalog-info.yaml") -> str:

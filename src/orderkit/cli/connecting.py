@@ -6,14 +6,17 @@ The embedded platform is reached like any other: over HTTP, by its addresses.
 
 from __future__ import annotations
 
+import functools
 import os
 import secrets
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.commit_signatures import Ed25519Signatures
@@ -27,8 +30,10 @@ from orderkit.core.platform import notification_settings
 from orderkit.core.platform import settings as platform_settings
 from orderkit.core.platform.installation import PlatformTarget
 from orderkit.core.platform.notification_settings import ChannelSettings, NotificationSettings
+from orderkit.core.platform.service_access import OidcSettings
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.platform.webhook_key import channel_key, hook_key
+from orderkit.core.portal.catalog_origins import pack_location
 from orderkit.core.portal.profile import Profile
 from orderkit.core.secrets import register
 from orderkit.core.yaml import yaml11
@@ -44,6 +49,7 @@ from orderkit.ports.sign_in import SignIn
 from orderkit.ports.signatures import Signatures
 
 if TYPE_CHECKING:
+    from orderkit.adapters.tokens.oidc_tokens import BelievedGroups
     from orderkit.core.kit.model import Kit
     from orderkit.core.objects.kube_objects import Manifest
     from orderkit.core.objects.secret_values import SecretTexts
@@ -147,7 +153,9 @@ def requesters(settings: PlatformSettings) -> Requesters | None:
     clients = access.tokens_file
     return BearerRequesters(
         portal=BackstageRequesters(settings.signed_by) if settings.signed_by else None,
-        oidc=OidcRequesters(access.oidc) if access.oidc else None,
+        oidc=OidcRequesters(access.oidc, _believed_groups(settings, access.oidc))
+        if access.oidc
+        else None,
         tokens=TokenRequesters(Path(clients), SystemClock()) if clients else None,
     )
 
@@ -167,7 +175,41 @@ def sign_in(settings: PlatformSettings) -> SignIn | None:
 
     issuer, file = sign_in_settings.provider.issuer, sign_in_settings.client_secret_file
     client_secret = token(Endpoint(issuer, file)) if file else ""
-    return OpenIdSignIn(sign_in_settings, client_secret=client_secret)
+    return OpenIdSignIn(
+        sign_in_settings,
+        client_secret=client_secret,
+        believed=_believed_groups(settings, sign_in_settings.provider),
+    )
+
+
+def _believed_groups(settings: PlatformSettings, provider: OidcSettings) -> BelievedGroups:
+    """Return which groups of a provider's tokens count; those of the forge are judged there."""
+    from orderkit.adapters.tokens.judged_groups import JudgedGroups
+    from orderkit.flows.order.approvers import organisation_problem
+
+    platform = functools.cache(lambda: connect(settings))
+
+    def problem(org: str) -> str:
+        return organisation_problem(platform(), org) if _is_forge(settings, provider) else ""
+
+    return JudgedGroups(settings.access.platform_groups, problem).believed
+
+
+def _is_forge(settings: PlatformSettings, provider: OidcSettings) -> bool:
+    """
+    Say whether a provider is the forge: by its address, or as the forge's own document says.
+
+    Raises:
+        UnreachableError: The forge does not answer.
+    """
+    from orderkit.adapters.backstage.backstage_http import send
+    from orderkit.adapters.tokens.oidc_tokens import DISCOVERY
+
+    forge = settings.forge
+    if urlsplit(provider.issuer).netloc == urlsplit(forge.url).netloc:
+        return True
+    answer = send("GET", f"{forge.url}{DISCOVERY}", headers={}, ca_file=forge.ca_file)
+    return answer.status == HTTPStatus.OK and answer.json().get("issuer") == provider.issuer
 
 
 def service_options(
@@ -382,6 +424,8 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         signatures=signatures,
         webhook=_webhook(settings),
         adopted=frozenset(settings.forge.adopted),
+        people_from=tuple(settings.people_from)
+        or (pack_location(settings.forge.url, settings.pack),),
     )
 
 

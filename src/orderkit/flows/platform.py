@@ -81,6 +81,8 @@ class Platform:
     """Returns the time by the API server's clock; None: it is not at hand."""
     adopted: frozenset[str] = frozenset()
     """Who besides our account may own organisations and repositories of the platform."""
+    people_from: tuple[str, ...] = ()
+    """Locations of the portal's catalog whose Users are believed (``catalog_origins``)."""
 
 
 @dataclass(frozen=True, slots=True)

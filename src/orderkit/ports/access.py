@@ -108,7 +108,8 @@ class ForgeAccess(Protocol):
         """
         Return the members of an organisation's team, or of all its teams. Idempotent.
 
-        Empty if there is no such organisation or team.
+        Empty if there is no such organisation or team. Of all teams, those that our account may
+        not look into are left out.
         """
         ...
 

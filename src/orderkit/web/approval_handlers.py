@@ -25,7 +25,7 @@ def post_approval(service: Service, call: ServiceRequest) -> ServiceResponse:
             "nothing proves who agrees",
             hint="send Authorization: Bearer <token> of a person, or sign in to the console",
         )
-    teams = call.who.teams("change")
+    teams = call.who.teams("approve")
     try:
         decision = _decide(service, call)
     except (NotFoundError, RefusedError):
@@ -71,7 +71,7 @@ def operations(order: str) -> tuple[ServiceOperation, ...]:
                 409: ("What is proposed changed since.", named("Error")),
                 **missing,
             },
-            "change",
+            "approve",
             body=APPROVAL,
             slow=True,
             person=True,

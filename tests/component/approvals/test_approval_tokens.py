@@ -12,10 +12,20 @@ from attackedservice import AttackedService, attacked_service
 from openid import AUDIENCE, Provider, providing
 from tests.component.approvals.test_approval_ways import await_phase
 
+from orderkit.adapters.tokens.access_tokens import new_token
 from orderkit.cli.connecting import SECRET_HEADER
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.platform.service_access import AccessSettings, OidcSettings
+from orderkit.core.platform.service_access import (
+    RIGHTS,
+    AccessSettings,
+    Client,
+    OidcSettings,
+    digest_of,
+    read_clients,
+    write_clients,
+)
+from orderkit.flows.platform import read_text
 
 APPROVE = {"decision": "approve"}
 
@@ -35,6 +45,20 @@ class Door:
         )
         return answer.status_code, answer.json()
 
+    def program(self, login: str, *rights: str) -> str:
+        """Issue a token to a program that calls itself by this login."""
+        path = self.service.audit.with_name("clients.yaml")
+        client = Client(
+            f"bot-{len(read_clients(path.read_text(), name='clients'))}",
+            digest_of(token := new_token()),
+            f"user:default/{login}",
+            (),
+            frozenset(right for right in RIGHTS if right in rights),
+            platform=True,
+        )
+        path.write_text(write_clients([*read_clients(path.read_text(), name="clients"), client]))
+        return token
+
     def token(self, login: str, *groups: str, **claims: Any) -> str:
         return self.provider.token(*groups, preferred_username=login, **claims)
 
@@ -43,8 +67,12 @@ class Door:
 def door(site: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     with providing() as provider:
         oidc = OidcSettings(provider.issuer, AUDIENCE, algorithms=("RS256",))
-        access = AccessSettings(requests_per_minute=100_000, oidc=oidc)
-        with attacked_service(site, tmp_path_factory.mktemp("tokens"), access) as service:
+        folder = tmp_path_factory.mktemp("tokens")
+        access = AccessSettings(
+            tokens_file=folder / "clients.yaml", requests_per_minute=100_000, oidc=oidc
+        )
+        (folder / "clients.yaml").write_text(write_clients(()))
+        with attacked_service(site, folder, access) as service:
             yield Door(service, provider)
 
 
@@ -58,6 +86,27 @@ def test_a_person_whom_a_token_proves_agrees_and_it_becomes_ready(desk: Desk, do
     line = door.service.audit_lines()[-1]
     assert line["caller"] == f"user:default/{desk.frank.login}"
     assert (line["decision"], line["state"]) == ("approve", "delivered")
+
+
+def test_a_program_agrees_only_with_a_right_that_none_has_by_default(
+    desk: Desk, door: Door
+) -> None:
+    entry = desk.order().entry
+    usual = door.program(desk.frank.login, *(RIGHTS - {"approve"}))
+
+    status, answer = door.decide(entry, usual)
+
+    assert status == 403, answer
+    assert "lacks the right 'approve'" in str(answer)
+    assert door.decide(entry, usual, decision="decline")[0] == 403
+    assert desk.phase(entry) == "Waiting"
+    status, answer = door.decide(entry, door.program(desk.frank.login, "approve"))
+    assert (status, answer["state"]) == (200, "delivered"), answer
+    line = door.service.audit_lines()[-1]
+    assert line["via"].startswith("token of client bot-"), line
+    agreed = read_text(desk.platform, desk.platform.ledger, entry.approvals_path, "main")
+    assert agreed is not None
+    assert "token of client bot-" in agreed
 
 
 def test_a_person_whom_a_token_proves_declines(desk: Desk, door: Door) -> None:

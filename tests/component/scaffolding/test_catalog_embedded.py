@@ -17,7 +17,7 @@ from orderkit.core.errors import (
 )
 from orderkit.core.names import RepoId
 
-REPO = RepoId("team", "repo")
+REPO = RepoId("platform", "repo")
 ENTITY = """\
 apiVersion: backstage.io/v1alpha1
 kind: Component
@@ -34,7 +34,7 @@ def entity(name: str, description: str = "first") -> str:
 
 @pytest.fixture
 def target(world: Any) -> str:
-    world.forge.ensure_org("team")
+    world.forge.ensure_org(REPO.owner)
     world.forge.ensure_repo(REPO, description="")
     world.push(REPO, {"catalog-info.yaml": entity("one")})
     return str(world.url(REPO))
@@ -99,7 +99,7 @@ def test_a_state_of_a_newer_version_is_refused(world: Any, tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("target")
 @pytest.mark.parametrize(
-    "where", ["/team/repo/src/branch/main/none.yaml", "/x/y/src/branch/main/a"]
+    "where", ["/platform/repo/src/branch/main/none.yaml", "/x/y/src/branch/main/a"]
 )
 def test_a_missing_file_is_refused(world: Any, where: str) -> None:
     with pytest.raises(InvalidInputError, match="is not there"):

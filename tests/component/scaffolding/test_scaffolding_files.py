@@ -363,8 +363,8 @@ spec: {type: team, children: []}
 
 
 def test_entities_are_fetched_from_the_catalog(world: Any) -> None:
-    repo = RepoId("o", "r")
-    world.forge.ensure_org("o")
+    repo = RepoId("platform", "groups")
+    world.forge.ensure_org(repo.owner)
     world.forge.ensure_repo(repo, description="")
     world.push(repo, {"catalog-info.yaml": GROUP})
     world.catalog.register(world.url(repo))

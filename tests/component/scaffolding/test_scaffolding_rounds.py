@@ -119,10 +119,11 @@ spec: {profile: {displayName: Tess Ter}, memberOf: []}
 
 
 def test_the_users_entity_comes_from_the_catalog(world: Any) -> None:
-    world.forge.ensure_org("o")
-    world.forge.ensure_repo(RepoId("o", "r"), description="")
-    world.push(RepoId("o", "r"), {"catalog-info.yaml": USER})
-    world.catalog.register(world.url(RepoId("o", "r")))
+    people = RepoId("platform", "people")
+    world.forge.ensure_org(people.owner)
+    world.forge.ensure_repo(people, description="")
+    world.push(people, {"catalog-info.yaml": USER})
+    world.catalog.register(world.url(people))
 
     said = world.run(template(log("a", "${{ user.entity.spec.profile.displayName }}")), {}).log
 

@@ -13,6 +13,7 @@ from portalsides import Side, eventually
 
 from orderkit.adapters.backstage import BackstageCatalog
 from orderkit.core.errors import AccessError, InvalidInputError, NotFoundError, UnreachableError
+from orderkit.core.portal.catalog_origins import is_owned
 from orderkit.ports.catalog import Catalog
 
 COMPONENT = """\
@@ -288,7 +289,8 @@ def test_what_a_location_names_beside_itself_is_read_too(side: Side, name: str) 
             ),
             "entities/a.yaml": component(f"{name}-a"),
             "b b.yaml": component(f"{name}-b"),
-        }
+        },
+        side.platform_repo(),
     )
     target = side.target(repo)
     refs = sorted(side.catalog.register(target))
@@ -311,7 +313,8 @@ def test_what_a_location_names_beside_itself_is_read_too(side: Side, name: str) 
 
 def test_a_location_that_names_a_missing_file_is_refused(side: Side, name: str) -> None:
     location = LOCATION.format(name=name, targets="[./a.yaml, ./gone.yaml]")
-    repo = side.push({"catalog-info.yaml": location, "a.yaml": component(f"{name}-a")})
+    files = {"catalog-info.yaml": location, "a.yaml": component(f"{name}-a")}
+    repo = side.push(files, side.platform_repo())
 
     with pytest.raises(InvalidInputError, match="catalogInfoUrl"):
         side.catalog.register(side.target(repo))
@@ -321,7 +324,8 @@ def test_a_location_that_names_a_missing_file_is_refused(side: Side, name: str) 
 def test_a_named_file_that_breaks_later_keeps_them_all(side: Side, name: str) -> None:
     files = {"a.yaml": component(f"{name}-a"), "b.yaml": component(f"{name}-b")}
     location = LOCATION.format(name=name, targets="[./a.yaml, ./b.yaml]")
-    repo = side.push({"catalog-info.yaml": location, "other.yaml": component(name), **files})
+    files = {"catalog-info.yaml": location, "other.yaml": component(name), **files}
+    repo = side.push(files, side.platform_repo())
     for path in ("catalog-info.yaml", "other.yaml"):
         side.catalog.register(side.target(repo, path))
     for suffix in ("", "-a", "-b"):
@@ -333,6 +337,78 @@ def test_a_named_file_that_breaks_later_keeps_them_all(side: Side, name: str) ->
     eventually(lambda: description_of(side, f"component:default/{name}") == "2")
     assert description_of(side, f"component:default/{name}-a") == "first"
     assert shown(side, f"component:default/{name}-b")
+
+
+USER = """\
+apiVersion: backstage.io/v1alpha1
+kind: User
+metadata: {{name: {name}, annotations: {{orderkit.dev/forge-login: approver}}}}
+spec: {{memberOf: [platform]}}
+"""
+
+
+def _kind(kind: str, spec: str) -> str:
+    return USER.replace("User", kind).replace("memberOf: [platform]", spec)
+
+
+NOT_FROM_ORDERS = {
+    "User": USER,
+    "Group": _kind("Group", "type: team, children: []"),
+    "Domain": _kind("Domain", "owner: team"),
+    "Location": LOCATION.replace("{targets}", "[./people.yaml]"),
+    "Template": _kind("Template", "type: order, steps: []").replace(
+        "backstage.io/v1alpha1", "scaffolder.backstage.io/v1beta3"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_FROM_ORDERS)
+def test_an_order_brings_no_entity_that_says_who_somebody_is(
+    side: Side, name: str, kind: str
+) -> None:
+    """In a document of its own beside the order's; a whole file with such a one is refused."""
+    entity = NOT_FROM_ORDERS[kind].format(name=name)
+    people = {"people.yaml": USER.format(name=f"{name}-u")}
+    repo = side.push({"catalog-info.yaml": f"{component(name)}---\n{entity}", **people})
+
+    with pytest.raises(InvalidInputError, match=r"catalogInfoUrl.*kind"):
+        side.catalog.register(side.target(repo))
+
+    assert gone(side, f"{kind}:default/{name}")
+    assert gone(side, f"user:default/{name}-u")
+
+
+def test_an_order_that_was_registered_adds_no_person_later(side: Side, name: str) -> None:
+    repo = side.push({"catalog-info.yaml": component(name), "other.yaml": component(f"{name}-b")})
+    for path in ("catalog-info.yaml", "other.yaml"):
+        side.catalog.register(side.target(repo, path))
+    for suffix in ("", "-b"):
+        eventually(partial(shown, side, f"component:default/{name}{suffix}"))
+
+    file = f"{component(name, '2')}---\n{USER.format(name=name)}"
+    side.push({"catalog-info.yaml": file, "other.yaml": component(f"{name}-b", "2")}, repo)
+
+    eventually(lambda: description_of(side, f"component:default/{name}-b") == "2")
+    assert gone(side, f"user:default/{name}")
+
+
+def test_a_file_does_not_say_where_it_came_from(side: Side, name: str) -> None:
+    """The catalog writes its own annotations over those of a file."""
+    forged = (
+        "\n  annotations:\n    backstage.io/managed-by-location: url:https://x.example/a"
+        "\n    backstage.io/managed-by-origin-location: url:https://x.example/a"
+    )
+    target = side.target(side.push({"catalog-info.yaml": component(f"{name}{forged}")}))
+    side.catalog.register(target)
+    eventually(partial(shown, side, f"component:default/{name}"))
+
+    entity = side.catalog.entity(f"component:default/{name}")
+
+    assert entity is not None
+    annotations = entity["metadata"]["annotations"]
+    assert annotations["backstage.io/managed-by-location"] == f"url:{target}"
+    assert annotations["backstage.io/managed-by-origin-location"] == f"url:{target}"
+    assert not is_owned(entity, ["url:https://x.example/a"])
 
 
 @pytest.mark.parametrize("method", CALLS)

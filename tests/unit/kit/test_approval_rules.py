@@ -98,3 +98,20 @@ def test_a_window_names_a_time_zone() -> None:
     (found,) = window_problems(Kit(name="thing", xrd=XRD, windows=(window,)))
 
     assert (found.value, found.rule) == ("Europe/Brelin", "is not a time zone")
+
+
+@pytest.mark.parametrize(
+    ("when", "found"),
+    [
+        ("!order.isNew && new.size - old.size > 100", []),
+        ("cost.difference > 100.0", []),
+        ("new.size > 100", ["7d compares nothing"]),
+        ("new.threshold > 100", ["7d compares nothing"]),
+    ],
+)
+def test_a_window_is_for_rules_that_compare(when: str, found: list[str]) -> None:
+    rule = ApprovalRule(when, ("platform",), 1, "of a reason", within="7d")
+    subject = Kit(name="thing", xrd=XRD, approval=Approval((rule,)))
+
+    problems = [p for p in approval_problems(subject) if p.steps[-1] == "within"]
+    assert [f"{p.value} {p.rule}" for p in problems] == found

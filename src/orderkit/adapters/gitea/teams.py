@@ -7,6 +7,7 @@ Called through ``client.GiteaForge``; ``ports.access.ForgeAccess`` documents the
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from orderkit.adapters.gitea.calls import (
@@ -22,7 +23,7 @@ from orderkit.adapters.gitea.calls import (
 )
 from orderkit.adapters.gitea.retries import settle
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
+from orderkit.core.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
 from orderkit.ports.forge import ForgeUser, TeamRight
 
 UNITS = (
@@ -110,9 +111,11 @@ class GiteaAccess(Calls):
                 if team.lower() not in ("", str(entry.get("name")).lower()):
                     continue
                 path = f"{path_of('teams', str(number_in(entry, 'id')))}/members"
-                for member in self._pages(path, {}, doing):
-                    user = ForgeUser(number_in(member, "id"), text_in(member, "login"))
-                    users[user.id] = user
+                # Gitea shows a team's members to its own members and to owners only.
+                with suppress(*(() if team else (AccessError,))):
+                    for member in self._pages(path, {}, doing):
+                        user = ForgeUser(number_in(member, "id"), text_in(member, "login"))
+                        users[user.id] = user
         except NotFoundError:
             return ()
         return tuple(users.values())

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from orderkit.adapters.backstage.backstage_http import send
-from orderkit.adapters.tokens.oidc_tokens import OidcRequesters
+from orderkit.adapters.tokens.oidc_tokens import BelievedGroups, OidcRequesters
 from orderkit.adapters.tokens.published_keys import TIMEOUT_S
 from orderkit.core.errors import RemoteError, UnreachableError
 from orderkit.core.platform.service_access import SignInSettings
@@ -30,7 +30,13 @@ _REFUSED = (400, 401, 403)
 class OpenIdSignIn:
     """One provider."""
 
-    def __init__(self, settings: SignInSettings, *, client_secret: str = "") -> None:
+    def __init__(
+        self,
+        settings: SignInSettings,
+        *,
+        client_secret: str = "",
+        believed: BelievedGroups = frozenset,
+    ) -> None:
         """
         Prepare; nothing is sent.
 
@@ -39,7 +45,7 @@ class OpenIdSignIn:
             RefusedError: Plain HTTP to another machine.
         """
         self._settings, self._client_secret = settings, client_secret
-        self._oidc = OidcRequesters(settings.provider)
+        self._oidc = OidcRequesters(settings.provider, believed)
 
     @property
     def name(self) -> str:

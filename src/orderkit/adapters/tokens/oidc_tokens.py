@@ -10,6 +10,7 @@ provider for nothing but its keys. Called by ``web`` through the port ``requeste
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
@@ -20,14 +21,16 @@ from orderkit.core.names import LABEL, LABEL_MAX, check_person, fold_reference
 from orderkit.core.platform.service_access import OidcSettings
 from orderkit.ports.requesters import Requester, UnprovedError
 
-_DISCOVERY = "/.well-known/openid-configuration"
+BelievedGroups = Callable[[frozenset[str]], frozenset[str]]
+"""Returns which of the groups that a token names count."""
+DISCOVERY = "/.well-known/openid-configuration"
 _HINT = "is service.access.oidc.issuer in platform.yaml an OpenID provider?"
 
 
 class OidcRequesters:
     """The tokens of one provider."""
 
-    def __init__(self, settings: OidcSettings) -> None:
+    def __init__(self, settings: OidcSettings, believed: BelievedGroups = frozenset) -> None:
         """
         Prepare; nothing is sent.
 
@@ -36,7 +39,7 @@ class OidcRequesters:
                 certificates has none.
             RefusedError: Plain HTTP to another machine.
         """
-        self._settings = settings
+        self._settings, self._believed = settings, believed
         self._issuer = check_url("issuer", settings.issuer)
         if settings.ca_file is not None:
             _check_certificates(settings.ca_file)
@@ -78,7 +81,7 @@ class OidcRequesters:
         """
         person = self._person(claims)
         proof, groups = f"signed by {self._settings.issuer}", self._groups(claims)
-        return Requester(person, proof, groups, expires_s=float(claims["exp"]))
+        return Requester(person, proof, self._believed(groups), expires_s=float(claims["exp"]))
 
     def _person(self, claims: dict[str, Any]) -> str:
         name = self._settings.requester_claim
@@ -117,11 +120,11 @@ class OidcRequesters:
             UnreachableError: The document cannot be had, or is of another issuer.
             InvalidInputError, RefusedError: It names none that can be used.
         """
-        answer = fetch_json(f"{self._issuer}{_DISCOVERY}", _HINT, ca_file=self._settings.ca_file)
+        answer = fetch_json(f"{self._issuer}{DISCOVERY}", _HINT, ca_file=self._settings.ca_file)
         document = answer if isinstance(answer, dict) else {}
         if document.get("issuer") != self._settings.issuer:
             raise UnreachableError(
-                f"{self._issuer}{_DISCOVERY} is of another issuer: '{document.get('issuer')}'",
+                f"{self._issuer}{DISCOVERY} is of another issuer: '{document.get('issuer')}'",
                 hint=_HINT,
             )
         return check_url(name, str(document.get(name)))

@@ -8,7 +8,7 @@ from orderkit.cli.options import json_option, platform_option
 from orderkit.cli.output import say
 
 _DAYS_MAX = 3650
-_RIGHTS = ("read", "order", "change", "end", "observe")
+_RIGHTS = ("read", "order", "change", "end", "approve", "observe")
 """As in ``core.platform.service_access``, which help must not import."""
 
 

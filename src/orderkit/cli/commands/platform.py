@@ -64,10 +64,10 @@ platform_command.add_command(platform_webhook)
 )
 @click.option(
     "--target",
-    type=click.Choice(["pack", "idpbuilder"]),
+    type=click.Choice(["pack", "idpbuilder", "backstage"]),
     default="pack",
     show_default=True,
-    help="The published pack, or the folder for 'idpbuilder create'.",
+    help="The published pack, the folder for 'idpbuilder create', or a part of app-config.yaml.",
 )
 @click.option(
     "--argocd-release",
@@ -118,6 +118,8 @@ def platform_render(
             pack=settings.pack,
             argocd_release=argocd_release.read() if argocd_release else b"",
         )
+    if target == "backstage":
+        rendered = _backstage(settings, rendered)
     if out_folder:
         _write(rendered, out_folder)
     if diff:
@@ -141,6 +143,22 @@ def _rendered(
     files = read_folder(pack)
     values = values_of(settings, pack_commit(pack, files), profile=profile)
     return render_pack(files, values), values
+
+
+def _backstage(
+    settings: PlatformSettings, rendered: Mapping[PurePosixPath, bytes]
+) -> dict[PurePosixPath, bytes]:
+    """Return what a Backstage has to know: which entities its catalog admits from where."""
+    from pathlib import PurePosixPath
+
+    from orderkit.core.portal.catalog_origins import catalog_config
+    from orderkit.core.yaml import yaml11
+    from orderkit.flows.install.bootstrapping.portal_steps import template_paths
+
+    base = f"{settings.forge.url}/{settings.pack}/src/branch/main"
+    urls = [f"{base}/{path}" for path in template_paths(rendered)]
+    config = yaml11.dump({"catalog": catalog_config(urls)})
+    return {PurePosixPath("app-config.orderkit.yaml"): config.encode()}
 
 
 def rendered_for(settings: PlatformSettings, pack: Path) -> Mapping[PurePosixPath, bytes]:

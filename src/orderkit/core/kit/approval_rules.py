@@ -7,6 +7,7 @@ that nobody foresaw. Called by ``core.kit.consistency`` and by ``flows.approval`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ _TEXT, _FLAG, _NUMBER = {"type": "string"}, {"type": "boolean"}, {"type": "numbe
 _COST = {"before": _NUMBER, "after": _NUMBER, "difference": _NUMBER, "currency": _TEXT}
 _REQUESTER = {"ref": _TEXT, "name": _TEXT, "proved": _FLAG}
 _ORDER = {"name": _TEXT, "team": _TEXT, "kit": _TEXT, "isNew": _FLAG}
+
+_COMPARES = re.compile(r"\b(old|cost)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +68,10 @@ def _words(approver: str) -> str:
     return name if kind == "user" else f"group {name}"
 
 
-def needs_of(kit: Kit, subjects: Subjects) -> tuple[Need, ...]:
-    """Return the agreements that a kit's rules demand."""
-    if not kit.approval.rules:
+def needs_of(kit: Kit, subjects: Subjects, within: str = "") -> tuple[Need, ...]:
+    """Return the agreements that a kit's rules demand; with `within`, those of that window."""
+    rules = [rule for rule in kit.approval.rules if within in ("", rule.within)]
+    if not rules:
         return ()
     schema = kit.spec_schema
     values = _subject(kit).values(
@@ -79,7 +83,7 @@ def needs_of(kit: Kit, subjects: Subjects) -> tuple[Need, ...]:
             "order": subjects.order,
         }
     )
-    verdicts = [(rule, condition(rule.when).judge(values)) for rule in kit.approval.rules]
+    verdicts = [(rule, condition(rule.when).judge(values)) for rule in rules]
     return tuple(
         Need(rule.by, rule.count, rule.because, unknown=not verdict.is_known)
         for rule, verdict in verdicts
@@ -116,6 +120,9 @@ def approval_problems(kit: Kit) -> Iterator[KitProblem]:
         if fault := _subject(kit).fault(rule.when):
             hint = "write a CEL condition over old, new, cost, requester and order: new.size > 3"
             yield KitProblem("kit", (*steps, "when"), rule.when, f"is refused: {fault}", hint)
+        if rule.within and not _COMPARES.search(rule.when):
+            hint = "compare with old or cost in 'when', or remove 'within'"
+            yield KitProblem("kit", (*steps, "within"), rule.within, "compares nothing", hint)
         if rule.count > _people(rule):
             text = f"is more than the {_people(rule)} people that 'by' names"
             yield KitProblem("kit", (*steps, "count"), rule.count, text, "name more, or a group")

@@ -67,6 +67,8 @@ class ApprovalRule:
     count: int = 1
     """How many different people."""
     because: str = ""
+    within: str = ""
+    """How long ago is what a change is compared with, besides what is delivered; empty: not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,13 @@ def lease_of(entry: Mapping[str, Any]) -> Lease:
 def approval_of(entry: Mapping[str, Any]) -> Approval:
     """Return ``approval`` of a kit.yaml that was checked, with all defaults."""
     rules = tuple(
-        ApprovalRule(rule["when"], tuple(rule["by"]), rule.get("count", 1), rule["because"])
+        ApprovalRule(
+            rule["when"],
+            tuple(rule["by"]),
+            rule.get("count", 1),
+            rule["because"],
+            rule.get("within", ""),
+        )
         for rule in entry.get("rules", ())
     )
     return Approval(rules, entry.get("bypass", "refuse"))

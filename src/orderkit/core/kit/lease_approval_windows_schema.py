@@ -42,6 +42,12 @@ APPROVAL_RULE = closed(
             "description": "How many different people.",
         },
         "because": described({**TEXT, "maxLength": 300}, "Why, as people read it."),
+        "within": {
+            "type": "string",
+            "pattern": DURATION,
+            "description": "A duration such as 7d. The condition is judged again with old and "
+            "cost.before as they were delivered that long ago, so that small steps add up.",
+        },
     },
 )
 _CLOCK: Schema = {"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"}

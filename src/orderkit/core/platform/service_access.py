@@ -30,9 +30,9 @@ from orderkit.core.names import check_person
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import API_VERSION
 
-Right = Literal["read", "order", "change", "end", "observe"]
+Right = Literal["read", "order", "change", "end", "approve", "observe"]
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
-"""``observe`` is for /metrics; the others are for orders."""
+"""What a person has. A program has those that it was given; ``observe`` is for /metrics."""
 ALGORITHMS = ("ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "EdDSA")
 """Asymmetric signatures; shared keys are never accepted."""
 

@@ -49,6 +49,7 @@ _PORTAL = {
         **_ENDPOINT["properties"],
         "profile": {"type": "string"},
         "signedBy": _URL,
+        "peopleFrom": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
         "publicUrl": _URL,
         "clusterName": {"type": "string", "pattern": f"^{SAFE}$"},
     },
@@ -215,6 +216,8 @@ class PlatformSettings:
     """How the portal runs the pack's templates."""
     signed_by: str | None = None
     """The Backstage whose signatures prove the requester; None: requesters are unverified."""
+    people_from: Sequence[str] = ()
+    """Locations of the catalog whose Users are believed; empty: files of the pack on ``main``."""
     access: AccessSettings = field(default_factory=AccessSettings)
     """Who else may call the service, and what groups may do."""
     portal_public_url: str = ""
@@ -245,6 +248,8 @@ class PlatformSettings:
         portal = {**self.portal.to_spec(), "profile": str(self.profile)}
         if self.signed_by:
             portal["signedBy"] = self.signed_by
+        if self.people_from:
+            portal["peopleFrom"] = list(self.people_from)
         if self.cluster_name != CLUSTER_NAME:
             portal["clusterName"] = self.cluster_name
         if self.portal_public_url:
@@ -369,6 +374,7 @@ def parse(
         teams=tuple(spec.get("teams", ())),
         profile=read_profile(f"{name}: spec.portal.profile", portal.get("profile", "service")),
         signed_by=portal.get("signedBy"),
+        people_from=tuple(portal.get("peopleFrom", ())),
         access=service_access.read_access(spec["service"].get("access", {}), folder=folder),
         portal_public_url=portal.get("publicUrl", ""),
         service_public_url=spec["service"].get("publicUrl", ""),

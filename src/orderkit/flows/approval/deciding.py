@@ -34,8 +34,11 @@ from orderkit.flows.change.reviewing import (
     set_review_status,
 )
 from orderkit.flows.order import order_report
-from orderkit.flows.order.approval_judging import forge_user, may_agree
+from orderkit.flows.order.approval_judging import (
+    may_agree,
+)
 from orderkit.flows.order.approval_records import record_agreement, waiting_order
+from orderkit.flows.order.approvers import LOGIN_HINT, forge_user
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.end_records import begun_end
 from orderkit.flows.order.live_order import find_living
@@ -306,8 +309,7 @@ class Subject:
         if user is None:
             raise RefusedError(
                 f"{person.ref} is not a user of the forge, whose groups say who may agree",
-                hint="name the login in the annotation orderkit.dev/forge-login of the User in the"
-                " portal's catalog",
+                hint=LOGIN_HINT,
             )
         if not any(may_agree(self.platform, self.entry, need, user) for need in self.needs):
             raise RefusedError(

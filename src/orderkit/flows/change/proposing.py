@@ -44,7 +44,10 @@ from orderkit.flows.change.change_plan import ChangePlan, plan_change
 from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.request import Changed, State
 from orderkit.flows.main_protection import protect_main
-from orderkit.flows.order.approval_judging import forge_user, set_approval_status
+from orderkit.flows.order.approval_judging import (
+    set_approval_status,
+)
+from orderkit.flows.order.approvers import forge_user
 from orderkit.flows.order.commit_judging import branch_of
 from orderkit.flows.order.live_order import XrFile, read_xr
 from orderkit.flows.plan.announcing import ACCEPT_LOSS, CONTEXT, JudgedPlan, set_plan_status

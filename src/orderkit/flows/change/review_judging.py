@@ -31,14 +31,13 @@ from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.main_protection import TEAM
 from orderkit.flows.order.approval_judging import (
-    LOGIN_ANNOTATION,
     WRITES,
     agreed,
-    forge_user,
     missing,
     objection,
 )
 from orderkit.flows.order.approval_needs import Asking
+from orderkit.flows.order.approvers import LOGIN_HINT, forge_user
 from orderkit.flows.order.change_approvals import may_need_approval, needs_of_step
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys, whole_history
 from orderkit.flows.order.live_order import LiveOrder, XrFile, read_xr
@@ -221,8 +220,7 @@ class Judgement:
             elif requester not in recorded:
                 raise RefusedError(
                     f"'{requester}' asked for it, who is not a user of the forge, so nobody can"
-                    " tell whose approval counts: name the login in the annotation"
-                    f" {LOGIN_ANNOTATION} of the User in the portal's catalog"
+                    f" tell whose approval counts: {LOGIN_HINT}"
                 )
         for commit, account in accounts:
             if not account.isdecimal():

@@ -21,9 +21,10 @@ from orderkit.flows.argocd.commit_pinning import following_orders, undelivered_o
 from orderkit.flows.foreign_access import described, foreign_access
 from orderkit.flows.install.doctor_finding import DoctorFinding
 from orderkit.flows.main_protection import squashing_orders, unprotected_orders
+from orderkit.flows.order.approvers import approver_problems
 from orderkit.flows.order.commit_judging import published_keys
 from orderkit.flows.order.cost_limit import team_excess
-from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of
 
 _NAMED = 5
@@ -51,6 +52,15 @@ def ownership(platform: Platform) -> DoctorFinding:
     return DoctorFinding(
         "ownership", "ok", f"nobody else owns the platform or its {len(teams)} teams"
     )
+
+
+def approvers(platform: Platform) -> DoctorFinding:
+    """Report whom kits ask to agree and who is nobody on the forge."""
+    problems = list(approver_problems(platform, published_pack(platform).kits()))
+    if problems:
+        texts, advice = zip(*problems, strict=True)
+        return DoctorFinding("approvers", "warn", "; ".join(texts), "; ".join(advice))
+    return DoctorFinding("approvers", "ok", "everybody whom kits ask is known to the forge")
 
 
 def protection(platform: Platform) -> DoctorFinding:

@@ -64,6 +64,7 @@ def check(platform: Platform, installation: Installation | None = None) -> Itera
         "ownership": doctor_access_checks.ownership,
         "protection": doctor_access_checks.protection,
         "undelivered": doctor_access_checks.undelivered,
+        "approvers": doctor_access_checks.approvers,
         "approvals": doctor_access_checks.approvals,
         "limits": doctor_access_checks.limits,
         "pack": _pack,

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import IncompleteError, NotFoundError
+from orderkit.core.kit.pack import read_pack
 from orderkit.core.names import BlobSha, CommitSha, blob_sha
 from orderkit.core.objects.kube_objects import dig, metadata
 from orderkit.core.order.order_state import short
@@ -37,6 +38,7 @@ from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
 from orderkit.flows.install.bootstrapping.ledger_move import refuse_ledger_change
 from orderkit.flows.install.bootstrapping.reach_steps import check_crossplane_account
 from orderkit.flows.main_protection import protect_orders
+from orderkit.flows.order.approvers import approver_problems
 from orderkit.flows.platform import Platform, get_object, snapshot
 from orderkit.flows.team.pinning import pin_teams
 from orderkit.ports.forge import FileChange, Operation
@@ -169,6 +171,8 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
     ledger_files = snapshot(platform, platform.ledger)
     if ledger_files is not None and (count := protect_orders(platform, ledger_files)):
         on_step("orders", f"{count} orders are protected on the forge now")
+    for problem, advice in approver_problems(platform, read_pack(request.files).kits()):
+        on_step("approvers", f"{problem}: {advice}")
     return Upgraded(operation, commits)
 
 

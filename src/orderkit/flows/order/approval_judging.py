@@ -12,21 +12,18 @@ Called by ``flows.approval`` and ``flows.change.reviewing``.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
-from orderkit.core.errors import AccessError, shorten
+from orderkit.core.errors import shorten
 from orderkit.core.kit.approval_rules import Need
 from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.order.approval import CONTEXT
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.order.approval_records import agreements
+from orderkit.flows.order.approvers import forge_user, is_let_in, is_member
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import CommitStatus, ForgeUser, PullRequest, Review, StatusState
 
-LOGIN_ANNOTATION = "orderkit.dev/forge-login"
-"""On a User of the portal's catalog: its login on the forge, if that is not its name."""
 _DESCRIPTION_MAX = 140
 WRITES = ("write", "admin", "owner")
 """Rights on a repository that let somebody write to it."""
@@ -43,20 +40,6 @@ class Agreed:
     """Whose agreement the ledger has, behind it or not."""
     against: tuple[ForgeUser, ...] = ()
     """Who asked for changes last."""
-
-
-def forge_user(platform: Platform, repo: RepoId, requester: str) -> ForgeUser | None:
-    """
-    Return who a requester is on the forge now; None if nobody has that login.
-
-    Raises:
-        RemoteError, NotFoundError: The catalog, or the forge.
-    """
-    entity = platform.catalog.entity(requester) if ":" in requester else None
-    annotations = metadata(entity).get("annotations") or {} if entity else {}
-    login = str(annotations.get(LOGIN_ANNOTATION) or requester.rpartition("/")[2])
-    user = platform.forge.user_with_right(repo, login)
-    return user[0] if user else None
 
 
 def agreed(
@@ -139,11 +122,9 @@ def _is_one_of(platform: Platform, entry: OrderEntry, approver: str, user: Forge
     kind, _, name = approver.partition(":default/")
     if kind == "user":
         person = forge_user(platform, platform.ledger, approver)
-        return person is not None and person.id == user.id
+        return person is not None and person.id == user.id and is_let_in(platform, user)
     org, _, team = name.partition(":")
-    with suppress(AccessError):  # nobody can be proved to be in a group that we may not see
-        return any(member.id == user.id for member in platform.forge.members(org, team))
-    return False
+    return is_member(platform, user, org, team)
 
 
 def set_approval_status(

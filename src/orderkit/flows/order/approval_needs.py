@@ -8,11 +8,13 @@ meanwhile counts. Called where an order is registered, where a change is written
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from orderkit.core.durations import parse_duration
 from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.approval_rules import Need, Subjects, needs_of, reads_cost
 from orderkit.core.objects.kube_objects import Manifest
@@ -62,16 +64,35 @@ def order_needs(
 
 
 def change_needs(
-    platform: Platform, live: LiveOrder, old: Manifest, new: Manifest, asking: Asking
+    platform: Platform,
+    live: LiveOrder,
+    old: Manifest,
+    new: Manifest,
+    asking: Asking,
+    *,
+    stood: Callable[[timedelta], Manifest] | None = None,
 ) -> tuple[Need, ...]:
     """
     Return the agreements that a change needs.
+
+    Args:
+        stood: Returns the XR that was delivered so long ago, for rules with a window.
 
     Raises:
         RemoteError: The forge or the cluster.
     """
     team, before, spec = live.team, old.get("spec") or {}, new.get("spec") or {}
     needs = _needs_by_rules(platform, live, old, new, asking)
+    for within in sorted({rule.within for rule in live.kit.approval.rules if rule.within}):
+        if stood is None:
+            break
+        then = stood(parse_duration(within, field="within"))
+        summed = _needs_by_rules(platform, live, then, new, asking, within=within)
+        needs += tuple(
+            replace(need, because=f"{need.because} (counted over {within})")
+            for need in summed
+            if need not in needs
+        )
     if team.limits.over != "ask":
         return needs
     excesses = [
@@ -87,7 +108,13 @@ def _needs_of_platform(excesses: Iterable[OrderkitError | None]) -> Iterator[Nee
 
 
 def _needs_by_rules(
-    platform: Platform, live: LiveOrder, old: Manifest | None, new: Manifest, asking: Asking
+    platform: Platform,
+    live: LiveOrder,
+    old: Manifest | None,
+    new: Manifest,
+    asking: Asking,
+    *,
+    within: str = "",
 ) -> tuple[Need, ...]:
     entry, kit = live.entry, live.kit
     subjects = Subjects(
@@ -106,13 +133,15 @@ def _needs_by_rules(
         },
         cost=_cost(platform, live, old, new) if reads_cost(kit) else {},
     )
-    return needs_of(kit, subjects)
+    return needs_of(kit, subjects, within)
 
 
 def _cost(
     platform: Platform, live: LiveOrder, old: Manifest | None, new: Manifest
 ) -> Mapping[str, Any]:
     """Return what the rules see of the cost; nothing if a part of it is not known."""
+    if old == {}:  # what was delivered then cannot be known
+        return {}
 
     def cost_of(xr: Manifest) -> OrderCost | None:
         return platform.cost_of(platform, delivered_xr(live, xr))

@@ -8,7 +8,11 @@ or merged, and where what is on ``main`` is registered.
 
 from __future__ import annotations
 
-from orderkit.core.errors import RefusedError
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+
+from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.names import MAIN, CommitSha
 from orderkit.core.objects.kube_objects import Manifest, annotations_of
@@ -20,6 +24,9 @@ from orderkit.flows.order import cost_limit
 from orderkit.flows.order.approval_needs import Asking, change_needs
 from orderkit.flows.order.live_order import LiveOrder, XrFile, read_xr
 from orderkit.flows.platform import Platform
+
+_DELIVERIES_MAX = 500
+"""Deliveries that are searched for what was delivered at a time."""
 
 
 def may_need_approval(live: LiveOrder) -> bool:
@@ -52,7 +59,30 @@ def needs_of_step(
     if commit is None:
         return ()
     delivered = current if current and current.commit == commit else read_xr(platform, live, commit)
-    return change_needs(platform, live, delivered.xr, new, asking)
+    return change_needs(
+        platform, live, delivered.xr, new, asking, stood=partial(_delivered_ago, platform, live)
+    )
+
+
+def _delivered_ago(platform: Platform, live: LiveOrder, ago: timedelta) -> Manifest:
+    """
+    Return the XR that was delivered some time ago; of a younger order, its first.
+
+    By the ledger, which says since when which commit is delivered: only the platform writes there,
+    while whoever pushes to an order chooses the dates of their commits. Empty if it cannot be
+    known; then conditions over it cannot be evaluated, and count.
+    """
+    entry, since = live.entry, platform.clock.now() - ago
+    history = platform.forge.commits(
+        platform.ledger, path=entry.application_path, limit=_DELIVERIES_MAX
+    )
+    then = next((c for c in history if datetime.fromisoformat(c.when) <= since), None)
+    if then is None and len(history) < _DELIVERIES_MAX:
+        then = history[-1] if history else None
+    with suppress(OrderkitError):
+        commit = ledger.delivered_commit(application_at(platform, entry, then.id)) if then else None
+        return read_xr(platform, live, commit).xr if commit else {}
+    return {}
 
 
 def refuse_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: Asking) -> str:

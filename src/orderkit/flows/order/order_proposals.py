@@ -41,13 +41,13 @@ from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
 from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order.approval_judging import (
     agreed,
-    forge_user,
     missing,
     objection,
     set_approval_status,
 )
 from orderkit.flows.order.approval_needs import Asking, order_needs
 from orderkit.flows.order.approval_records import waiting_order
+from orderkit.flows.order.approvers import forge_user
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr, new_live_order, read_xr
 from orderkit.flows.order.new_lease import new_lease, note_expiry

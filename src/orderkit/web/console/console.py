@@ -135,7 +135,7 @@ def _leading(teams: TeamPages) -> tuple[ServiceOperation, ...]:
 def _deciding(approvals: ApprovalPages) -> tuple[ServiceOperation, ...]:
     return (
         _page("approvalsPage", "/approvals", approvals.approvals, "read", "done"),
-        _form("approvalDecide", f"{_ORDER}/approval", approvals.decide, "change"),
+        _form("approvalDecide", f"{_ORDER}/approval", approvals.decide, "approve"),
     )
 
 

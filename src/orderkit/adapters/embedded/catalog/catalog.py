@@ -19,6 +19,7 @@ from orderkit.adapters.embedded.catalog.store import CatalogStore
 from orderkit.core.errors import InvalidInputError, OrderkitError
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import Manifest
+from orderkit.core.platform.settings import PACK
 from orderkit.ports.catalog import Location
 from orderkit.ports.forge import Forge
 
@@ -40,14 +41,25 @@ class CatalogRegistration:
 class EmbeddedCatalog:
     """The catalog of the embedded platform. Safe to use from several threads."""
 
-    def __init__(self, path: Path, forge: Forge, *, interval_s: float = INTERVAL_S) -> None:
+    def __init__(
+        self,
+        path: Path,
+        forge: Forge,
+        *,
+        interval_s: float = INTERVAL_S,
+        platform_org: str = PACK.owner,
+    ) -> None:
         """
         Open the file and start reading.
+
+        Args:
+            platform_org: Whose repositories may hold every kind of entity.
 
         Raises:
             RefusedError: A newer version of Orderkit wrote the file.
         """
         self._store, self._forge, self._interval_s = CatalogStore(path), forge, interval_s
+        self._platform_org = platform_org
         self._wake = threading.Condition()
         self._pushed: set[RepoId] = set()
         self._closing = False
@@ -75,7 +87,7 @@ class EmbeddedCatalog:
         Raises:
             InvalidInputError: The target is not a file of the forge, or has no valid entity.
         """
-        entities = tuple(read_entities(self._forge, target))
+        entities = self._read(target)
         registered = [location for location in self._store.locations() if location.target == target]
         location = registered[0] if registered else Location("", target)
         return CatalogRegistration(location, entities, bool(registered))
@@ -87,10 +99,13 @@ class EmbeddedCatalog:
         Raises:
             InvalidInputError: No file of the forge, or no good entity in it.
         """
-        entities = tuple(read_entities(self._forge, target))
+        entities = self._read(target)
         location, new = self._store.add_location(target)
         self._put(location, entities)
         return CatalogRegistration(location, entities, not new)
+
+    def _read(self, target: str) -> tuple[Manifest, ...]:
+        return tuple(read_entities(self._forge, target, platform_org=self._platform_org))
 
     def _put(self, location: Location, entities: Sequence[Manifest]) -> None:
         for ref in self._store.put_entities(location, entities):
@@ -119,7 +134,7 @@ class EmbeddedCatalog:
             if self._closing or not selects(location):
                 continue
             try:
-                entities = read_entities(self._forge, location.target)
+                entities = self._read(location.target)
             except OrderkitError as error:
                 logger.warning("catalog: %s: %s", location.target, error)
                 continue

@@ -2,9 +2,9 @@
 Read entities from a location: a ``catalog-info.yaml`` in a repository of the platform's forge.
 
 Checks what Backstage's catalog checks first: the envelope, known kinds, names and namespaces, and
-that the fields are there which a kind must have. The files that a ``Location`` there names relative
-to itself are read too, one level deep and without patterns; one that is missing or broken spoils
-the whole location.
+that the fields are there which a kind must have. Files outside the platform's organisation may hold
+the kinds `FROM_ORDERS` only. The files that a ``Location`` there names relative to itself are read
+too, one level deep and without patterns; one that is missing or broken spoils the whole location.
 Anybody may have pushed the file, so it is read with the limits of ``core.yaml.manifests``.
 """
 
@@ -22,6 +22,7 @@ from urllib.parse import quote, unquote
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import Manifest, annotations_of, dig, metadata
+from orderkit.core.portal.catalog_origins import FROM_ORDERS
 from orderkit.core.yaml.manifests import ManifestError, parse_manifests
 from orderkit.ports.forge import Forge
 
@@ -73,15 +74,25 @@ def source_of(target: str, *, base_url: str) -> CatalogSource:
     return CatalogSource(repo, unquote(match["ref"]), PurePosixPath(unquote(match["path"])))
 
 
-def read_entities(forge: Forge, target: str) -> list[Manifest]:
+def read_entities(forge: Forge, target: str, *, platform_org: str) -> list[Manifest]:
     """
     Return the current entities of a location.
 
+    Args:
+        platform_org: Whose repositories only the platform writes: they may hold every kind.
+
     Raises:
-        InvalidInputError: The file is missing or has no valid entity.
+        InvalidInputError: The file is missing or has no valid entity, or one of a kind that only
+            the platform's files may hold.
         UnreachableError: The forge does not answer. RemoteError, AccessError: it refuses.
     """
     entities = _read(forge, target, origin=target)
+    is_ours = source_of(target, base_url=forge.base_url).repo.owner == platform_org
+    for kind in sorted({entity["kind"] for entity in entities} - {*FROM_ORDERS}):
+        if not is_ours:
+            raise InvalidInputError(
+                "kind", kind, f"is none of {', '.join(FROM_ORDERS)}, which an order may bring"
+            )
     for location in [entity for entity in entities if entity["kind"] == "Location"]:
         for child in _children(location, target):
             entities += _read(forge, child, origin=target)

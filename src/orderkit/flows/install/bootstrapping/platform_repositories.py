@@ -8,14 +8,16 @@ do not publish over each other.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import RefusedError
+from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.names import RepoId, blob_sha
 from orderkit.core.order import order_state
 from orderkit.core.platform import idpbuilder
+from orderkit.core.yaml.documents import Files
 from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.install.bootstrapping.ledger_move import (
     ledger_left_behind,
@@ -23,6 +25,7 @@ from orderkit.flows.install.bootstrapping.ledger_move import (
     refuse_ledger_change,
 )
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
+from orderkit.flows.order.approvers import approver_problems
 from orderkit.flows.order.commit_judging import KEYS_PATH, keys_file, published_keys
 from orderkit.flows.platform import Platform, RepositorySnapshot, snapshot, write_ledger
 from orderkit.ports.forge import FileChange, Operation
@@ -100,7 +103,7 @@ class PackStep:
         changes += [FileChange(path, None, old[path]) for path in sorted(old) if path not in files]
         commit = platform.forge.write(repo, changes, self._operation(published)).commit
         summary = f"{len(files)} files at {order_state.short(commit)} in {repo}"
-        return Look(before.verdict, summary)
+        return Look(before.verdict, summary + unknown_approvers(platform, files))
 
     def _operation(self, published: RepositorySnapshot | None) -> Operation:
         files, request = self.site.files, self.site.wanted
@@ -128,6 +131,14 @@ class PackStep:
         owner = published_for(platform)
         if owner not in {"", platform.name}:
             raise RefusedError(f"{repo} holds the pack of platform '{owner}'", hint=hint)
+
+
+def unknown_approvers(platform: Platform, files: Files) -> str:
+    """Return, to be appended, whom kits of a pack ask to agree and who is nobody on the forge."""
+    with suppress(NotFoundError):  # a first bootstrap: 'orderkit doctor' says it when all is there
+        problems = approver_problems(platform, read_pack(files).kits())
+        return "".join(f"; {problem} ({advice})" for problem, advice in problems)
+    return ""
 
 
 def published_for(platform: Platform) -> str:

@@ -18,18 +18,18 @@ from orderkit.core.objects.kube_objects import dig
 from orderkit.core.order import ledger
 from orderkit.core.portal.profile import is_form_of_change
 from orderkit.core.yaml import yaml12
+from orderkit.core.yaml.documents import Files
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.platform import snapshot
 
 
-def template_paths(site: BootstrapContext) -> Sequence[PurePosixPath]:
+def template_paths(files: Files) -> Sequence[PurePosixPath]:
     """
     Return the files of the pack that a portal shall register: of kits, of changes, of ends.
 
     Raises:
         InvalidInputError: The pack is broken.
     """
-    files = site.files
     kits = [PurePosixPath("templates", k, "template.yaml") for k in read_pack(files).kit_names]
     forms = [path for path in sorted(files) if is_form_of_change(path)]
     return [path for path in (*kits, *forms) if path in files and _is_template(files[path], path)]
@@ -42,7 +42,7 @@ def _is_template(data: bytes, path: PurePosixPath) -> bool:
 def template_urls(site: BootstrapContext) -> Sequence[str]:
     """Return where a portal reads them, as its locations name them."""
     base = f"{site.platform.forge.base_url}/{site.platform.pack_repo}/src/branch/main"
-    return [f"{base}/{path}" for path in template_paths(site)]
+    return [f"{base}/{path}" for path in template_paths(site.files)]
 
 
 @dataclass(frozen=True, slots=True)

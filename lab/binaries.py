@@ -3,14 +3,16 @@ Where ``scripts/lab.sh`` (``make lab``) puts the real systems it builds from thi
 
 Each part is a folder here with ``go.mod``, ``go.sum`` and ``build.sh``, which builds one program or
 several; they lie in ``.cache/lab/<key>/``, and the key is a digest of those three files and of Go
-files of our own beside them. Beside the parts stand the modules that start them, ``realgitea`` and
-``realkube``. To add a system, add its folder, its module, and a session fixture in
-``tests/conftest.py``.
+files of our own beside them. ``ORDERKIT_LAB="gitea=1.27.1"`` chooses another version, for the build
+and for the tests: it has its ``.mod`` and ``.sum`` in ``versions``. Beside the parts stand the modules
+that start them, ``realgitea`` and ``realkube``. To add a system, add its folder, its module, and a
+session fixture in ``tests/conftest.py``.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from pathlib import Path
 
@@ -18,7 +20,7 @@ HERE = Path(__file__).parent
 CACHE = HERE.parent / ".cache" / "lab"
 LOGS = HERE.parent / ".cache" / "logs"
 """Logs of the last run, for whoever looks at a failure afterwards."""
-_RECIPE = ("build.sh", "go.mod", "go.sum")
+CHOSEN = "ORDERKIT_LAB"
 _KEY_LENGTH = 16
 
 
@@ -33,8 +35,11 @@ def built(part: str) -> Path:
     Raises:
         NotBuiltError: It was never built, or its recipe changed since.
     """
+    versions = dict(choice.split("=", 1) for choice in os.environ.get(CHOSEN, "").split())
+    module = f"versions/{versions[part]}" if part in versions else "go"
     own = sorted(path.name for path in (HERE / part).glob("*.go"))
-    recipe = b"".join((HERE / part / name).read_bytes() for name in (*_RECIPE, *own))
+    names = ("build.sh", f"{module}.mod", f"{module}.sum", *own)
+    recipe = b"".join((HERE / part / name).read_bytes() for name in names)
     folder = CACHE / hashlib.sha256(recipe).hexdigest()[:_KEY_LENGTH]
     if not folder.is_dir():
         raise NotBuiltError(f"no {part} here; build it, once, in minutes: make lab")

@@ -1,7 +1,8 @@
 """
 A real Argo CD as plain processes beside an API server: redis, repo-server, application-controller.
 
-There is no argocd-server (its AppProject ``default`` is made here), no ApplicationSets, no SSO, no
+Its controller is the service account that an installation gives it, with all rights. There is no
+argocd-server (its AppProject ``default`` is made here), no ApplicationSets, no SSO, no
 Helm or Kustomize unless `Wishes` bring them; hooks that are Jobs never end, for there is no
 kubelet. Defaults are Argo CD's own, also for polling and self-heal, unless `Wishes` say otherwise.
 It follows changes of its ConfigMap ``argocd-cm`` while it runs.
@@ -29,6 +30,7 @@ from typing import Literal
 
 import requests
 import yaml
+from lab import accounts
 from lab.binaries import built, keep_log
 from lab.daemons import Daemon, DaemonError
 from lab.loopback import HOST, free_ports, taken
@@ -38,6 +40,7 @@ from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.objects.kube_objects import APP_PROJECT, APPLICATION, Manifest
 
 NAMESPACE = "argocd"
+CONTROLLER = f"system:serviceaccount:{NAMESPACE}:argocd-application-controller"
 SETTINGS = Path(__file__).parents[1] / "gitops" / "argocd" / "argocd-cm.yaml"
 """What the reference pack sets: health checks and tracking."""
 Part = Literal["redis", "repo-server", "application-controller"]
@@ -80,6 +83,11 @@ class _Site:
     repo_server_port: int
     repo_server_metrics: int
     controller_metrics: int
+
+    def kubeconfig(self, part: Part) -> Path:
+        """Return the part's own, if it is the controller; the administrator's for the others."""
+        own = self.folder / "controller.kubeconfig"
+        return own if part == "application-controller" else self.kube.kubeconfig
 
 
 class ArgoCD:
@@ -229,7 +237,11 @@ def _metadata(name: str) -> Manifest:
 def _prepared(folder: Path, kube: Kube, wishes: Wishes) -> _Site:
     for name in ("home", "tmp", "tls", "ssh", "gpg", "plugins"):
         (folder / name).mkdir(parents=True)
-    return _Site(folder, kube, wishes, *free_ports(4))
+    site = _Site(folder, kube, wishes, *free_ports(4))
+    with KubeCluster.from_kubeconfig(kube.kubeconfig) as cluster:
+        own = site.kubeconfig("application-controller")
+        accounts.write_kubeconfig(cluster, kube.kubeconfig, CONTROLLER, own)
+    return site
 
 
 def _command(site: _Site, part: Part) -> list[str]:
@@ -246,14 +258,12 @@ def _command(site: _Site, part: Part) -> list[str]:
             "port": site.repo_server_port,
             "metrics-address": HOST,
             "metrics-port": site.repo_server_metrics,
-            "disable-tls": "true",
         }
     else:
         arguments = {
-            "kubeconfig": site.kube.kubeconfig,
+            "kubeconfig": site.kubeconfig(part),
             "namespace": NAMESPACE,
             "repo-server": f"{HOST}:{site.repo_server_port}",
-            "repo-server-plaintext": "true",
             "metrics-port": site.controller_metrics,
             "enable-k8s-event": "none",
         }
@@ -277,7 +287,7 @@ def _environment(site: _Site, part: Part) -> dict[str, str]:
         "GIT_CONFIG_NOSYSTEM": "1",
         "NO_PROXY": HOST,
         "ARGOCD_BINARY_NAME": f"argocd-{part}",
-        "KUBECONFIG": str(site.kube.kubeconfig),
+        "KUBECONFIG": str(site.kubeconfig(part)),
         "ARGOCD_FAKE_IN_CLUSTER": "true",  # the cluster it runs in is the one of KUBECONFIG
         "ARGOCD_GPG_ENABLED": "false",
         "ARGOCD_TLS_DATA_PATH": str(site.folder / "tls"),

@@ -3,7 +3,7 @@
 # package will do), fetch the wanted release with it: Go's toolchain is a Go module too.
 set -eu
 cd "$(dirname "$0")/.."
-oldest=$1 release=1.26.8 own=$PWD/.cache/go
+oldest=$1 release=1.27.4 own=$PWD/.cache/go
 
 # fits GO: is it there, and new enough?
 fits() {

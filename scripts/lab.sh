@@ -1,8 +1,8 @@
 #!/bin/sh
 # Build the real systems of lab/, each a Go module, into .cache/lab; at once
-# when they are there. lab.sh [PART...]: all parts, or those named. Needs a C compiler, Go, and
-# redis for Argo CD.
+# when they are there. lab.sh [PART...]: all parts, or those named. Needs Go, and redis for Argo CD.
 # With --check: build nothing, fail if a part is not there.
+# ORDERKIT_LAB="PART=VERSION ...": other versions than go.mod's, from lab/PART/versions.
 set -eu
 cd "$(dirname "$0")/.."
 cache=$PWD/.cache/lab
@@ -44,9 +44,15 @@ if [ $# -eq 0 ]; then
 fi
 for part in "$@"; do
   from=lab/$part
+  mod=$from/go.mod
+  for choice in ${ORDERKIT_LAB:-}; do
+    if [ "${choice%%=*}" = "$part" ]; then
+      mod=$from/versions/${choice#*=}.mod
+    fi
+  done
   own=$(find "$from" -maxdepth 1 -name '*.go' | LC_ALL=C sort)
   # shellcheck disable=SC2086  # the paths are words
-  key=$(cat "$from/build.sh" "$from/go.mod" "$from/go.sum" $own | sha256sum | cut -c 1-16)
+  key=$(cat "$from/build.sh" "$mod" "${mod%.mod}.sum" $own | sha256sum | cut -c 1-16)
   if [ "$part" = argocd ]; then
     need redis-server redis-server
   fi
@@ -55,13 +61,12 @@ for part in "$@"; do
     continue
   fi
   ! $check || exit 1
-  need gcc gcc libc6-dev
-  go=$(scripts/go.sh "$(sed -n 's/^go //p' "$from/go.mod")")
+  go=$(scripts/go.sh "$(sed -n 's/^go //p' "$mod")")
   echo "lab: building $part, once; minutes"
   begun=$(date +%s)
   rm -rf "$cache/$key.part"
   mkdir -p "$cache/$key.part"
-  GOTOOLCHAIN=local "$from/build.sh" "$go" "$cache/$key.part"
+  GOTOOLCHAIN=local GOFLAGS="${GOFLAGS:-} -modfile=$PWD/$mod" "$from/build.sh" "$go" "$cache/$key.part"
   mv "$cache/$key.part" "$cache/$key"   # whole or not there
   size=$(du -sm "$cache/$key" | cut -f 1)
   echo "lab: $part built in $(($(date +%s) - begun)) s, $size MB"

@@ -5,7 +5,7 @@ set -eu
 go=$1 to=$2
 cd "$(dirname "$0")"
 argocd=github.com/argoproj/argo-cd/v3
-for version in 3.0.12 3.1.7 3.2.11; do   # idpbuilder's before last, idpbuilder's, the newest we try
+for version in 3.1.7 3.4.10 3.5.4 3.6.1; do   # idpbuilder's, which its package raises; each supported line
   from=$("$go" mod download -json "$argocd@v$version" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
   mkdir -p "$to/$version"
   cp "$from"/manifests/crds/*-crd.yaml "$from/manifests/base/config/argocd-cm.yaml" "$to/$version/"

@@ -1,3 +1,3 @@
 module orderkit/tests/lab/argocdcrds
 
-go 1.24.0
+go 1.27.0

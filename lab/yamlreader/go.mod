@@ -1,6 +1,6 @@
 module orderkit/tests/lab/yamlreader
 
-go 1.25
+go 1.27.0
 
 require (
 	go.yaml.in/yaml/v2 v2.4.3

@@ -1,4 +1,8 @@
-"""The service account of Crossplane on a real API server, for our assembler to write with."""
+"""
+A service account of a real API server, as a program in the cluster would be it.
+
+Used by ``realargocd`` for its controller, and by tests that write as Crossplane does.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,19 @@ import requests
 import yaml
 
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT
 
 _DAY_S = 86_400
 
 
-def as_crossplane(cluster: KubeCluster, kubeconfig: Path, folder: Path) -> Path:
-    """Make the account, with all rights, and return a kubeconfig with a token of it."""
-    _, _, namespace, name = CROSSPLANE_ACCOUNT.split(":")
+def write_kubeconfig(cluster: KubeCluster, kubeconfig: Path, account: str, path: Path) -> Path:
+    """
+    Make the account, with all rights, and write a kubeconfig with a token for it, good for a day.
+
+    Args:
+        kubeconfig: An administrator's.
+        account: As the API server names it: ``system:serviceaccount:<namespace>:<name>``.
+    """
+    _, _, namespace, name = account.split(":")
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
     for manifest in (
@@ -28,7 +37,7 @@ def as_crossplane(cluster: KubeCluster, kubeconfig: Path, folder: Path) -> Path:
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRoleBinding",
-            "metadata": {"name": "crossplane-of-the-lab"},
+            "metadata": {"name": f"{name}-of-the-lab"},
             "roleRef": role,
             "subjects": [subject],
         },
@@ -36,7 +45,6 @@ def as_crossplane(cluster: KubeCluster, kubeconfig: Path, folder: Path) -> Path:
         cluster.apply(manifest, owner="lab")
     config = yaml.safe_load(kubeconfig.read_text())
     config["users"][0]["user"] = {"token": _token(config, namespace, name)}
-    path = folder / "crossplane.kubeconfig"
     path.touch(mode=0o600)
     path.write_text(yaml.safe_dump(config))
     return path

@@ -4,7 +4,7 @@ Where ``scripts/lab.sh`` (``make lab``) puts the real systems it builds from thi
 Each part is a folder here with ``go.mod``, ``go.sum`` and ``build.sh``, which builds one program or
 several; they lie in ``.cache/lab/<key>/``, and the key is a digest of those three files and of Go
 files of our own beside them. ``ORDERKIT_LAB="gitea=1.27.1"`` chooses another version, for the build
-and for the tests: it has its ``.mod`` and ``.sum`` in ``versions``. Beside the parts stand the modules
+and for the tests: its ``.mod`` and ``.sum`` lie in ``versions``. Beside the parts stand the modules
 that start them, ``realgitea`` and ``realkube``. To add a system, add its folder, its module, and a
 session fixture in ``tests/conftest.py``.
 """

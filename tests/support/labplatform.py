@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crossplaneaccount import as_crossplane
-from lab import realargocd, realgitea, realkube
+from lab import accounts, realargocd, realgitea, realkube
 from lab.realargocd import ArgoCD, Wishes
 from lab.realgitea import Gitea
 
@@ -35,7 +34,11 @@ from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.cli.connecting import connect, service_options, token
 from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
 from orderkit.core.crossplane.python_functions import python_functions
-from orderkit.core.platform.installation import Installation, PlatformTarget
+from orderkit.core.platform.installation import (
+    CROSSPLANE_ACCOUNT,
+    Installation,
+    PlatformTarget,
+)
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.flows.install.bootstrapping import bootstrap
 from orderkit.flows.platform import Platform
@@ -114,7 +117,9 @@ def serving(
         cluster = undo.enter_context(KubeCluster.from_kubeconfig(kube.kubeconfig))
         for crd in crossplane_crds():
             cluster.apply(crd, owner="lab")
-        account = as_crossplane(cluster, kube.kubeconfig, folder / "platform")
+        account = accounts.write_kubeconfig(
+            cluster, kube.kubeconfig, CROSSPLANE_ACCOUNT, folder / "platform" / "crossplane"
+        )
         crossplane = undo.enter_context(KubeCluster.from_kubeconfig(account))
         assembly = EmbeddedCrossplane(
             crossplane, python_functions(load_stations(pack or reference_pack()))

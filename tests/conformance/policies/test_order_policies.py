@@ -309,15 +309,15 @@ def test_argocd_deletes_an_xr_only_if_its_order_ends(
             "syncPolicy": {"automated": policy} if policy else {},
         },
     }
-    assert installed.create(app).ok
-    assert installed.create(xr).ok
-    if is_deleting:
-        assert installed.delete(app).ok
-
     def may_delete() -> bool:
         return bool(installed.delete(xr, dry_run=True, account=account).ok)
 
     try:
+        for manifest in (app, xr):
+            answer = installed.create(manifest)
+            assert answer.ok, answer.text
+        if is_deleting:
+            assert installed.delete(app).ok
         eventually(lambda: may_delete() is may, f"deletion is {'allowed' if may else 'refused'}")
         answer = installed.delete(xr, dry_run=True, account=account)
         assert may or "order \"garage-ae86\" is live" in answer.json()["message"], answer.text

@@ -177,7 +177,7 @@ def _marks(root: str, suffix: str) -> dict[str, str]:
 
 
 def _tracked_by() -> str:
-    place = "request.namespace == '' ? '/' : ':' + request.namespace + '/'"
+    place = "has(request.namespace) ? ':' + request.namespace + '/' : '/'"
     names_it = (
         "variables.tracking_id.contains(':' + request.kind.group + '/' + request.kind.kind + ':')"
         f" &&\nvariables.tracking_id.endsWith(({place}) + object.metadata.?name.orValue(''))"

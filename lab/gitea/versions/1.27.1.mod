@@ -265,7 +265,7 @@ replace gitea.dev => code.gitea.io/gitea v1.27.1
 
 replace gitea.dev/actions-proto-go => code.gitea.io/actions-proto-go v0.6.0
 
-replace gitea.dev/sdk => code.gitea.io/sdk/gitea v0.25.1
+replace gitea.dev/sdk => code.gitea.io/sdk v1.2.0
 
 replace go.yaml.in/yaml/v4 => go.yaml.in/yaml/v4 v4.0.0-rc.3
 

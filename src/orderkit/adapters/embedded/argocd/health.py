@@ -2,14 +2,14 @@
 The health of an Application: the worst of its objects, with Argo CD's exceptions.
 
 An object marked ``ignore-healthcheck``, the Application itself and children whose health is
-Missing or Unknown do not count. A target that does not exist makes it Missing if its kind has a
-health check; an object that is being deleted is Progressing, whatever its kind. As in Argo CD 3
+Missing or Unknown do not count. It is Missing if none of its objects exists, as since Argo CD 3.4;
+an object that is being deleted is Progressing, whatever its kind. As in Argo CD 3
 the result has no message: the objects themselves say which of them is unhealthy, and why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from orderkit.adapters.embedded.argocd.compare import ComparedResource
 from orderkit.adapters.embedded.argocd.spec import is_deleting
@@ -45,9 +45,11 @@ def _checked(manifest: Manifest, is_composite: IsComposite) -> Health | None:
 
 
 def application_health(
-    app: ObjectKey, resources: Iterable[ComparedResource], is_composite: IsComposite
+    app: ObjectKey, resources: Sequence[ComparedResource], is_composite: IsComposite
 ) -> Health:
     """Return the Application's own health, without a reason."""
+    if resources and all(resource.live is None for resource in resources):
+        return MISSING
     return Health(worst(_verdicts(app, resources, is_composite)).status)
 
 
@@ -55,18 +57,15 @@ def _verdicts(
     app: ObjectKey, resources: Iterable[ComparedResource], is_composite: IsComposite
 ) -> Iterator[Health]:
     for resource in resources:
-        if resource.live is None:
-            verdict = MISSING if _has_check(resource, is_composite) else None
-        elif resource.key == app or annotations_of(resource.live).get(IGNORE_HEALTH) == "true":
+        if (
+            resource.live is None
+            or resource.key == app
+            or annotations_of(resource.live).get(IGNORE_HEALTH) == "true"
+        ):
             continue
-        else:
-            verdict = live_health(resource.live, is_composite)
+        verdict = live_health(resource.live, is_composite)
         if verdict is not None and not _is_silent_child(resource.key, verdict):
             yield verdict
-
-
-def _has_check(resource: ComparedResource, is_composite: IsComposite) -> bool:
-    return resource.target is not None and _checked(resource.target, is_composite) is not None
 
 
 def _is_silent_child(key: ObjectKey, verdict: Health) -> bool:

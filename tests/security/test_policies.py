@@ -10,8 +10,8 @@ import pytest
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.core.errors import RefusedError
 from orderkit.core.objects.kube_objects import NAMESPACE, Kind
-from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT
-from orderkit.flows.install.bootstrapping.reach_steps import check_crossplane_account
+from orderkit.core.platform.installation import CrossplaneSettings, Installation
+from orderkit.flows.install.bootstrapping.reach_steps import check_accounts
 
 
 @pytest.fixture
@@ -21,10 +21,10 @@ def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
     live.close()
 
 
-def add_account(cluster: EmbeddedCluster, namespace: str) -> None:
+def add_account(cluster: EmbeddedCluster, namespace: str, name: str = "crossplane") -> None:
     for kind, meta in (
         (NAMESPACE, {"name": namespace}),
-        (Kind("", "v1", "ServiceAccount"), {"name": "crossplane", "namespace": namespace}),
+        (Kind("", "v1", "ServiceAccount"), {"name": name, "namespace": namespace}),
     ):
         manifest = {"apiVersion": "v1", "kind": kind.kind, "metadata": meta}
         cluster.apply(manifest, owner="test")
@@ -36,13 +36,27 @@ def test_a_crossplane_of_another_account_is_reported_before_policies_stop_it(
     add_account(cluster, "upbound-system")
 
     with pytest.raises(RefusedError, match="there is no system:serviceaccount:crossplane") as error:
-        check_crossplane_account(cluster, CROSSPLANE_ACCOUNT)
+        check_accounts(cluster, Installation())
 
-    assert "system:serviceaccount:upbound-system:crossplane" in error.value.hint
-    check_crossplane_account(cluster, "system:serviceaccount:upbound-system:crossplane")
+    account = "system:serviceaccount:upbound-system:crossplane"
+    assert account in error.value.hint
+    check_accounts(cluster, Installation(crossplane=CrossplaneSettings(account=account)))
 
 
 def test_the_usual_account_is_accepted(cluster: EmbeddedCluster) -> None:
     add_account(cluster, "crossplane-system")
 
-    check_crossplane_account(cluster, CROSSPLANE_ACCOUNT)
+    check_accounts(cluster, Installation())
+
+
+def test_an_argocd_of_another_account_is_reported_before_policies_miss_it(
+    cluster: EmbeddedCluster,
+) -> None:
+    add_account(cluster, "argocd", "gitops-argocd-application-controller")
+    account = "system:serviceaccount:argocd:gitops-argocd-application-controller"
+
+    with pytest.raises(RefusedError, match="would not hold Argo CD to what") as error:
+        check_accounts(cluster, Installation())
+
+    assert account in error.value.hint
+    check_accounts(cluster, Installation(argocd_account=account))

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
 
 import pytest
+import yaml
 from bays import XR, Bay, ask, new_bay, set_
 from commands import Command
 from faultproxy import Decision, Fault, Listed
@@ -15,6 +16,7 @@ from pullhand import Hand
 from roguery import deliver_main
 
 from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.argocd.hooks import HELM_HOOK, HINT, HOOK
 from orderkit.core.errors import NotFoundError, RefusedError
 from orderkit.core.kit.model import How
 from orderkit.core.names import RepoId
@@ -90,6 +92,33 @@ def test_what_would_be_refused_is_a_failure(
     assert said is not None, reason
     assert (said.state, said.description.split(":")[0]) == ("failure", "refused")
     assert told in comment["body"].replace("&lt;", "<"), comment["body"]
+
+
+HOOKS = [
+    (XR, {HOOK: "PreSync"}),
+    (XR, {HELM_HOOK: "post-delete"}),
+    (PurePosixPath("manifests/more.yaml"), {HOOK: "PostDelete"}),
+]
+
+
+@pytest.mark.parametrize(("path", "annotations"), HOOKS, ids=lambda value: str(value)[:50])
+def test_a_hook_of_argocd_is_refused(
+    lifted: Hand, path: PurePosixPath, annotations: dict[str, str]
+) -> None:
+    manifest = yaml.safe_load(lifted.bay.text())
+    manifest["metadata"]["annotations"] = annotations
+    if path != XR:
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": manifest["metadata"]}
+    pull = lifted.opens({path: yaml.safe_dump(manifest)})
+
+    keep_planned(lifted.bay.platform, lifted.bay.repo, pull.number)
+    said = lifted.status(pull.head_commit)
+    (comment,) = lifted.comments(pull)
+
+    assert said is not None
+    assert (said.state, said.description.split(":")[0]) == ("failure", "refused")
+    assert "is a hook of Argo CD" in comment["body"]
+    assert HINT in comment["body"]
 
 
 def test_an_xr_that_goes_is_a_failure(lifted: Hand) -> None:

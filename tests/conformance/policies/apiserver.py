@@ -20,6 +20,7 @@ _PLURALS = {
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
     "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
     "Application": "applications",
+    "ClusterRoleBinding": "clusterrolebindings",
 }
 
 Object = dict[str, Any]
@@ -86,9 +87,11 @@ class ApiServer:
         path += f"/{subresource}" if subresource else ""
         return self.call("PUT", path, manifest, dry_run=dry_run, account=account)
 
-    def delete(self, manifest: Object, *, dry_run: bool = False) -> requests.Response:
+    def delete(
+        self, manifest: Object, *, dry_run: bool = False, account: str = ""
+    ) -> requests.Response:
         path = self.path(manifest, manifest["metadata"]["name"])
-        return self.call("DELETE", path, dry_run=dry_run)
+        return self.call("DELETE", path, dry_run=dry_run, account=account)
 
     def must(self, manifest: Object) -> Object:
         """Create it, or what is there already stays."""

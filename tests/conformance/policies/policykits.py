@@ -15,10 +15,14 @@ from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT
+from orderkit.core.platform.installation import ARGOCD_ACCOUNT, CROSSPLANE_ACCOUNT
 
 GROUP = "policies.orderkit.dev"
-VALUES = {"FORGE_HOST": "forge.example.org", "CROSSPLANE_ACCOUNT": CROSSPLANE_ACCOUNT}
+VALUES = {
+    "FORGE_HOST": "forge.example.org",
+    "CROSSPLANE_ACCOUNT": CROSSPLANE_ACCOUNT,
+    "ARGOCD_ACCOUNT": ARGOCD_ACCOUNT,
+}
 """What the platform bakes."""
 Spec = Mapping[str, Any]
 TEXT = {"type": "string"}

@@ -75,6 +75,15 @@ CASES = [
     Case("what holds is admitted", [no("object.data.size == '7'")]),
     Case("a message is told", [no()], "no"),
     Case(
+        "the request leaves out what is empty",
+        [
+            no(
+                "has(request.name) && has(request.namespace) && has(request.dryRun) &&"
+                " !has(request.subResource) && !has(request.requestSubResource)"
+            )
+        ],
+    ),
+    Case(
         "without a message the expression is told",
         [{"expression": " 1 == 2 "}],
         "failed expression: 1 == 2",

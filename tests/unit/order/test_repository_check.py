@@ -9,9 +9,10 @@ import pytest
 import yaml
 from tests.unit.order.test_xrcheck import KIT
 
+from orderkit.core.argocd.hooks import HELM_HOOK, HINT, HOOK, hook_annotation
 from orderkit.core.order.repository_check import OrderRepository, check_repository
 from orderkit.core.schema.validate.file_check import Definitions
-from orderkit.core.schema.validate.findings import Finding
+from orderkit.core.schema.validate.findings import Finding, Reason
 
 XR = yaml.safe_dump(
     {"apiVersion": "example.org/v1", "kind": "XDisk", "metadata": {"name": "disk-a"}}
@@ -56,3 +57,29 @@ def test_a_pushed_file_name_is_one_word_of_the_command(folder: str, name: str) -
         "git", PurePosixPath(folder + name), "manifests/",
     )  # fmt: skip
     assert not words[2].startswith("-")
+
+
+@pytest.mark.parametrize("name", [HOOK, HELM_HOOK])
+@pytest.mark.parametrize("value", ["PostDelete", "Skip", "", "whatever", "a,b", 5, None])
+@pytest.mark.parametrize("kind", ["XDisk", "ConfigMap"])
+def test_a_hook_of_argocd_is_found_whatever_its_type(name: str, value: object, kind: str) -> None:
+    xr, other = yaml.safe_load(XR), yaml.safe_load(OTHER)
+    hook = xr if kind == "XDisk" else other
+    hook["metadata"]["annotations"] = {name: value}
+    files = {PurePosixPath("manifests/a.yaml"): yaml.safe_dump_all([xr, other]).encode()}
+    repository = OrderRepository("disk-a", KIT, sorted(files), files.get, PurePosixPath())
+
+    findings = [entry.about for entry in check_repository(repository, Definitions.of(())).findings]
+
+    (found,) = (about for about in findings if getattr(about, "reason", "") is Reason.HOOK)
+    assert isinstance(found, Finding)
+    assert f"{kind} {hook['metadata']['name']} is a hook of Argo CD ({name}:" in found.message
+    assert found.hint == HINT
+
+
+@pytest.mark.parametrize("annotations", [[], "text", None, {"other": "PostDelete"}])
+def test_other_annotations_make_no_hook(annotations: object) -> None:
+    xr = yaml.safe_load(XR)
+    xr["metadata"]["annotations"] = annotations
+
+    assert hook_annotation(xr) == ""

@@ -39,7 +39,12 @@ from orderkit.core.crossplane.python_functions import python_functions
 from orderkit.core.errors import RefusedError
 from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE
-from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT, Installation, PlatformTarget
+from orderkit.core.platform.installation import (
+    ARGOCD_ACCOUNT,
+    CROSSPLANE_ACCOUNT,
+    Installation,
+    PlatformTarget,
+)
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.platform.service_access import AccessSettings, write_clients
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
@@ -56,7 +61,6 @@ BOT_SCOPES = ("write:organization", "write:repository", "write:issue", "read:use
 VIEWER = "viewer"
 """A forge user who may change nothing, for browsing (password: viewer)."""
 
-_ARGOCD_ACCOUNT = "system:serviceaccount:argocd:argocd-application-controller"
 
 logger = logging.getLogger(__name__)
 
@@ -181,7 +185,7 @@ class EmbeddedPlatform:
         catalog = self._start_catalog()
         # Together, for speed; each alone, too (`_serve`), in case one of them cannot start.
         self._undo.callback(side_by_side, [server.stop for server in self._servers])
-        as_argocd = cluster.acting_as(_ARGOCD_ACCOUNT)
+        as_argocd = cluster.acting_as(ARGOCD_ACCOUNT)
         delivery = EmbeddedArgoCD(
             as_argocd,
             BareRepositories(self.url("forge"), self._state.part("forge") / "repos"),

@@ -224,8 +224,9 @@ def platform_upgrade(
     if plan:
         upgrade_views.show_plan(plan_upgrade(platform, rendered), as_json=as_json)
         return
-    account = settings.installation.crossplane.account
-    upgrade_request = UpgradeRequest(rendered, values.pack_commit, requester, timeout_s, account)
+    upgrade_request = UpgradeRequest(
+        rendered, values.pack_commit, requester, timeout_s, settings.installation
+    )
     upgraded = upgrade(
         platform, upgrade_request, on_step=Progress(enabled=False if as_json else None)
     )

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from orderkit.core.argocd.hooks import HINT, found_hooks
 from orderkit.core.argocd.messages import advice_for, plain
 from orderkit.core.objects.kube_objects import (
     ARGOCD_NAMESPACE,
@@ -74,7 +75,8 @@ def hindrance(application: Manifest, commit: str | None = None) -> Hindrance | N
         commit: Where it shall be; None to accept whatever Argo CD compared last.
     """
     return (
-        _conditions(application, _UNREADABLE)
+        _hooks(application)
+        or _conditions(application, _UNREADABLE)
         or _removal(application)
         or _unread(application)
         or _operation(application, commit)
@@ -201,6 +203,12 @@ def _conditions(application: Manifest, types: Iterable[str]) -> Hindrance | None
                 since = str(entry.get("lastTransitionTime") or "")
                 return Hindrance(plain(message), advice_for(message), failing=True, since=since)
     return None
+
+
+def _hooks(application: Manifest) -> Hindrance | None:
+    """Judge what Argo CD shows of hooks, which an order has none of: it may be Synced with them."""
+    found = found_hooks(application) if ORDER_LABEL in labels_of(application) else ""
+    return Hindrance(found, HINT, failing=True) if found else None
 
 
 def _removal(application: Manifest) -> Hindrance | None:

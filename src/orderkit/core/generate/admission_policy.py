@@ -76,7 +76,7 @@ def _own_policy(kit: Kit) -> Iterator[Manifest]:
     ]
     name = f"{kit.name}.orderkit.dev"
     yield _policy(kit, name, variables, rules)
-    yield _binding(name)
+    yield binding(name)
 
 
 def _team_policy(kit: Kit) -> Iterator[Manifest]:
@@ -113,15 +113,20 @@ def _team_policy(kit: Kit) -> Iterator[Manifest]:
     spec["matchConditions"] = [*spec["matchConditions"], _changes_team(kit)]
     policy_manifest["spec"] = spec
     yield policy_manifest
-    bound = _binding(name)
-    bound["spec"]["paramRef"] = {
+    bound = binding(name)
+    bound["spec"]["paramRef"] = orders_as_parameters()
+    yield bound
+
+
+def orders_as_parameters() -> Manifest:
+    """Return the reference to the Applications of all orders."""
+    return {
         "namespace": ARGOCD_NAMESPACE,
         # All orders, not those of the kit: a pushed record says which kit an order is of.
         "selector": {"matchExpressions": [{"key": ORDER_LABEL, "operator": "Exists"}]},
         # No order at all. Deny would also stop Crossplane from ending the last XR.
         "parameterNotFoundAction": "Allow",
     }
-    yield bound
 
 
 def _changes_team(kit: Kit) -> Manifest:
@@ -164,7 +169,8 @@ def _policy(kit: Kit, name: str, variables: Variables, rules: list[PolicyRule]) 
     }
 
 
-def _binding(name: str) -> Manifest:
+def binding(name: str) -> Manifest:
+    """Return the binding of a policy, which denies what the policy refuses."""
     return {
         "apiVersion": f"{GROUP}/v1",
         "kind": "ValidatingAdmissionPolicyBinding",

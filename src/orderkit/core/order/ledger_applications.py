@@ -250,6 +250,11 @@ def order_application(
     )
 
 
+def is_entering(application: Manifest | None) -> bool:
+    """Say whether an order's place in its team is not confirmed yet."""
+    return FINALIZER in (metadata(application or {}).get("finalizers") or ())
+
+
 def is_pinned(application: Manifest) -> bool:
     """
     Say whether a file in the source cannot choose the tool that renders the Application.

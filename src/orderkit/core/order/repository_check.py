@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath
 from typing import Any
 
+from orderkit.core.argocd import hooks
 from orderkit.core.errors import InvalidInputError, RefusedError, shorten
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
@@ -98,6 +99,11 @@ def check_repository(
         if own is None or document is not own.document
         if own is not None or definitions.validator(Kind.of(document.manifest))
     )
+    outcome.add(
+        located(file, document, "metadata.annotations", finding)
+        for file, document in outcome.documents
+        for finding in _hook_findings(document.manifest)
+    )
     explained = {entry.file for entry in outcome.findings}
     outcome.add(entry for entry in _misplaced(repository) if entry.file not in explained)
     return outcome
@@ -171,6 +177,18 @@ def _other_object(repository: OrderRepository, manifest: Manifest) -> Finding:
         value=f"{Kind.of(manifest).kind} {name}".strip(),
         hint="remove this object; a second XR is a second order",
     )
+
+
+def _hook_findings(manifest: Manifest) -> Iterator[Finding]:
+    if refusal := hooks.hook_refusal(manifest):
+        yield Finding(
+            "metadata.annotations",
+            Reason.HOOK,
+            refusal,
+            rule="has no hooks",
+            value=hooks.hook_annotation(manifest),
+            hint=hooks.HINT,
+        )
 
 
 def _missing_xr(repository: OrderRepository, outcome: ValidationOutcome) -> Located:

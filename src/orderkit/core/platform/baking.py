@@ -35,6 +35,7 @@ BUILT_IN: Mapping[str, str] = {
     "PACK_REPOSITORY": "owner and name of the pack's repository on the forge",
     "LEDGER_REPOSITORY": "owner and name of the ledger's repository on the forge",
     "CROSSPLANE_ACCOUNT": "user as which Crossplane writes to the API server",
+    "ARGOCD_ACCOUNT": "user as which Argo CD's controller writes to the API server",
     "CROSSPLANE_CHARTS": "chart repository of Crossplane, where the platform installs it",
 }
 """Values that every platform has, and what each is; platform.yaml may add others."""

@@ -19,6 +19,9 @@ from orderkit.core.yaml.documents import NAME
 
 CROSSPLANE_ACCOUNT = "system:serviceaccount:crossplane-system:crossplane"
 """The user as which Crossplane writes, if its chart is installed as usual."""
+ARGOCD_ACCOUNT = "system:serviceaccount:argocd:argocd-application-controller"
+"""The user as which Argo CD's controller writes, if it is installed as usual."""
+_ACCOUNT = "system:serviceaccount:[a-z0-9-]+:[a-z0-9.-]+"
 _VERSION = r"[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.-]*"
 
 
@@ -39,8 +42,7 @@ SCHEMAS: dict[str, Any] = {
             ),
             "version": _text(_VERSION, "write a chart's version in quotes, as '2.3.4'"),
             "account": _text(
-                "system:serviceaccount:[a-z0-9-]+:[a-z0-9.-]+",
-                f"name Crossplane's service account, as {CROSSPLANE_ACCOUNT}",
+                _ACCOUNT, f"name Crossplane's service account, as {CROSSPLANE_ACCOUNT}"
             ),
         },
         "if": {"properties": {"install": {"const": "chart"}}, "required": ["install"]},
@@ -65,6 +67,9 @@ SCHEMAS: dict[str, Any] = {
                 "items": {"enum": ["helm", "jsonnet", "kustomize"]},
                 "uniqueItems": True,
             },
+            "account": _text(
+                _ACCOUNT, f"name the controller's service account, as {ARGOCD_ACCOUNT}"
+            ),
         },
     },
     "mirrors": {
@@ -127,6 +132,8 @@ class Installation:
     """Folders of ``gitops/providers`` in addition to those of the pack."""
     argocd_tools: tuple[str, ...] = ()
     """Tools that stay switched on in Argo CD for Applications that are not Orderkit's."""
+    argocd_account: str = ARGOCD_ACCOUNT
+    """The user whose writes admission policies hold to what an order may deliver."""
 
     def to_spec(self) -> dict[str, Any]:
         """Return it as in platform.yaml, without defaults."""
@@ -137,6 +144,9 @@ class Installation:
         }
         if self.crossplane.account != CROSSPLANE_ACCOUNT:
             crossplane["account"] = self.crossplane.account
+        argocd = {"version": self.argocd_version, "tools": list(self.argocd_tools)}
+        if self.argocd_account != ARGOCD_ACCOUNT:
+            argocd["account"] = self.argocd_account
         mirrors = [
             {"prefix": mirror.prefix, "rewrite": mirror.rewrite, "pullSecret": mirror.pull_secret}
             for mirror in self.mirrors
@@ -146,9 +156,7 @@ class Installation:
             "crossplane": _without_empty(crossplane)
             if self.crossplane != CrossplaneSettings()
             else None,
-            "argocd": _without_empty(
-                {"version": self.argocd_version, "tools": list(self.argocd_tools)}
-            ),
+            "argocd": _without_empty(argocd),
             "mirrors": [_without_empty(mirror) for mirror in mirrors],
             "providers": list(self.providers),
         }
@@ -168,6 +176,7 @@ def read_installation(spec: Mapping[str, Any]) -> Installation:
         ),
         argocd_version=spec.get("argocd", {}).get("version"),
         argocd_tools=tuple(spec.get("argocd", {}).get("tools", ())),
+        argocd_account=spec.get("argocd", {}).get("account", ARGOCD_ACCOUNT),
         mirrors=tuple(
             Mirror(mirror["prefix"], mirror.get("rewrite", ""), mirror.get("pullSecret", ""))
             for mirror in spec.get("mirrors", ())

@@ -58,16 +58,19 @@ class Review:
             "version": self.kind.version,
             "resource": self.plural,
         }
+        texts = {  # the server leaves out what is empty
+            "subResource": self.subresource,
+            "requestSubResource": self.subresource,
+            "name": self.name,
+            "namespace": self.namespace,
+        }
         return {
             "operation": self.operation,
             "kind": kind,
             "resource": resource,
             "requestKind": kind,
             "requestResource": resource,
-            "subResource": self.subresource,
-            "requestSubResource": self.subresource,
-            "name": self.name,
-            "namespace": self.namespace,
+            **{key: text for key, text in texts.items() if text},
             "dryRun": self.dry_run,
             "userInfo": {"username": self.user, "groups": list(self.groups)},
         }

@@ -7,21 +7,22 @@ goes on where the record is, and none records a step again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from orderkit.core.errors import NotFoundError
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import CommitSha
+from orderkit.core.names import BlobSha, CommitSha
 from orderkit.core.objects.kube_objects import Manifest, annotations_of, dig, metadata
 from orderkit.core.order import ledger, ledger_applications, order_state
 from orderkit.core.order.end_record import EndRecord
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.yaml import yaml11
-from orderkit.flows.argocd.commit_pinning import application_at, deliver
+from orderkit.flows.argocd.commit_pinning import application_at, pinned_commit
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import (
     StuckOperationEnder,
@@ -45,9 +46,10 @@ from orderkit.flows.platform import (
     write_ledger,
 )
 from orderkit.flows.waiting import until
-from orderkit.ports.forge import FileChange, Operation
+from orderkit.ports.forge import LINK, FileChange, Operation
 
 T = TypeVar("T")
+_KEEP, _SUBMODULES = MANIFESTS / ledger.KEEP, PurePosixPath(".gitmodules")
 _LOOKS = 2
 """How often in a row an object must be absent: one read may come from a stale cache."""
 
@@ -167,16 +169,7 @@ class EndRun:
         is_there = {self._entry.end_path, self._entry.application_path} & base.blobs.keys()
         if not is_there or self._tombstones != ledger.tombstones(base.blobs, self._entry.order):
             raise self._ended_by_another()  # to mark it now would begin another end
-        before = application_at(self._platform, self._entry, base.commit)
-        application = ledger_applications.order_application(
-            self._entry,
-            kit=record.kit,
-            forge_url=self._platform.forge.base_url,
-            commit=ledger.delivered_commit(before),
-            stage="ending",
-            refreshes=knows_retry_refresh(self._platform),
-            recorded=before,
-        )
+        application = self._ending_application(record, base)
         contents: dict[PurePosixPath, str | None] = {
             self._entry.end_path: record.to_yaml(),
             self._entry.application_path: yaml11.dump(application),
@@ -184,6 +177,21 @@ class EndRun:
         operation = self._operation(record, "ends")
         written = write_ledger(self._platform, contents, operation, base=base)
         return record, written.commit, application["spec"]["syncPolicy"]["automated"]
+
+    def _ending_application(
+        self, record: EndRecord, base: RepositorySnapshot, commit: CommitSha | None = None
+    ) -> Manifest:
+        """Return the Application of the end; it delivers `commit`, or what it delivered before."""
+        before = application_at(self._platform, self._entry, base.commit)
+        return ledger_applications.order_application(
+            self._entry,
+            kit=record.kit,
+            forge_url=self._platform.forge.base_url,
+            commit=commit or ledger.delivered_commit(before),
+            stage="ending",
+            refreshes=knows_retry_refresh(self._platform),
+            recorded=before,
+        )
 
     def _with_new_parts(self, record: EndRecord) -> EndRecord:
         """Add what was composed while the mark was delivered, so that its end is verified."""
@@ -197,37 +205,16 @@ class EndRun:
         """Commit the order without manifests; wait until two looks in a row find nothing."""
         kit = kit_if_published(self._platform, record.kit)
         absence = Absence(self._platform, record.order, record.must_be_gone, kit)
-        commit = self._empty_repository(record)
-        if commit is None:
-            refresh(self._platform, self._entry.order)
-        else:
-            deliver(self._platform, self._entry, commit, self._wanted.requester, self._wanted.proof)
-        if commit and self._application() is not None:
-            urging = StuckOperationEnder(self._platform, self._entry.repository, commit)
-
-            def missing(application: Manifest) -> str:
-                """Say what is missing for the commit, or a later one, to be delivered."""
-                at = (
-                    dig(application, "status", "sync", "revision")
-                    if urging.has_compared(application)
-                    else commit
-                )
-                return order_state.undelivered(application, at)
-
-            self._until(
-                self._application,
-                lambda live: live is None or not missing(live),
-                goal=f"delivery of {order_state.short(commit)}",
-                why_not=lambda live: "; ".join(
-                    filter(None, (missing(live or {}), absence.describe()))
-                ),
-                on_look=lambda live: urging.look(live) if live else None,
-            )
+        commit = self._emptied_commit(record)
+        if commit is not None:
+            self._pin(record, commit)
+            self._until_delivered(commit, absence)
         self._until_gone(absence)
         self._on_step("emptying", f"{len(record.must_be_gone)} objects verified to be gone, twice")
         return replace(record, emptied_at=commit or "")
 
-    def _empty_repository(self, record: EndRecord) -> CommitSha | None:
+    def _emptied_commit(self, record: EndRecord) -> CommitSha | None:
+        """Return the emptied commit that the ledger names already, or write one."""
         forge, repo = self._platform.forge, self._entry.repository
         if self._application() is None and forge.head(repo) is None:
             return None  # it was never created, or somebody deleted it; nothing delivers it
@@ -238,17 +225,79 @@ class EndRun:
         )
         if repository.archived:
             forge.archive(repo, undo=True)
+        named = pinned_commit(self._platform, self._entry)
+        with suppress(NotFoundError):  # the repository was deleted since
+            if named and not self._emptying(named, forge.tree(repo, named)):
+                return named
+        return in_rounds(lambda: self._try_empty(record))
+
+    def _try_empty(self, record: EndRecord) -> CommitSha | None:
+        repo = self._entry.repository
         files = snapshot(self._platform, repo)
-        blobs = files.blobs if files else {}
-        keep = MANIFESTS / ledger.KEEP
-        old = [p for p in blobs if p.is_relative_to(MANIFESTS) and p != keep]
-        changes = [FileChange(path, None, blobs[path]) for path in sorted(old)]
-        if keep not in blobs:
-            changes.append(FileChange(keep, b"", None))
+        changes = self._emptying(files.commit, files.blobs) if files else self._keeping({})
         if not changes:
             return files.commit if files else None
         operation = self._operation(record, "ends, nothing to deliver any more")
-        return forge.write(repo, changes, operation).commit
+        return self._platform.forge.write(repo, changes, operation).commit
+
+    def _emptying(
+        self, commit: CommitSha, blobs: Mapping[PurePosixPath, BlobSha]
+    ) -> list[FileChange]:
+        """
+        Return the changes that leave a commit nothing to deliver, and nothing to fail on.
+
+        Argo CD reads no commit with a link out of the repository, or with submodules that it cannot
+        fetch, wherever they are.
+        """
+        special = self._platform.forge.special_files(self._entry.repository, commit)
+        links = {path for path, file in special.items() if file.mode == LINK}
+        obstacles = links | {_SUBMODULES}
+        doomed = [
+            path
+            for path in sorted(blobs)
+            if path != _KEEP and (path.is_relative_to(MANIFESTS) or path in obstacles)
+        ]
+        return [*(FileChange(path, None, blobs[path]) for path in doomed), *self._keeping(blobs)]
+
+    @staticmethod
+    def _keeping(blobs: Mapping[PurePosixPath, BlobSha]) -> list[FileChange]:
+        return [] if _KEEP in blobs else [FileChange(_KEEP, b"", None)]
+
+    def _pin(self, record: EndRecord, commit: CommitSha) -> None:
+        """
+        Let the Application name the emptied commit, and wait until the cluster has that.
+
+        From then on nothing that is pushed is delivered, and no hook runs when the Application
+        goes: Argo CD reads hooks from the commit that the Application names.
+        """
+        in_ledger = in_rounds(lambda: self._try_pin(record, commit))
+        self._until_taken_over(
+            in_ledger,
+            lambda live: live is None or ledger.delivered_commit(live) == commit,
+            goal=f"Argo CD naming {order_state.short(commit)}",
+        )
+
+    def _try_pin(self, record: EndRecord, commit: CommitSha) -> CommitSha:
+        base, _ = self._current(record)
+        application = yaml11.dump(self._ending_application(record, base, commit))
+        operation = self._operation(record, f"{order_state.short(commit)} delivers nothing")
+        contents: dict[PurePosixPath, str | None] = {self._entry.application_path: application}
+        return write_ledger(self._platform, contents, operation, base=base).commit
+
+    def _until_delivered(self, commit: CommitSha, absence: Absence) -> None:
+        refresh(self._platform, self._entry.order)
+        urging = StuckOperationEnder(self._platform, self._entry.repository, commit)
+
+        def missing(application: Manifest | None) -> str:
+            return order_state.undelivered(application, commit) if application else ""
+
+        self._until(
+            self._application,
+            lambda live: not missing(live),
+            goal=f"delivery of {order_state.short(commit)}",
+            why_not=lambda live: "; ".join(filter(None, (missing(live), absence.describe()))),
+            on_look=lambda live: urging.look(live) if live else None,
+        )
 
     def _until_gone(self, absence: Absence) -> None:
         absent_looks = 0

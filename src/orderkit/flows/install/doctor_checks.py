@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from orderkit.core.argocd.delivery_hindrances import Hindrance
 from orderkit.core.errors import AccessError, OrderkitError
+from orderkit.core.generate.order_policy import NAME
 from orderkit.core.kit.checked_kits import refusals
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
@@ -24,7 +25,8 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.order import ledger
-from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, kit_of
+from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, TEAM_LABEL, kit_of
+from orderkit.core.platform.delivery_tree import layers_of
 from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.schema.admission import BINDING
@@ -209,7 +211,21 @@ def _policies(platform: Platform) -> DoctorFinding:
             f"{', '.join(selected)}: a push can switch it off with another kit in its record",
             "run 'orderkit kit generate' in the pack and publish it: orderkit platform upgrade",
         )
+    if NAME not in {metadata(policy_binding)["name"] for policy_binding in bindings}:
+        return DoctorFinding(
+            "policies",
+            "fail",
+            f"there is no {NAME}: a hook of Argo CD that somebody pushes may run",
+            "run 'orderkit kit generate' in the pack and publish it: orderkit platform upgrade",
+        )
     applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    if taken := _taken_for_orders(platform, applications):
+        return DoctorFinding(
+            "policies",
+            "warn",
+            f"{NAME} takes {', '.join(taken)} for orders: the name begins with a kit's",
+            "give these Applications other names, or they may deliver objects of that kit only",
+        )
     misnamed = sorted(
         f"{order} (kit '{kit_of(application)}')"
         for application in applications
@@ -224,6 +240,18 @@ def _policies(platform: Platform) -> DoctorFinding:
             "look at the history of its record, correct its Application in the ledger",
         )
     return DoctorFinding("policies", "ok", f"{len(bindings)} bindings")
+
+
+def _taken_for_orders(platform: Platform, applications: Sequence[Manifest]) -> list[str]:
+    """Return the Applications of others that a policy cannot tell from orders."""
+    pack = published_pack(platform)
+    own = {layer.name for layer in layers_of(pack.files)}
+    names = {
+        str(metadata(application)["name"])
+        for application in applications
+        if ORDER_LABEL not in labels_of(application) and TEAM_LABEL not in labels_of(application)
+    }
+    return sorted(name for name in names - own if ledger.named_kit(name, pack.kit_names))
 
 
 def _layers(platform: Platform) -> DoctorFinding:

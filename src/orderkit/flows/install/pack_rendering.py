@@ -73,6 +73,7 @@ class PlatformValues:
             "PORTAL_URL": self.portal_url,
             "CLUSTER_NAME": self.cluster_name,
             "CROSSPLANE_ACCOUNT": crossplane.account,
+            "ARGOCD_ACCOUNT": self.installation.argocd_account,
         }
 
 

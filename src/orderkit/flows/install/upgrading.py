@@ -27,7 +27,7 @@ from orderkit.core.names import BlobSha, CommitSha, blob_sha
 from orderkit.core.objects.kube_objects import dig, metadata
 from orderkit.core.order.order_state import short
 from orderkit.core.platform.delivery_tree import ROOT, SETTINGS, Layer, layers_of
-from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT
+from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.pinned_versions import VersionMove, moves
 from orderkit.core.yaml.documents import Files
 from orderkit.core.yaml.manifests import parse_manifests
@@ -36,7 +36,7 @@ from orderkit.flows.argocd.refreshing import OWNER, refresh
 from orderkit.flows.argocd.unsafe_applications import refuse_lost_tools
 from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
 from orderkit.flows.install.bootstrapping.ledger_move import refuse_ledger_change
-from orderkit.flows.install.bootstrapping.reach_steps import check_crossplane_account
+from orderkit.flows.install.bootstrapping.reach_steps import check_accounts
 from orderkit.flows.main_protection import protect_orders
 from orderkit.flows.order.approvers import approver_problems
 from orderkit.flows.platform import Platform, get_object, snapshot
@@ -56,8 +56,8 @@ class UpgradeRequest:
     pack_commit: str
     requester: str
     timeout_s: float = 600.0
-    crossplane_account: str = CROSSPLANE_ACCOUNT
-    """The user that the rendered admission policies take for Crossplane."""
+    installation: Installation = field(default_factory=Installation)
+    """Says whom the rendered admission policies take for Argo CD and Crossplane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,9 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
         ConflictError: Somebody else writes to the pack repository.
         NotFoundError: Nothing is published yet.
         RefusedError: The pack switches off a tool that somebody else's Application needs, or
-            Crossplane runs as another account than the policies know.
+            Argo CD or Crossplane runs as another account than the policies know.
     """
-    check_crossplane_account(platform.cluster, request.crossplane_account)
+    check_accounts(platform.cluster, request.installation)
     refuse_ledger_change(platform)
     plan = plan_upgrade(platform, request.files)
     _check_tools(platform, request.files)

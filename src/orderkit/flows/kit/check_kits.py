@@ -21,6 +21,7 @@ from orderkit.core.check.since_checks import check_since, kit_is_gone
 from orderkit.core.check.station_source import may_depend_on_hashing
 from orderkit.core.check.trial_runs import differing_parts
 from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
+from orderkit.core.generate.order_policy import order_policies
 from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.deliverable_kinds import kinds
 from orderkit.core.kit.pack import Pack, read_pack
@@ -96,7 +97,9 @@ def check_pack(
 def _together(pack: Pack, facts: PackFacts) -> list[Located]:
     """Check the files generated from all kits; unreadable kits are reported elsewhere."""
     try:
-        return list(check_pack_files(facts.files, kinds(pack.name, checked_kits(pack))))
+        kits = checked_kits(pack)
+        generated = {**kinds(pack.name, kits), **order_policies(facts.files, kits)}
+        return list(check_pack_files(facts.files, generated))
     except OrderkitError:
         return []
 

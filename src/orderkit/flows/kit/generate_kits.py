@@ -15,6 +15,7 @@ from typing import Literal
 from orderkit.core.errors import RefusedError
 from orderkit.core.generate.health_checks import OWN, SETTINGS, settings
 from orderkit.core.generate.kit_files import generate, is_hand_written, leftovers
+from orderkit.core.generate.order_policy import order_policies
 from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.deliverable_kinds import kinds
 from orderkit.core.kit.model import Kit
@@ -90,7 +91,7 @@ def _of_all(files: Files, pack: str, kits: Sequence[Kit]) -> dict[PurePosixPath,
             f"{SETTINGS}: was written by hand, and a generated file belongs there",
             hint=f"move keys of your own into {OWN}, one file each, then delete it",
         )
-    return {**kinds(pack, kits), **checks}
+    return {**kinds(pack, kits), **order_policies(files, kits), **checks}
 
 
 def apply_generation(pack: PackFolder, generation: Generation) -> None:

@@ -9,6 +9,7 @@ shown.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -22,7 +23,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.repository_check import OrderRepository, check_repository
 from orderkit.core.schema.validate.file_check import Definitions, definition_sources
-from orderkit.core.schema.validate.findings import Finding, FindingSeverity
+from orderkit.core.schema.validate.findings import Finding, FindingSeverity, Reason
 from orderkit.core.schema.validate.located_findings import Located, remedy, sentence, to_json
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import StatusState
@@ -32,7 +33,7 @@ _FINDINGS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class CommitCheck:
-    """The findings about one commit of an order, errors first; at most 20."""
+    """The findings about one commit of an order, errors first, of these hooks; at most 20."""
 
     commit: CommitSha
     findings: tuple[Located, ...] = ()
@@ -40,6 +41,11 @@ class CommitCheck:
     @property
     def errors(self) -> tuple[Located, ...]:
         return tuple(entry for entry in self.findings if _is_error(entry))
+
+    @property
+    def hooks(self) -> tuple[Located, ...]:
+        """The objects that are hooks of Argo CD."""
+        return tuple(entry for entry in self.findings if _reason_of(entry) is Reason.HOOK)
 
     @property
     def state(self) -> StatusState:
@@ -59,6 +65,10 @@ class CommitCheck:
     def to_json(self) -> list[dict[str, Any]]:
         """Return the findings as ``orderkit validate --json`` has them."""
         return [to_json(entry) for entry in self.findings]
+
+
+def _reason_of(entry: Located) -> StrEnum | None:
+    return entry.about.reason if isinstance(entry.about, Finding) else None
 
 
 def _is_error(entry: Located) -> bool:
@@ -108,7 +118,10 @@ def check_commit(platform: Platform, order: CheckedOrder, commit: CommitSha) -> 
     paths = sorted(platform.forge.tree(repo, commit))
     repository = OrderRepository(order.entry.order, order.kit, paths, read, PurePosixPath())
     outcome = check_repository(repository, order.definitions, old_xr)
-    findings = sorted(outcome.findings, key=lambda entry: not _is_error(entry))
+    def weight(entry: Located) -> tuple[bool, bool]:
+        return not _is_error(entry), _reason_of(entry) is not Reason.HOOK
+
+    findings = sorted(outcome.findings, key=weight)
     return CommitCheck(commit, tuple(findings[:_FINDINGS_MAX]))
 
 
@@ -125,7 +138,12 @@ def explained_by_files(
         return state, None
     try:
         check = check_commit(platform, order, state.head)
-        if state.ready or state.phase in ("Ending", "Ended"):
+        if state.phase in ("Ending", "Ended"):
+            return state, check
+        if check.hooks:  # Argo CD calls an order Synced whose hooks it only runs later
+            reason, advice = sentence(check.hooks[0]), remedy(check.hooks[0])
+            return replace(state, phase="Failing", reason=reason, advice=advice), check
+        if state.ready:
             return state, check
         if check.errors:
             advice = f"{remedy(check.errors[0])}; commit and push"

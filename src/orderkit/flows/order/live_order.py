@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from orderkit.core.argocd import hooks
 from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import BlobSha, CommitSha, RepoId, TeamName
@@ -156,6 +157,17 @@ def check_observes(platform: Platform, live: LiveOrder) -> None:
         )
 
 
+def check_hooks(platform: Platform, live: LiveOrder, commit: CommitSha) -> None:
+    """
+    Check that Argo CD finds no hook in what a new order delivers.
+
+    Raises:
+        RefusedError: It finds some, and would wait for them if the order is taken back.
+    """
+    if refusals := hook_refusals(platform, live, commit):
+        raise RefusedError(refusals[0], hint=f"{hooks.HINT}, and register again")
+
+
 def check_kit(platform: Platform, entry: OrderEntry, kit: str) -> None:
     """
     Check that a registered order still says that it is of the kit that it was registered with.
@@ -252,14 +264,31 @@ def placed_xr(kit: Kit, team: TeamName, xr: Manifest) -> Manifest:
     return {**xr, "metadata": meta}
 
 
+def hook_refusals(platform: Platform, live: LiveOrder, commit: CommitSha) -> list[str]:
+    """
+    Return why objects of a commit are refused as hooks of Argo CD.
+
+    Raises:
+        NotFoundError: No such commit.
+        ManifestError: A file below ``manifests/`` is not a readable manifest.
+    """
+    found = _objects_of(platform, live, commit)
+    refusals = ((entry.path, hooks.hook_refusal(entry.xr)) for entry in found)
+    return [f"{path}: {refusal}" for path, refusal in refusals if refusal]
+
+
 def _xrs(platform: Platform, live: LiveOrder, commit: CommitSha) -> Iterator[XrFile]:
+    return (entry for entry in _objects_of(platform, live, commit) if live.is_xr(entry.xr))
+
+
+def _objects_of(platform: Platform, live: LiveOrder, commit: CommitSha) -> Iterator[XrFile]:
     for path, sha in sorted(platform.forge.tree(live.repository, commit).items()):
         if not path.is_relative_to(MANIFESTS) or path.suffix not in _SUFFIXES:
             continue
         revision = platform.forge.read(live.repository, path, commit)
         if revision is not None:
-            for document, steps, xr in _objects(live, path, revision.data):
-                yield XrFile(commit, path, revision.data, sha, document, steps, xr)
+            for document, steps, manifest in _objects(live, path, revision.data):
+                yield XrFile(commit, path, revision.data, sha, document, steps, manifest)
 
 
 def _objects(
@@ -273,8 +302,7 @@ def _objects(
         return  # Argo CD skips it too
     for number, (document, _) in enumerate(documents):
         for steps, manifest in _items(document, ()):
-            if live.is_xr(manifest):
-                yield number, steps, manifest
+            yield number, steps, manifest
 
 
 def _items(document: object, steps: Steps) -> Iterator[tuple[Steps, Manifest]]:

@@ -13,7 +13,6 @@ from typing import Any
 from orderkit.core.errors import AlreadyOrderedError, RefusedError
 from orderkit.core.kit.model import Kit
 from orderkit.core.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester
-from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.order import ledger, ledger_applications, team_limits
 from orderkit.core.order.lease import lease_annotations
 from orderkit.core.order.ledger import OrderEntry
@@ -172,8 +171,7 @@ def _enter_in_place(
     commit = _enter(
         platform,
         registration,
-        entry,
-        kit,
+        live,
         snapshot,
         stage=stage,
         lease=lease,
@@ -185,7 +183,7 @@ def _enter_in_place(
     _refuse_second(platform, registration, entry, snapshot, commit)
     if not is_raced:
         return commit
-    return _enter(platform, registration, entry, kit, ledger_snapshot(platform), stage="living")
+    return _enter(platform, registration, live, ledger_snapshot(platform), stage="living")
 
 
 def _refuse_last(platform: Platform, registration: Registration, why: _NoPlace) -> None:
@@ -252,16 +250,22 @@ def _asking(registration: Registration) -> Asking:
 def _enter(
     platform: Platform,
     registration: Registration,
-    entry: OrderEntry,
-    kit: Kit,
+    live: live_order.LiveOrder,
     snapshot: RepositorySnapshot,
     *,
     stage: ledger_applications.Stage,
     lease: Mapping[str, str] | None = None,
     bypassed: str = "",
 ) -> Written:
+    entry, kit = live.entry, live.kit
     recorded = commit_pinning.application_at(platform, entry, snapshot.commit)
-    before = ledger.delivered_commit(recorded)
+    is_entering = ledger_applications.is_entering(recorded)
+    before = None if is_entering else ledger.delivered_commit(recorded)
+    commit = commit_pinning.commit_to_pin(platform, entry, kit, before)
+    if stage == "entering":  # so that nothing pushed meanwhile runs if it is taken back
+        commit = commit or platform.forge.head(entry.repository)
+        if commit:
+            live_order.check_hooks(platform, live, commit)
     requester = registration.requester
     if recorded and not ledger.requester_of(recorded):  # by a version that did not write it there
         requester = registered_by(platform, entry)
@@ -269,7 +273,7 @@ def _enter(
         entry,
         kit=registration.kit,
         forge_url=platform.forge.base_url,
-        commit=commit_pinning.commit_to_pin(platform, entry, kit, before),
+        commit=commit,
         stage=stage,
         refreshes=knows_retry_refresh(platform),
         recorded=recorded,
@@ -292,8 +296,9 @@ def _enter(
 
 def _is_entering(platform: Platform, entry: OrderEntry, snapshot: RepositorySnapshot) -> bool:
     """Say whether an order was entered by somebody who was stopped before its place was sure."""
-    application = commit_pinning.application_at(platform, entry, snapshot.commit)
-    return ledger_applications.FINALIZER in (metadata(application or {}).get("finalizers") or ())
+    return ledger_applications.is_entering(
+        commit_pinning.application_at(platform, entry, snapshot.commit)
+    )
 
 
 def _lease_in(platform: Platform, entry: OrderEntry, kit: Kit) -> dict[str, str]:

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from orderkit.core.argocd.hooks import HINT
 from orderkit.core.errors import (
     NotFoundError,
     OrderkitError,
@@ -34,7 +35,14 @@ from orderkit.core.order.change.object_merge import merged
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.plan import Code, Plan
 from orderkit.core.schema.validate import Validator
-from orderkit.flows.order.live_order import LiveOrder, XrFile, check_name, find_living, read_xr
+from orderkit.flows.order.live_order import (
+    LiveOrder,
+    XrFile,
+    check_name,
+    find_living,
+    hook_refusals,
+    read_xr,
+)
 from orderkit.flows.plan.announcing import (
     ACCEPT_LOSS,
     MARKER,
@@ -181,6 +189,9 @@ class _Pull:
         split = old if start == main else self._read(live, start)
         notes = tuple(self._other_files(live, start, {split.path, new.path}))
         check_name(live, new)
+        hooks = hook_refusals(self.platform, live, self.pull.head_commit)
+        if hooks:
+            return self._result(JudgedPlan(None, (f"{hooks[0]} ({HINT})",)), notes)
         check_same(live, old.xr, new.xr)
         merged_xr, conflicts = merged(split.xr, old.xr, new.xr)
         refused = (*map(str, conflicts), *_judge(live, old.xr, merged_xr))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from orderkit.adapters.embedded.argocd.difference import differs
+from orderkit.adapters.embedded.argocd.hooks import is_hook, is_skipped
 from orderkit.adapters.embedded.argocd.ignored_differences import IgnoreRule, as_it_is
 from orderkit.adapters.embedded.argocd.projects import Project
 from orderkit.adapters.embedded.argocd.source_repositories import SourceError
@@ -33,7 +34,8 @@ from orderkit.ports.cluster import Cluster, NoSuchKindError
 FIELD_MANAGER = "argocd-controller"
 COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 
-SyncCode = Literal["Synced", "OutOfSync", "Unknown"]
+SyncCode = Literal["Synced", "OutOfSync", "Unknown", ""]
+"""Empty: the hook annotation ``Skip`` leaves the object out."""
 Identity = tuple[str, str, str, str]
 Look = Callable[[ObjectKey], Manifest | None]
 """Reads a live object; raises `NoSuchKindError` if its kind is not served."""
@@ -86,12 +88,14 @@ class Comparison:
     resources: tuple[ComparedResource, ...]
     conditions: tuple[ApplicationCondition, ...]
     is_loaded: bool = True
+    hooks: tuple[ComparedResource, ...] = ()
+    """Objects that are made in a phase of a sync, or when the Application is deleted."""
 
     @property
     def status(self) -> SyncCode:
         if not self.is_loaded:
             return "Unknown"
-        counted = (resource for resource in self.resources if not resource.is_extraneous)
+        counted = (each for each in self.resources if each.status and not each.is_extraneous)
         return "Synced" if all(resource.status == "Synced" for resource in counted) else "OutOfSync"
 
     @property
@@ -145,7 +149,8 @@ class Comparer:
                 ApplicationCondition("ComparisonError", f"Failed to load target state: {error}")
             )
             targets = None
-        targets_by_id = self._targets_by_id(app, context.namespace, targets, conditions)
+        hooks: list[ComparedResource] = []
+        targets_by_id = self._targets_by_id(app, context, targets, conditions, hooks)
         permitted = filter(context.project.permits, candidates)
         resources = [
             *self._compared_targets(app, targets_by_id, context, conditions),
@@ -157,6 +162,7 @@ class Comparer:
             resources=tuple(resources),
             conditions=tuple(conditions),
             is_loaded=targets is not None,
+            hooks=tuple(hooks),
         )
 
     def live(self, key: ObjectKey) -> Manifest | None:
@@ -169,11 +175,17 @@ class Comparer:
     def _targets_by_id(
         self,
         app: str,
-        destination: str,
+        context: DeliveryDestination,
         targets: Targets | None,
         conditions: list[ApplicationCondition],
+        hooks: list[ComparedResource],
     ) -> dict[Identity, Manifest]:
-        """Put each target into its namespace and mark it as ours; the last of equals wins."""
+        """
+        Put each target into its namespace and mark it as ours; the last of equals wins.
+
+        Hooks go into a list of their own.
+        """
+        destination = context.namespace
         targets_by_id: dict[Identity, Manifest] = {}
         counts: dict[Identity, int] = {}
         scopes: dict[Kind, bool | None] = {}
@@ -188,6 +200,10 @@ class Comparer:
             annotations = dict(annotations_of(target))
             annotations[TRACKING_ID] = tracking_id(app, key, destination)
             target["metadata"]["annotations"] = annotations
+            if is_hook(target):
+                refusal = self._refusal(context.project, key)
+                hooks.append(ComparedResource(key, target, None, "", refusal=refusal))
+                continue
             counts[identity(key)] = counts.get(identity(key), 0) + 1
             targets_by_id[identity(key)] = target
         conditions += [_repeated(target_id, n) for target_id, n in counts.items() if n > 1]
@@ -253,6 +269,8 @@ class Comparer:
 
 def _compared(resource: ComparedResource, ignored: tuple[IgnoreRule, ...]) -> ComparedResource:
     target, live = resource.target, resource.live
+    if target is not None and is_skipped(target):
+        return replace(resource, status="")
     if target is None or live is None:
         return resource
     respected = as_it_is(target, live, ignored, resource.key)

@@ -24,6 +24,12 @@ from orderkit.adapters.embedded.argocd.compare import (
     identity,
 )
 from orderkit.adapters.embedded.argocd.health import IsComposite, application_health
+from orderkit.adapters.embedded.argocd.hooks import (
+    deletion_types,
+    finalizers_for,
+    finalizers_of_hooks,
+    refused_hook,
+)
 from orderkit.adapters.embedded.argocd.projects import Project, check_project, read_project
 from orderkit.adapters.embedded.argocd.prune import delete_next_wave
 from orderkit.adapters.embedded.argocd.spec import (
@@ -50,6 +56,7 @@ from orderkit.adapters.embedded.argocd.sync_windows import is_held
 from orderkit.adapters.embedded.argocd.targets import TargetLoader
 from orderkit.adapters.embedded.argocd.tracking import is_owned
 from orderkit.core.argocd.delivery_hindrances import tracker
+from orderkit.core.argocd.hooks import FINALIZERS
 from orderkit.core.errors import ConflictError, NotFoundError
 from orderkit.core.objects.kube_objects import (
     APP_PROJECT,
@@ -160,6 +167,7 @@ class Reconciler:
         if annotations_of(current.app).get(REFRESH) == "hard":
             self._loader.forget(current.spec.source.repo_url)
         latest = self._compare(current, current.spec.source, current.spec.source.revision)
+        current.app = self._with_finalizers(current.app, latest)
         self._index.follows(
             current.name,
             Followed(current.spec.source.repo_url, current.spec.source.revision),
@@ -181,6 +189,21 @@ class Reconciler:
         status["operationState"] = operations.begin(current.app, decision.operation, current.now)
         current.app = self._write(current.app, status, current.now, operation=decision.operation)
         return self._operate(current, latest)
+
+    def _with_finalizers(self, app: Manifest, comparison: Comparison) -> Manifest:
+        """Let the deletion of an Application wait for its hooks, while it has some."""
+        if is_deleting(app):
+            return app
+        before = metadata(app).get("finalizers") or []
+        types = {t for hook in comparison.hooks for t in deletion_types(hook.target or {})}
+        others = [finalizer for finalizer in before if finalizer not in finalizers_of_hooks()]
+        wanted = [*others, *finalizers_for(types)]
+        return app if set(wanted) == set(before) else self._set_finalizers(app, wanted)
+
+    def _set_finalizers(self, app: Manifest, finalizers: list[str]) -> Manifest:
+        version = metadata(app).get("resourceVersion")
+        patch = {"metadata": {"finalizers": finalizers, "resourceVersion": version}}
+        return self._cluster.patch(ObjectKey.of(app), patch, owner=STATUS_WRITER)
 
     def _is_held(self, current: _Pass) -> bool:
         """Say whether a sync window holds automated sync back."""
@@ -267,15 +290,46 @@ class Reconciler:
         return comparison, self._syncer.step(_work(current, sync, comparison, results))
 
     def _end(self, app: Manifest) -> float | None:
-        """Delete what the Application delivered, then remove its finalizers."""
+        """Delete what the Application delivered, its hooks before and after; free it."""
         finalizers = metadata(app).get("finalizers") or []
         ours = [finalizer for finalizer in finalizers if finalizer in _FINALIZERS]
-        if not ours:
-            return None
+        steps = (("PreDelete", ()), ("", ours), ("PostDelete", sorted(finalizers_of_hooks())))
+        for type_, step in steps:
+            gone = [FINALIZERS[type_], *step] if type_ else ours
+            if not set(gone) & set(finalizers):
+                continue
+            waits_s = self._end_hooks(app, type_) if type_ else self._end_objects(app, ours)
+            if waits_s is None:
+                self._set_finalizers(app, [each for each in finalizers if each not in gone])
+            return waits_s
+        return None
+
+    def _end_hooks(self, app: Manifest, type_: str) -> float | None:
+        """Run the hooks of a deletion; return when to try again, None if that is done."""
+        now = self._clock.now()
+        try:
+            spec = read_spec(app)
+            project = check_project(spec, self._project(spec.project))
+        except InvalidSpecError:
+            return _LOOK_AGAIN_S
+        latest = self._compare(_Pass(app, spec, project, now), spec.source, spec.source.revision)
+        mine = [hook for hook in latest.hooks if type_ in deletion_types(hook.target or {})]
+        why = refused_hook(mine, type_)
+        results = [] if why else [self._syncer.make_again(hook) for hook in mine]
+        why = why or next((r.message for r in results if r.code == "SyncFailed"), "")
+        if why:
+            text = f"error executing {type_.replace('D', '-d', 1).lower()} hooks: {why}"
+            condition = ApplicationCondition("DeletionError", text)
+            status = {**status_of(app), "conditions": invalid(app, condition, now)["conditions"]}
+            self._write(app, status, now)
+        return _LOOK_AGAIN_S if why or not latest.is_loaded else None
+
+    def _end_objects(self, app: Manifest, ours: list[str]) -> float | None:
+        """Delete what the Application delivered; return when to look again, None if all is gone."""
         name = str(metadata(app)["name"])
         project = self._project(dig(app, "spec", "project") or "default")
         if project is None:
-            return None  # as in Argo CD: nothing is deleted without a project
+            return _LOOK_AGAIN_S  # as in Argo CD: nothing is deleted without a project
         keys = {identity(key): key for key in (*listed(app), *self._index.tracked(name))}
         keys.pop(identity(ObjectKey.of(app)), None)
         permits = read_project(project).permits
@@ -294,14 +348,6 @@ class Reconciler:
             for key in remaining:
                 self._follow(key.kind)
             return 0.0 if self._has_vanished(name, remaining) else _LOOK_AGAIN_S
-        kept = [finalizer for finalizer in finalizers if finalizer not in ours]
-        patch = {
-            "metadata": {
-                "finalizers": kept,
-                "resourceVersion": metadata(app).get("resourceVersion"),
-            }
-        }
-        self._cluster.patch(ObjectKey.of(app), patch, owner=STATUS_WRITER)
         return None
 
     def _has_vanished(self, name: str, remaining: list[ObjectKey]) -> bool:

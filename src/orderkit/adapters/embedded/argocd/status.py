@@ -121,8 +121,9 @@ def _resource(resource: ComparedResource) -> Status:
         "version": key.kind.version,
         "kind": key.kind.kind,
         "name": key.name,
-        "status": status,
     }
+    if status:
+        entry["status"] = status
     if key.kind.group:
         entry["group"] = key.kind.group
     if key.namespace:

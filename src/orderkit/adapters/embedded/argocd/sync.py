@@ -13,7 +13,7 @@ while its wave is waited for is applied again.
 
 Objects that the comparison just found in sync are not applied again: it would change nothing.
 
-Not supported: dry runs, hooks, Replace, Force.
+Not supported: dry runs, Replace, Force; of hooks only what ``hooks`` says.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from orderkit.adapters.embedded.argocd.compare import (
     identity,
 )
 from orderkit.adapters.embedded.argocd.health import IsComposite, live_health
+from orderkit.adapters.embedded.argocd.hooks import phases_of
 from orderkit.adapters.embedded.argocd.projects import Project
 from orderkit.adapters.embedded.argocd.prune import Code, PruneResult, prune_object
 from orderkit.adapters.embedded.argocd.spec import is_deleting
@@ -106,6 +107,11 @@ class SyncOperation:
     results: Sequence[dict[str, Any]] = ()
     namespace_metadata: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def hooks(self) -> tuple[ComparedResource, ...]:
+        """The hooks that may run: none if only some objects are synced."""
+        return () if self.only is not None else self.comparison.hooks
+
 
 @dataclass(frozen=True, slots=True)
 class SyncOutcome:
@@ -129,8 +135,15 @@ class Syncer:
             return refused
         tasks = _tasks(work)
         namespace = self._missing_namespace(work)
+        hooks = [
+            SyncTask(apply_step(hook.target or {}), hook)
+            for hook in work.hooks
+            if phases_of(hook.target or {})
+        ]
         invalid = [
-            invalid_task for task in tasks if (invalid_task := self._invalid(task, tasks, work))
+            invalid_task
+            for task in (*hooks, *tasks)
+            if (invalid_task := self._invalid(task, tasks, work))
         ]
         if namespace and (refusal := work.project.refusal(NAMESPACE, None)):
             resource = ComparedResource(ObjectKey.of(namespace), namespace, None, "OutOfSync")
@@ -141,8 +154,40 @@ class Syncer:
         if namespace_result.code == "SyncFailed":
             text = f"the namespace failed to apply, reason: {namespace_result.message}"
             return SyncOutcome("Failed", text, [])
-        outcome = self._run(tasks, work)
+        outcome = self._with_hooks(tasks, work)
         return replace(outcome, results=_with_finished(work.results, tasks, outcome.results))
+
+    def _with_hooks(self, tasks: list[SyncTask], work: SyncOperation) -> SyncOutcome:
+        """Run the tasks, and the hooks before and after them; those before only once."""
+        failed = [] if work.results else self._run_hooks(work, "PreSync", "Sync")
+        if failed:
+            outcome = _failed("one or more objects failed to apply", failed, [*failed, *tasks])
+        else:
+            outcome = self._run(tasks, work)
+        if outcome.phase == "Succeeded" and (failed := self._run_hooks(work, "PostSync")):
+            return _failed("one or more objects failed to apply", failed, [*failed, *tasks])
+        if outcome.phase == "Failed":
+            self._run_hooks(work, "SyncFail")
+        return outcome
+
+    def _run_hooks(self, work: SyncOperation, *phases: str) -> list[SyncTask]:
+        """Make the hooks of some phases again, one by one; return the first that fails."""
+        for hook in work.hooks:
+            if not phases_of(hook.target or {}).isdisjoint(phases):
+                result = self.make_again(hook)
+                if result.code == "SyncFailed":
+                    task = SyncTask(apply_step(hook.target or {}), hook)
+                    return [replace(task, result=result, phase="Failed")]
+        return []
+
+    def make_again(self, hook: ComparedResource) -> PruneResult:
+        """Make the object of a hook; one that has its name is deleted first."""
+        try:
+            if self._comparer.live(hook.key) is not None:
+                self._cluster.delete(hook.key)
+        except OrderkitError as error:
+            return PruneResult("SyncFailed", str(error))
+        return self._apply(hook.target or {})
 
     def _run(self, tasks: list[SyncTask], work: SyncOperation) -> SyncOutcome:
         groups = len(waves(task.step for task in tasks))
@@ -314,7 +359,7 @@ def _tasks(work: SyncOperation) -> list[SyncTask]:
     resources = {
         resource.key: resource
         for resource in work.comparison.resources
-        if _is_selected(resource, work.only)
+        if _is_selected(resource, work.only) and (resource.status or resource.needs_pruning)
     }
     steps = [
         apply_step(resource.target)

@@ -25,7 +25,7 @@ from orderkit.adapters.embedded.argocd.spec import ApplicationSource
 from orderkit.adapters.embedded.globs import compile_glob
 from orderkit.core.errors import InvalidInputError
 from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
+from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.yaml import yaml12
 from orderkit.core.yaml.manifests import (
     ManifestError,
@@ -33,8 +33,6 @@ from orderkit.core.yaml.manifests import (
     looks_like_manifest,
     parse_manifests,
 )
-
-HOOK = "argocd.argoproj.io/hook"
 
 _KEPT_FOLDERS = 1024
 _TOOLS = (
@@ -187,6 +185,3 @@ def _check(manifest: Manifest) -> None:
     name = metadata(manifest).get("name")
     if not isinstance(name, str) or not name:
         raise SourceError(f"{manifest['kind']} without metadata.name")
-    hook = annotations_of(manifest).get(HOOK)
-    if hook and hook != "Skip":
-        raise SourceError(f"{manifest['kind']} {name}: hooks ({hook}) are not supported here")

@@ -39,6 +39,8 @@ class Reason(StrEnum):
     """An order's repository delivers no XR of its kit."""
     NOT_THE_ORDERS = "not-the-orders"
     """An object, a name or a namespace that is not the order's own."""
+    HOOK = "hook"
+    """A hook of Argo CD in an order's repository."""
     NOT_READ = "not-read"
     """A file that Argo CD passes over."""
 

@@ -23,6 +23,7 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
+from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.neighbours import ARGO_CD, ReleaseVerdict
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.install.server_releases import (
@@ -36,6 +37,7 @@ from orderkit.ports.cluster import Cluster, NoSuchKindError
 
 _REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview")
 _SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount")
+_CONTROLLER = "-application-controller"
 _CROSSPLANE = (XRD, COMPOSITION, FUNCTION)
 _RIGHTS = (
     (APPLICATION, "applications"),
@@ -133,8 +135,7 @@ class CrossplaneStep:
     def look(self) -> Look:
         missing = [k for k in _CROSSPLANE if not self.site.platform.cluster.serves(k)]
         if not missing:
-            crossplane = self.site.wanted.installation.crossplane
-            check_crossplane_account(self.site.platform.cluster, crossplane.account)
+            check_accounts(self.site.platform.cluster, self.site.wanted.installation)
             return judged(crossplane_release(self.site.platform, self.site.wanted.installation))
         if self.site.wanted.installation.crossplane.install == "chart":
             return Look(StepVerdict.WAIT, "its chart is delivered by the layer 'crossplane'")
@@ -147,13 +148,28 @@ class CrossplaneStep:
         return self.look()
 
 
-def check_crossplane_account(cluster: Cluster, account: str) -> None:
+def check_accounts(cluster: Cluster, installation: Installation) -> None:
     """
-    Check that Crossplane runs as the account that admission policies know.
+    Check that Argo CD and Crossplane run as the accounts that admission policies know.
 
     Raises:
-        RefusedError: It runs as another one, and the policies would refuse what it writes.
+        RefusedError: One runs as another account: the policies would refuse what Crossplane
+            writes, or not hold Argo CD to what orders may deliver.
     """
+    _check_account(
+        cluster,
+        ("spec.crossplane.account", installation.crossplane.account),
+        (":crossplane", "would refuse what Crossplane writes"),
+    )
+    _check_account(
+        cluster,
+        ("spec.argocd.account", installation.argocd_account),
+        (_CONTROLLER, "would not hold Argo CD to what orders may deliver"),
+    )
+
+
+def _check_account(cluster: Cluster, setting: tuple[str, str], usual: tuple[str, str]) -> None:
+    (key, account), (ending, consequence) = setting, usual
     try:
         service_accounts = cluster.list(_SERVICE_ACCOUNT).items
     except (NoSuchKindError, AccessError):
@@ -162,12 +178,11 @@ def check_crossplane_account(cluster: Cluster, account: str) -> None:
         f"system:serviceaccount:{fields['namespace']}:{fields['name']}"
         for fields in map(metadata, service_accounts)
     }
-    others = sorted(name for name in names if name.endswith(":crossplane"))
+    others = sorted(name for name in names if name.endswith(ending))
     if account not in names and others:
         raise RefusedError(
-            f"spec.crossplane.account: there is no {account}, so admission policies would refuse"
-            " what Crossplane writes",
-            hint=f"set it to the account that Crossplane runs as: {', '.join(others)}",
+            f"{key}: there is no {account}, so admission policies {consequence}",
+            hint=f"set it to the account that is used: {', '.join(others)}",
         )
 
 

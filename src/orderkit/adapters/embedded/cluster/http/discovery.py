@@ -13,8 +13,8 @@ from orderkit.core.objects.kube_objects import Manifest
 
 VERSION: Manifest = {
     "major": "1",
-    "minor": "36",
-    "gitVersion": "v1.36.1+orderkit-embedded",
+    "minor": "37",
+    "gitVersion": "v1.37.2+orderkit-embedded",
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",

@@ -10,7 +10,7 @@ DEV := $(VENV)/.dev-installed
 # Commands that are started often must find compiled modules: `orderkit --help` takes eight times as long without.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-agents demo-clouds fmt check test test-all security e2e soak bench lab lab-down backstage portal portal-agents plugins clean
+.PHONY: help setup demo demo-agents demo-clouds fmt check test test-all security e2e matrix soak bench lab lab-down backstage portal portal-agents plugins clean
 
 help: ## say what each verb does
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
@@ -84,6 +84,9 @@ e2e: $(DEV) ## whole journeys on a real Backstage, Gitea, Kubernetes API and Arg
 	scripts/prometheus.sh
 	scripts/test.sh --e2e --only-real $(ARGS) $(TESTS)
 
+matrix: $(DEV) ## the suites of the ports, and attacks by push, on the oldest supported releases that can be built here
+	scripts/matrix.sh $(ARGS) $(filter-out %/catalog %/portal,$(REAL_SIDES)) $(wildcard tests/e2e/test_security_*.py)
+
 soak: $(DEV) ## the full random counts, for hours; in parts: make soak PART=rendering|crash|edit|forge|plans|rest
 	scripts/soak.sh "$(PART)" $(ARGS)
 
@@ -91,7 +94,7 @@ bench: $(DEV) ## measure; one JSON object a line
 	scripts/engines.sh
 	$(BIN)/python -m bench $(ARGS)
 
-lab: $(DEV) ## bring up a real Gitea, API server and Argo CD and leave them (built once: needs Go and gcc)
+lab: $(DEV) ## bring up a real Gitea, API server and Argo CD and leave them (built once: needs Go)
 	scripts/lab.sh
 	$(BIN)/python -m lab.standing up
 

@@ -48,7 +48,7 @@ NOBODY = "http://127.0.0.1:9"
 """Where neither a portal nor a service listens."""
 SCOPES = (*(scope for scope in BOT_SCOPES if "admin" not in scope), "write:admin")
 """With the right to make an account for each team that reads its organisation."""
-ARGOCD_VERSION = "3.2.11"
+ARGOCD_VERSION = "3.6.1"
 CHIEF = "user:default/chief"
 """Who bootstraps."""
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 BOT = "orderkit"
 """The forge user that writes; a person's name stands in each commit's trailer."""
-ARGOCD_VERSION = "3.2"
+ARGOCD_VERSION = "3.6"
 """Whose Applications the delivery understands."""
 BOT_SCOPES = ("write:organization", "write:repository", "write:issue", "read:user")
 VIEWER = "viewer"

@@ -14,7 +14,7 @@ from orderkit.core.objects.kube_objects import Manifest
 
 VERSION: Manifest = {
     "major": "1",
-    "minor": "36",
+    "minor": "37",
     "gitVersion": VERSION_TEXT,
     "gitCommit": "",
     "gitTreeState": "clean",

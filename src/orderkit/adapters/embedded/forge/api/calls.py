@@ -21,7 +21,7 @@ from starlette.responses import Response
 
 from orderkit.adapters.embedded.forge.accounts import Account, Actor
 
-VERSION = "1.26.0+orderkit"
+VERSION = "1.27.3+orderkit"
 """The release whose answers this forge gives, and that it is not that release."""
 PAGE_DEFAULT = 30
 PAGE_MAX = 50

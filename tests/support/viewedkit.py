@@ -42,8 +42,14 @@ def declared_outputs(platform: Running, others: str = "") -> Iterator[None]:
     write(before.data, now.sha, "restore-kit")
 
 
-def put_secret(platform: Running, team: str, *, owned: bool) -> None:
-    """Make the Secret of the output ``password``; `owned`: by a part of the order."""
+def put_secret(platform: Running, team: str, *, owned: bool, uid: str = "") -> None:
+    """
+    Make the Secret of the output ``password``; `owned`: by a part of the order.
+
+    Args:
+        uid: That of another owner of the part's kind and name, who is gone: a finalizer keeps the
+            Secret from the garbage collector.
+    """
     namespace = f"garage-{team}"
     part = platform.platform.cluster.get(ObjectKey(CONFIG_MAP, "spec-sheet", namespace))
     assert part is not None
@@ -51,7 +57,7 @@ def put_secret(platform: Running, team: str, *, owned: bool) -> None:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "name": "spec-sheet",
-        "uid": part["metadata"]["uid"],
+        "uid": uid or part["metadata"]["uid"],
         "controller": True,
     }
     platform.platform.cluster.create(
@@ -62,6 +68,7 @@ def put_secret(platform: Running, team: str, *, owned: bool) -> None:
                 "name": "login",
                 "namespace": namespace,
                 "ownerReferences": [owner] if owned else [],
+                "finalizers": ["orderkit.dev/test"] if uid else [],
             },
             "data": {"password": base64.b64encode(PASSWORD.encode()).decode()},
         },

@@ -147,9 +147,12 @@ def test_a_secret_is_revealed_on_request_and_shown_nowhere_else(
         assert [o["value"] for o in row["outputs"] if o["secret"]] == [None, None]
 
 
-def test_a_secret_of_somebody_else_is_never_read(platform: Running, loud: str, team: str) -> None:
-    """Whoever pushes values chooses the name of the Secret."""
-    put_secret(platform, team, owned=False)
+@pytest.mark.parametrize("owner", ["nobody", "somebody else of the part's name"])
+def test_a_secret_of_somebody_else_is_never_read(
+    owner: str, platform: Running, loud: str, team: str
+) -> None:
+    """Whoever pushes values chooses the name of the Secret, and what their own parts are called."""
+    put_secret(platform, team, owned=owner != "nobody", uid="0b0b0b0b-0000-4000-8000-0123456789ab")
 
     status, refused = ask(platform, "POST", f"/v1/orders/{loud}/outputs", {"names": ["password"]})
 

@@ -213,8 +213,8 @@ def test_a_station_that_ends_its_process_costs_its_order_only(bench: Bench) -> N
 
     done = bench.plan()
 
-    assert "garage-one: the stations of the other pack ended their process" in done.out
-    assert "1 unchanged, 1 unknown" in done.out
+    assert 'station "garage" was stopped: the child ended' in done.out
+    assert "1 unchanged, 1 refused" in done.out
 
 
 def test_what_the_new_xrd_refuses_is_told_and_what_both_refuse_apart_from_it(bench: Bench) -> None:

@@ -68,7 +68,7 @@ class HoleList:
 def known_holes() -> HoleList:
     """Return the list that this release of Orderkit knows."""
     name = "known_holes.yaml"
-    data = yaml12.load(files(__package__).joinpath(name).read_bytes(), name=name)
+    data = yaml12.load(files("orderkit.core.platform").joinpath(name).read_bytes(), name=name)
     return HoleList(
         str(data["date"]),
         tuple(

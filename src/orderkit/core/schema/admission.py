@@ -7,8 +7,8 @@ expressions, failure policies and actions. An expression that cannot be evaluate
 (``authorizer``, functions the CEL library lacks) counts as failed: ``failurePolicy`` decides, and
 the message says so.
 
-Not covered: audit annotations, limits on what an expression might cost at most, mutating policies, and conversion between versions (a
-rule for one version sees the object as it was sent).
+Not covered: audit annotations, what an expression might cost at most, mutating policies, and
+conversion between versions (a rule for one version sees the object as it was sent).
 
 Called by the embedded cluster, and by checks that run before a write reaches a cluster.
 """

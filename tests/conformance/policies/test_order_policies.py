@@ -125,8 +125,8 @@ CASES = [
         POST_DELETE,
         app="",
         told='metadata.annotations: CustomResourceDefinition "tried.example.org" is a hook of'
-        " Argo CD (argocd.argoproj.io/hook: PostDelete), and no definition is made when an Application is"
-        " deleted; take the annotation out",
+        " Argo CD (argocd.argoproj.io/hook: PostDelete), and no definition is made when an"
+        " Application is deleted; take the annotation out",
     ),
     Case("a neighbour's hook", "ClusterRoleBinding", POST_DELETE, app="monitoring"),
     Case("a neighbour whose name is a kit's, without more", "ConfigMap", POST_DELETE, app="garage"),

@@ -50,7 +50,10 @@ _UNSTORED = (
     ("events.k8s.io", "events"),
 )
 """What is written most often and no manifest holds."""
-_WAY_OUT = "take hooks and the sync options Replace and Force out of its repository"
+_WAY_OUT = (
+    "take hooks and the sync options Replace and Force out of its repository,"
+    " or end it: orderkit destroy"
+)
 _TAKE_OUT = "take the annotation, or the object,"
 _ON_DELETION = ("pre-delete", "post-delete", *FINALIZERS)
 
@@ -123,7 +126,7 @@ def _end_policy(kits: Sequence[Kit]) -> list[Manifest]:
         (
             "metadata: order ",
             *quoted("variables.tracked_by"),
-            f" is live, and Argo CD deletes nothing of it; {_WAY_OUT}, or end it: orderkit destroy ",
+            f" is live, and Argo CD deletes nothing of it; {_WAY_OUT} ",
             Expression("variables.tracked_by"),
         ),
         "metadata: Argo CD deletes nothing of a live order",

@@ -14,14 +14,18 @@ import hookattacks
 import pytest
 import roguery
 from commands import Command, in_process
-from hookattacks import ON_DELETION, STEPS
+from hookattacks import MALLORY, ON_DELETION, STEPS, outside
 
 from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.argocd.hooks import HELM_HOOK, HOOK
+from orderkit.core.argocd.hooks import HELM_HOOK, HINT, HOOK
+from orderkit.core.errors import RefusedError
+from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.order.registering import Registration, register
+from orderkit.ports.forge import FileChange, Operation
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +58,9 @@ def test_hooks_of_a_live_order_are_told_everywhere_and_make_nothing(
     hookattacks.attack_live_order(site.platform, order, orderkit)
 
 
-@pytest.mark.parametrize("annotations", [{HOOK: "PreSync"}, {HOOK: "SyncFail"}, {HELM_HOOK: "pre-upgrade"}])
+@pytest.mark.parametrize(
+    "annotations", [{HOOK: "PreSync"}, {HOOK: "SyncFail"}, {HELM_HOOK: "pre-upgrade"}]
+)
 def test_an_xr_that_calls_itself_a_hook_is_not_replaced(
     site: Running, order: OrderEntry, annotations: Mapping[str, str]
 ) -> None:
@@ -82,3 +88,29 @@ def test_the_end_of_an_order_runs_no_hook_and_is_not_held_up(
 ) -> None:
     hookattacks.attack_end(site.platform, order, before=before, steps=steps, refreshes=refreshes)
 
+
+def test_an_order_that_may_be_taken_back_is_not_entered_with_a_hook(
+    site: Running, orderkit: Command, order: OrderEntry
+) -> None:
+    """Its Application would wait for the hook, and the order would live on above the limit."""
+    forge, team = site.platform.forge, TeamName(f"{order.team}-full")
+    assert orderkit("team", "add", team, "--limit", "orders=1").code == 0
+    copied = OrderEntry(team, OrderId(f"garage-{team}"))
+    forge.ensure_repo(copied.repository, description="")
+    head = forge.head(order.repository)
+    assert head is not None
+    changes = [
+        FileChange(path, file.data.replace(order.team.encode(), team.encode()), None)
+        for path in forge.tree(order.repository, head)
+        if (file := forge.read(order.repository, path, head))
+    ]
+    forge.write(copied.repository, changes, Operation("by-hand", MALLORY, "by hand"))
+    hookattacks.push_objects(site.platform, copied, outside([{HOOK: "PreDelete"}], "entering"))
+
+    with pytest.raises(RefusedError, match="is a hook of Argo CD") as refused:
+        register(site.platform, Registration(copied.order, "garage", team, MALLORY))
+    hookattacks.push(site.platform, copied, {"hooks.yaml": None})
+    entered = register(site.platform, Registration(copied.order, "garage", team, MALLORY))
+
+    assert HINT in refused.value.hint
+    assert entered.changed

@@ -70,9 +70,7 @@ _BODIES: Mapping[Kind, Mapping[str, Any]] = {
             "kind": "ClusterRole",
             "name": "cluster-admin",
         },
-        "subjects": [
-            {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}
-        ],
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}],
     },
     ROLE: {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]},
     CONFIG_MAP: {"data": {"taken": "over"}},
@@ -167,16 +165,17 @@ def await_application(
         platform.clock,
         lambda: platform.cluster.get(application_key(entry.order)) or {},
         lambda live: (
-            dig(live, "status", "sync", "revision") == commit
-            and bool(delete_hooks(live)) is hooks
+            dig(live, "status", "sync", "revision") == commit and bool(delete_hooks(live)) is hooks
         ),
         timeout_s=120,
         goal=goal,
         why_not=lambda live: f"{metadata(live).get('finalizers')} {dig(live, 'status')}",
-        on_look=lambda live: None
-        if dig(live, "status", "sync", "revision") == commit
-        or "argocd.argoproj.io/refresh" in annotations_of(live)
-        else refresh(platform, entry.order) and None,
+        on_look=lambda live: (
+            None
+            if dig(live, "status", "sync", "revision") == commit
+            or "argocd.argoproj.io/refresh" in annotations_of(live)
+            else refresh(platform, entry.order) and None
+        ),
     )
     return found
 
@@ -223,14 +222,18 @@ def attack_own_xr(platform: Platform, entry: OrderEntry, annotations: Mapping[st
     until(
         platform.clock,
         lambda: platform.cluster.get(application_key(entry.order)) or {},
-        lambda live: dig(live, "status", "sync", "revision") == commit
-        and bool(dig(live, "status", "operationState", "retryCount")),
+        lambda live: (
+            dig(live, "status", "sync", "revision") == commit
+            and bool(dig(live, "status", "operationState", "retryCount"))
+        ),
         timeout_s=120,
         goal="Argo CD tries the sync again",
         why_not=lambda live: str(dig(live, "status")),
-        on_look=lambda live: None
-        if dig(live, "status", "sync", "revision") == commit
-        else refresh(platform, entry.order) and None,
+        on_look=lambda live: (
+            None
+            if dig(live, "status", "sync", "revision") == commit
+            else refresh(platform, entry.order) and None
+        ),
     )
     report = order_damage.status(platform, entry.order).state
     seen = _uid(platform, entry)

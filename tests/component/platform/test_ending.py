@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 from commands import Command
+from pusher import Pusher
 from rivals import Rival
-from roguery import deliver_main
+from roguery import deliver_main, unprotect
 
 from orderkit.adapters.embedded.argocd import argocd_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
@@ -31,7 +32,7 @@ from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot, published_pack, read_text
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
-from orderkit.ports.forge import FileChange, Operation
+from orderkit.ports.forge import LINK, FileChange, Operation
 
 XR = PurePosixPath("manifests/xgarage.yaml")
 KEEP = PurePosixPath("manifests/.gitkeep")
@@ -284,3 +285,35 @@ def test_an_end_that_begins_before_argo_cd_made_the_application_knows_its_kit(
     assert found is not None
     assert end_record.parse(found.text, name=str(path)).kit == "garage"
     assert orderkit("destroy", order).code == 0
+
+
+@pytest.mark.parametrize("what", ["a link that leaves", "submodules", "a link called .gitkeep"])
+def test_pushed_links_and_submodules_do_not_hold_up_an_end(
+    orderkit: Command, platform: Running, team: str, tmp_path: Path, what: str
+) -> None:
+    """Argo CD reads no commit that has a link out of the repository, or modules it cannot fetch."""
+    order = placed(orderkit, team)
+    forge, repo = platform.platform.forge, RepoId(team, order)
+    unprotect(platform.platform, repo)
+    token = platform.settings.forge.token_file
+    assert token is not None
+    url = f"{forge.base_url}/{repo}.git"
+    pusher = Pusher.cloned(tmp_path, url, "orderkit", Path(token).read_text().strip())
+    link = {"a link that leaves": "away", "a link called .gitkeep": "manifests/.gitkeep"}.get(what)
+    if link:
+        (pusher.clone / link).symlink_to("/etc/passwd")
+    else:
+        (pusher.clone / ".gitmodules").write_text('[submodule "a"]\n\tpath = a\n\turl = ../a.git\n')
+    pusher.git("add", "--all")
+    pusher.git("commit", "--quiet", "--message", what)
+    pusher.push()
+
+    ended = orderkit("destroy", order, "--archive-repository")
+
+    assert ended.code == 0, ended.err
+    head = forge.head(repo)
+    assert head is not None
+    special, tree = forge.special_files(repo, head), forge.tree(repo, head)
+    assert [path for path, file in special.items() if file.mode == LINK] == []
+    assert PurePosixPath(".gitmodules") not in tree
+    assert [path for path in tree if path.is_relative_to("manifests")] == [KEEP]

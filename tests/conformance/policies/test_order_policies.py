@@ -75,8 +75,8 @@ def other_kind(kind: str) -> str:
 
 def hook(kind: str, note: str) -> str:
     return (
-        f'metadata.annotations: {kind} "{NAMES[kind]}" is a hook of Argo CD ({note}), and an order has no'
-        " hooks; take the annotation, or the object, out of the repository of garage-ae86"
+        f'metadata.annotations: {kind} "{NAMES[kind]}" is a hook of Argo CD ({note}), and an order'
+        " has no hooks; take the annotation, or the object, out of the repository of garage-ae86"
     )
 
 
@@ -124,9 +124,9 @@ CASES = [
         "CustomResourceDefinition",
         POST_DELETE,
         app="",
-        told='metadata.annotations: CustomResourceDefinition "tried.example.org" is a hook of Argo CD'
-        " (argocd.argoproj.io/hook: PostDelete), and no definition is made when an Application is"
-        " deleted; take the annotation out",
+        told='metadata.annotations: CustomResourceDefinition "tried.example.org" is a hook of'
+        " Argo CD (argocd.argoproj.io/hook: PostDelete), and no definition is made when an"
+        " Application is deleted; take the annotation out",
     ),
     Case("a neighbour's hook", "ClusterRoleBinding", POST_DELETE, app="monitoring"),
     Case("a neighbour whose name is a kit's, without more", "ConfigMap", POST_DELETE, app="garage"),
@@ -309,6 +309,7 @@ def test_argocd_deletes_an_xr_only_if_its_order_ends(
             "syncPolicy": {"automated": policy} if policy else {},
         },
     }
+
     def may_delete() -> bool:
         return bool(installed.delete(xr, dry_run=True, account=account).ok)
 
@@ -320,7 +321,7 @@ def test_argocd_deletes_an_xr_only_if_its_order_ends(
             assert installed.delete(app).ok
         eventually(lambda: may_delete() is may, f"deletion is {'allowed' if may else 'refused'}")
         answer = installed.delete(xr, dry_run=True, account=account)
-        assert may or "order \"garage-ae86\" is live" in answer.json()["message"], answer.text
+        assert may or 'order "garage-ae86" is live' in answer.json()["message"], answer.text
     finally:
         if is_deleting:
             live = installed.call("GET", installed.path(app, "garage-ae86")).json()

@@ -1,4 +1,4 @@
-"""The policies on what orders deliver: which Applications they take for orders, and of which kit."""
+"""The policies on what orders deliver: which Applications are orders, and of which kit."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.argocd.hooks import ANNOTATIONS, FINALIZERS
-from orderkit.core.generate.admission_policy import GROUP, binding, orders_as_parameters
+from orderkit.core.generate.admission_policy import binding, orders_as_parameters
 from orderkit.core.generate.cel_text import Expression, block, either, literal, optional
 from orderkit.core.generate.policy_parts import INSTANCE_LABEL, PolicyRule, quoted
 from orderkit.core.kit.generated_mark import pack_comment
@@ -50,6 +50,11 @@ _UNSTORED = (
     ("events.k8s.io", "events"),
 )
 """What is written most often and no manifest holds."""
+_WAY_OUT = (
+    "take hooks and the sync options Replace and Force out of its repository,"
+    " or end it: orderkit destroy"
+)
+_TAKE_OUT = "take the annotation, or the object,"
 _ON_DELETION = ("pre-delete", "post-delete", *FINALIZERS)
 
 
@@ -121,8 +126,7 @@ def _end_policy(kits: Sequence[Kit]) -> list[Manifest]:
         (
             "metadata: order ",
             *quoted("variables.tracked_by"),
-            " is live, and Argo CD deletes nothing of it; take hooks and the sync options Replace"
-            " and Force out of its repository, or end it: orderkit destroy ",
+            f" is live, and Argo CD deletes nothing of it; {_WAY_OUT} ",
             Expression("variables.tracked_by"),
         ),
         "metadata: Argo CD deletes nothing of a live order",
@@ -212,8 +216,7 @@ def _no_hook() -> PolicyRule:
             *_OBJECT,
             " is a hook of Argo CD (",
             Expression("variables.hooks[0]"),
-            "), and an order has no hooks; take the annotation, or the object, out of the"
-            " repository of ",
+            f"), and an order has no hooks; {_TAKE_OUT} out of the repository of ",
             Expression("variables.tracked_by"),
         ),
         "metadata.annotations: an order has no hooks of Argo CD",

@@ -50,6 +50,7 @@ from orderkit.ports.forge import LINK, FileChange, Operation
 
 T = TypeVar("T")
 _KEEP, _SUBMODULES = MANIFESTS / ledger.KEEP, PurePosixPath(".gitmodules")
+_KEEPING = FileChange(_KEEP, b"", None)
 _LOOKS = 2
 """How often in a row an object must be absent: one read may come from a stale cache."""
 
@@ -234,34 +235,38 @@ class EndRun:
     def _try_empty(self, record: EndRecord) -> CommitSha | None:
         repo = self._entry.repository
         files = snapshot(self._platform, repo)
-        changes = self._emptying(files.commit, files.blobs) if files else self._keeping({})
-        if not changes:
-            return files.commit if files else None
+        commit = files.commit if files else None
         operation = self._operation(record, "ends, nothing to deliver any more")
-        return self._platform.forge.write(repo, changes, operation).commit
+        commits = self._emptying(files.commit, files.blobs) if files else [[_KEEPING]]
+        for number, changes in enumerate(commits):
+            step = replace(operation, id=f"{operation.id}-{number}")
+            commit = self._platform.forge.write(repo, changes, step).commit
+        return commit
 
     def _emptying(
         self, commit: CommitSha, blobs: Mapping[PurePosixPath, BlobSha]
-    ) -> list[FileChange]:
+    ) -> list[list[FileChange]]:
         """
-        Return the changes that leave a commit nothing to deliver, and nothing to fail on.
+        Return the changes, commit by commit, that leave nothing to deliver and to fail on.
 
         Argo CD reads no commit with a link out of the repository, or with submodules that it cannot
-        fetch, wherever they are.
+        fetch, wherever they are. What has the place of ``.gitkeep`` goes in a commit of its own.
         """
         special = self._platform.forge.special_files(self._entry.repository, commit)
         links = {path for path, file in special.items() if file.mode == LINK}
-        obstacles = links | {_SUBMODULES}
+        kept = {_KEEP} - links
         doomed = [
             path
             for path in sorted(blobs)
-            if path != _KEEP and (path.is_relative_to(MANIFESTS) or path in obstacles)
+            if path.is_relative_to(MANIFESTS) or path in links or path == _SUBMODULES
+            if path not in kept
         ]
-        return [*(FileChange(path, None, blobs[path]) for path in doomed), *self._keeping(blobs)]
-
-    @staticmethod
-    def _keeping(blobs: Mapping[PurePosixPath, BlobSha]) -> list[FileChange]:
-        return [] if _KEEP in blobs else [FileChange(_KEEP, b"", None)]
+        removed = [FileChange(path, None, blobs[path]) for path in doomed]
+        is_blocked = any(path == MANIFESTS or path.is_relative_to(_KEEP) for path in doomed)
+        if is_blocked:
+            return [removed, [_KEEPING]]
+        changes = removed if _KEEP in blobs else [*removed, _KEEPING]
+        return [changes] if changes else []
 
     def _pin(self, record: EndRecord, commit: CommitSha) -> None:
         """

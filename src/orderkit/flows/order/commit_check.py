@@ -118,6 +118,7 @@ def check_commit(platform: Platform, order: CheckedOrder, commit: CommitSha) -> 
     paths = sorted(platform.forge.tree(repo, commit))
     repository = OrderRepository(order.entry.order, order.kit, paths, read, PurePosixPath())
     outcome = check_repository(repository, order.definitions, old_xr)
+
     def weight(entry: Located) -> tuple[bool, bool]:
         return not _is_error(entry), _reason_of(entry) is not Reason.HOOK
 
@@ -138,19 +139,8 @@ def explained_by_files(
         return state, None
     try:
         check = check_commit(platform, order, state.head)
-        if state.phase in ("Ending", "Ended"):
-            return state, check
-        if check.hooks:  # Argo CD calls an order Synced whose hooks it only runs later
-            reason, advice = sentence(check.hooks[0]), remedy(check.hooks[0])
-            return replace(state, phase="Failing", reason=reason, advice=advice), check
-        if state.ready:
-            return state, check
-        if check.errors:
-            advice = f"{remedy(check.errors[0])}; commit and push"
-            # Argo CD calls it progress when the API server drops an unknown field at each sync.
-            is_stuck = state.phase == "Delivering" and state.revision == state.head
-            phase = "Failing" if is_stuck else state.phase
-            return replace(state, phase=phase, reason=check.summary, advice=advice), check
+        if check.errors or state.ready or state.phase in ("Ending", "Ended"):
+            return _with_faults(state, check), check
         applied = CommitSha(pinned(application or {}))
         if applied and applied != state.head:
             older = check_commit(platform, order, applied)
@@ -160,3 +150,19 @@ def explained_by_files(
     except OrderkitError:
         return state, None  # a report about the cluster is better than none
     return state, check
+
+
+def _with_faults(state: OrderState, check: CommitCheck) -> OrderState:
+    """Return the state with the faults of its commit as the reason, unless they do not matter."""
+    if state.phase in ("Ending", "Ended"):
+        return state
+    if check.hooks:  # Argo CD calls an order Synced whose hooks it only runs later
+        reason, advice = sentence(check.hooks[0]), remedy(check.hooks[0])
+        return replace(state, phase="Failing", reason=reason, advice=advice)
+    if state.ready:
+        return state
+    advice = f"{remedy(check.errors[0])}; commit and push"
+    # Argo CD calls it progress when the API server drops an unknown field at each sync.
+    is_stuck = state.phase == "Delivering" and state.revision == state.head
+    phase = "Failing" if is_stuck else state.phase
+    return replace(state, phase=phase, reason=check.summary, advice=advice)

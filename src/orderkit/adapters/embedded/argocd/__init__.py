@@ -8,8 +8,8 @@ cascading deletion, and the status fields. Every pass is level-based and all sta
 Applications, so a restart continues a waiting wave.
 
 Not supported: Helm, Kustomize, Jsonnet, plug-ins, overrides in Git, several sources, other
-clusters, most of hooks (``hooks`` has what is), roles and sync windows of AppProjects (``projects`` has
-what they permit), ApplicationSets, ignoreDifferences by jq or managers, dry runs, Applications
+clusters, what ``hooks`` leaves out of hooks, roles and sync windows of AppProjects (``projects``
+has what they permit), ApplicationSets, ignoreDifferences by jq or managers, dry runs, Applications
 outside ``argocd``, health Lua (``core.argocd.health`` says the same as ``core.argocd.health_lua``).
 An unsupported request is refused in a condition.
 

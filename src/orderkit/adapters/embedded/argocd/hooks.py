@@ -12,13 +12,9 @@ Called by ``compare``, ``sync`` and ``reconcile``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from orderkit.core.argocd.hooks import FINALIZERS, HELM_HOOK, HOOK
 from orderkit.core.objects.kube_objects import Manifest, annotations_of
-
-if TYPE_CHECKING:
-    from orderkit.adapters.embedded.argocd.compare import ComparedResource
 
 _PHASES = frozenset({"PreSync", "Sync", "PostSync", "SyncFail"})
 _HELM_PHASES = {
@@ -67,16 +63,6 @@ def finalizers_for(types: Iterable[str]) -> list[str]:
 def finalizers_of_hooks() -> frozenset[str]:
     """Return everything that Argo CD puts on an Application because of hooks."""
     return frozenset(finalizers_for(FINALIZERS))
-
-
-def refused_hook(hooks: Iterable[ComparedResource], type_: str) -> str:
-    """Return why hooks of a deletion may not run, in Argo CD's words; empty if they may."""
-    for hook in hooks:
-        if hook.refusal and type_ in deletion_types(hook.target or {}):
-            kind, name = hook.key.kind, hook.key.name
-            place = f"{kind.group}/{kind.kind}/{hook.key.namespace}/{name}"
-            return f"{type_} hook {place} is not permitted: {hook.refusal}"
-    return ""
 
 
 def _both(finalizer: str) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from orderkit.adapters.embedded.argocd import operations
 from orderkit.adapters.embedded.argocd.affected_applications import Followed, Index
 from orderkit.adapters.embedded.argocd.compare import (
     ApplicationCondition,
+    ComparedResource,
     Comparer,
     Comparison,
     DeliveryDestination,
@@ -28,7 +29,6 @@ from orderkit.adapters.embedded.argocd.hooks import (
     deletion_types,
     finalizers_for,
     finalizers_of_hooks,
-    refused_hook,
 )
 from orderkit.adapters.embedded.argocd.projects import Project, check_project, read_project
 from orderkit.adapters.embedded.argocd.prune import delete_next_wave
@@ -314,7 +314,7 @@ class Reconciler:
             return _LOOK_AGAIN_S
         latest = self._compare(_Pass(app, spec, project, now), spec.source, spec.source.revision)
         mine = [hook for hook in latest.hooks if type_ in deletion_types(hook.target or {})]
-        why = refused_hook(mine, type_)
+        why = next((_not_permitted(hook, type_) for hook in mine if hook.refusal), "")
         results = [] if why else [self._syncer.make_again(hook) for hook in mine]
         why = why or next((r.message for r in results if r.code == "SyncFailed"), "")
         if why:
@@ -374,6 +374,13 @@ class Reconciler:
         if is_refresh:
             patch["metadata"]["annotations"] = {REFRESH: None}
         return self._cluster.patch(ObjectKey.of(app), patch, owner=STATUS_WRITER)
+
+
+def _not_permitted(hook: ComparedResource, type_: str) -> str:
+    """Say why a hook of a deletion may not run, in Argo CD's words."""
+    kind, name = hook.key.kind, hook.key.name
+    place = f"{kind.group}/{kind.kind}/{hook.key.namespace}/{name}"
+    return f"{type_} hook {place} is not permitted: {hook.refusal}"
 
 
 def _work(

@@ -45,7 +45,7 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.ports.cluster import ObjectList, Propagation, WatchEvent, WatchStop
 
-VERSION_TEXT = "v1.36.1+orderkit-embedded"
+VERSION_TEXT = "v1.37.2+orderkit-embedded"
 """Texts and behaviour follow this release of kube-apiserver."""
 
 

@@ -466,7 +466,7 @@ CASES = [
     Case("exponents differ", "${{ 1e3 }}", DIFFER),
     Case("hexadecimals differ", "${{ 0x10 }}", DIFFER),
     Case("underscores in numbers differ", "${{ 1_000 }}", DIFFER),
-    Case("a digit in front of a name differs", "${{ a.1x }}", DIFFER),
+    Case("a digit in front of a name is refused (Nunjitsu < 0.6.2)", "${{ a.1x }}", REFUSED),
     Case("constructor differs", "[${{ values.constructor }}]", DIFFER),
     Case("an unknown filter fails", "${{ values.s | nope }}", FAILS),
     Case("an unknown test fails", "${{ values.s is nope }}", FAILS),

@@ -22,7 +22,7 @@ BUILT_IN = frozenset(
         "gitlab.com",
     }
 )
-"""Hosts that Backstage 1.55 knows without configuration (from @backstage/integration)."""
+"""Hosts that Backstage 1.57 knows without configuration (from @backstage/integration)."""
 
 _hosts: ContextVar[frozenset[str] | None] = ContextVar("integrations", default=None)
 

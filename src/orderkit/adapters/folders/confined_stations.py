@@ -20,7 +20,6 @@ import tempfile
 import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,7 +48,8 @@ _CPU_S = 60
 _KEPT_S = 30.0
 """A process that was waited for so long is replaced, well before its processor time is used up."""
 _AT_ONCE = 2
-_STOPPED_MAX = 100
+_REFUSED_S = 60.0
+"""How long a request that stopped a process is not tried again: a plan asks the same many times."""
 _REMEMBERED, _REMEMBERED_BYTES = 500, 64 << 10
 _STOPPED = (ChildEndedError, ChildTimeoutError, BadAnswerError)
 
@@ -139,8 +139,8 @@ class _Processes:
         self._setup = json.dumps([str(self._root), folders]).encode()
         self._idle: list[_Process] = []
         self._places = threading.Semaphore(_AT_ONCE)
-        self._refused: deque[bytes] = deque(maxlen=_STOPPED_MAX)
-        """Digests of requests that stopped a process: equal ones would, too."""
+        self._refused: dict[bytes, float] = {}
+        """Requests that stopped a process, and until when they are not tried again."""
         weakref.finalize(self, _stop, self._idle)
 
     def load(self) -> dict[str, str]:
@@ -162,7 +162,8 @@ class _Processes:
         """
         observed, rest = self._writer.written(name, request)
         key = hashlib.sha256(observed + rest).digest()
-        if key in self._refused:
+        now_s = time.monotonic()
+        if self._refused.get(key, now_s) > now_s:
             raise ChildEndedError("the same request has stopped it before")
         if (known := self._answers.get(key)) is not None:
             return response_of(known, request)
@@ -171,7 +172,8 @@ class _Processes:
                 answer = process.ask(observed, rest)
                 response = response_of(answer, request)
         except _STOPPED:
-            self._refused.append(key)
+            recent = {k: until for k, until in self._refused.items() if until > now_s}
+            self._refused = {**recent, key: now_s + _REFUSED_S}
             raise
         self._remember(key, answer)
         return response

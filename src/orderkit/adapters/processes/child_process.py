@@ -63,20 +63,20 @@ def launch(
     _warn_of_missing_protections()
     output = subprocess.DEVNULL if is_silent else None
     paths = json.dumps([path for path in sys.path if path])
-    start = functools.partial(
-        subprocess.Popen[bytes],
-        [
-            *(sys.executable, "-Ps", "-c", _RUN, paths, module),
-            *(str(end.fileno()), *arguments),
-        ],
-        pass_fds=[end.fileno()],
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        start_new_session=True,
-        env=environment,
-        cwd="/" if is_isolated else None,
-    )
+    command = [sys.executable, "-Ps", "-c", _RUN, paths, module, str(end.fileno()), *arguments]
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - our own interpreter and code, no shell
+            command,
+            pass_fds=[end.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            env=environment,
+            cwd="/" if is_isolated else None,
+        )
+
     return _starter.submit(start).result()
 
 

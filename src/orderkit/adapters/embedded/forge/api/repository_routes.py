@@ -56,7 +56,7 @@ class RepositoryRoutes:
     def create_for_user(self, call: Call) -> Response:
         return self._create(call, call.user)
 
-    @route("POST", f"{API}/orgs/{{org}}/repos", "organization")
+    @route("POST", f"{API}/orgs/{{org}}/repos", "organization repository")
     def create_for_org(self, call: Call) -> Response:
         """Create a repository, for members whose team may; they administer it."""
         user, org = call.user, self.access.organisation(call)

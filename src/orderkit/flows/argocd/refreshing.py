@@ -188,9 +188,9 @@ class StuckOperationEnder:
 
         Args:
             may_be_later: False at an order's end. A retry with ``retry.refresh`` takes the newest
-                commit of the branch that the Application followed when the operation began, whatever
-                it names by now (observed on Argo CD 3.6.1), so a push after the last commit would be
-                tried again and again.
+                commit of the branch that the Application followed when the operation began,
+                whatever it names by now (observed on Argo CD 3.6.1). So a push after the last
+                commit would be tried again and again.
         """
         self._platform, self._commit, self._may_be_later = platform, commit, may_be_later
         self._ancestry = Ancestry(platform.forge, repository)

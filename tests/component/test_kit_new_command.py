@@ -180,6 +180,7 @@ def test_a_kit_is_added_to_lists_without_touching_anything_else_in_them(
     made = orderkit("kit", "new", "second", "--no-input", "--json")
 
     assert made.json["changed"] == [
+        "gitops/apis/orders.yaml",
         "gitops/argocd/argocd-cm.yaml",
         "gitops/kinds.yaml",
         "pack.yaml",

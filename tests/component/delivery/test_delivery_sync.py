@@ -101,17 +101,9 @@ def test_a_repository_that_appears_later_is_found_by_polling(lab: Lab) -> None:
 
 def test_what_cannot_be_delivered_is_refused_by_name(lab: Lab) -> None:
     lab.push("ae86/k", {"manifests/kustomization.yaml": "resources: []\n"})
-    lab.push(
-        "ae86/h",
-        {
-            "manifests/job.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: h\n"
-            "  annotations: {argocd.argoproj.io/hook: PreSync}\n"
-        },
-    )
     helm = lab.application("c", "ae86/k")
     helm["spec"]["source"]["helm"] = {"releaseName": "x"}
-    lab.apply(lab.application("k", "ae86/k"), lab.application("h", "ae86/h"), helm)
+    lab.apply(lab.application("k", "ae86/k"), helm)
 
     lab.wait_condition("k", "ComparisonError", "Kustomize is not supported")
-    lab.wait_condition("h", "ComparisonError", "hooks (PreSync) are not supported")
     lab.wait_condition("c", "InvalidSpecError", "spec.source.helm is not supported")

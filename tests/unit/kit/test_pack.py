@@ -87,6 +87,7 @@ VALUES = {
     "LEDGER_REPOSITORY": "platform/ledger",
     "CROSSPLANE_CHARTS": "https://charts.example.org/stable",
     "CROSSPLANE_ACCOUNT": "system:serviceaccount:crossplane-system:crossplane",
+    "ARGOCD_ACCOUNT": "system:serviceaccount:argocd:argocd-application-controller",
     **{f"VERSION_{n.upper().replace('-', '_')}": v for n, v in read_pack(PACK).versions.items()},
 }
 

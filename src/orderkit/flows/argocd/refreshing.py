@@ -175,14 +175,32 @@ class StuckOperationEnder:
     is pruned, once the Application may prune.
     """
 
-    def __init__(self, platform: Platform, repository: RepoId, commit: CommitSha) -> None:
-        self._platform, self._commit = platform, commit
+    def __init__(
+        self,
+        platform: Platform,
+        repository: RepoId,
+        commit: CommitSha,
+        *,
+        may_be_later: bool = True,
+    ) -> None:
+        """
+        Begin to urge.
+
+        Args:
+            may_be_later: False at an order's end. A retry with ``retry.refresh`` takes the newest
+                commit of the branch that the Application followed when the operation began,
+                whatever it names by now (observed on Argo CD 3.6.1). So a push after the last
+                commit would be tried again and again.
+        """
+        self._platform, self._commit, self._may_be_later = platform, commit, may_be_later
         self._ancestry = Ancestry(platform.forge, repository)
         self._began_s = platform.clock.monotonic_s()
         self._refresh = RepeatedRefresh(platform)
 
     def reached(self, revision: str) -> bool:
-        """Say whether a revision is the commit, or a later one that contains it."""
+        """Say whether a revision is the commit, or a later one that contains it and may be."""
+        if not self._may_be_later:
+            return revision == self._commit
         return self._ancestry.contains(revision, self._commit)
 
     def has_compared(self, application: Manifest) -> bool:

@@ -291,7 +291,8 @@ class EndRun:
 
     def _until_delivered(self, commit: CommitSha, absence: Absence) -> None:
         refresh(self._platform, self._entry.order)
-        urging = StuckOperationEnder(self._platform, self._entry.repository, commit)
+        repo = self._entry.repository
+        urging = StuckOperationEnder(self._platform, repo, commit, may_be_later=False)
 
         def missing(application: Manifest | None) -> str:
             return order_state.undelivered(application, commit) if application else ""

@@ -14,6 +14,7 @@ from orderkit.core.argocd.delivery_hindrances import Hindrance
 from orderkit.core.errors import AccessError, OrderkitError
 from orderkit.core.generate.order_policy import NAME
 from orderkit.core.kit.checked_kits import refusals
+from orderkit.core.kit.pack import Pack
 from orderkit.core.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -211,7 +212,9 @@ def _policies(platform: Platform) -> DoctorFinding:
             f"{', '.join(selected)}: a push can switch it off with another kit in its record",
             "run 'orderkit kit generate' in the pack and publish it: orderkit platform upgrade",
         )
-    if NAME not in {metadata(policy_binding)["name"] for policy_binding in bindings}:
+    pack = published_pack(platform)
+    names = {metadata(policy_binding)["name"] for policy_binding in bindings}
+    if pack.kit_names and NAME not in names:
         return DoctorFinding(
             "policies",
             "fail",
@@ -219,7 +222,7 @@ def _policies(platform: Platform) -> DoctorFinding:
             "run 'orderkit kit generate' in the pack and publish it: orderkit platform upgrade",
         )
     applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
-    if taken := _taken_for_orders(platform, applications):
+    if taken := _taken_for_orders(pack, applications):
         return DoctorFinding(
             "policies",
             "warn",
@@ -242,9 +245,8 @@ def _policies(platform: Platform) -> DoctorFinding:
     return DoctorFinding("policies", "ok", f"{len(bindings)} bindings")
 
 
-def _taken_for_orders(platform: Platform, applications: Sequence[Manifest]) -> list[str]:
+def _taken_for_orders(pack: Pack, applications: Sequence[Manifest]) -> list[str]:
     """Return the Applications of others that a policy cannot tell from orders."""
-    pack = published_pack(platform)
     own = {layer.name for layer in layers_of(pack.files)}
     names = {
         str(metadata(application)["name"])

@@ -24,6 +24,7 @@ from orderkit.core.errors import (
 )
 from orderkit.core.kit.model import How
 from orderkit.core.names import RepoId, TeamName
+from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.approval import Agreement
 from orderkit.core.order.ledger import OrderEntry
@@ -321,12 +322,12 @@ def test_a_login_is_believed_from_the_platforms_own_locations_only(
     entry, ref = desk.order().entry, "user:default/mallory"
     places = {"forge": desk.platform.forge.base_url, "team": desk.team}
     places["own"] = OWN.rpartition("/")[0].format(**places)
-    annotations = {
+    annotations: Manifest = {
         "backstage.io/managed-by-origin-location": origin.format(**places),
         "backstage.io/managed-by-location": (location or origin).format(**places),
         "orderkit.dev/forge-login": desk.frank.login,
     }
-    user = {"kind": "User", "metadata": {"name": "mallory", "annotations": annotations}}
+    user: Manifest = {"kind": "User", "metadata": {"name": "mallory", "annotations": annotations}}
     catalog: Any = LaxCatalog({ref: user})
     platform = replace(desk.platform, catalog=catalog)
 
@@ -344,7 +345,8 @@ def test_an_entity_that_somebody_pushed_makes_nobody_frank(desk: Desk, where: st
     entry, ref = desk.order().entry, f"user:{where}/{desk.frank.login}"
     origin = f"url:{desk.platform.forge.base_url}/{desk.team}/o/src/branch/main/c.yaml"
     annotations = {"backstage.io/managed-by-origin-location": origin}
-    user = {"kind": "User", "metadata": {"name": desk.frank.login, "annotations": annotations}}
+    metadata = {"name": desk.frank.login, "annotations": annotations}
+    user: Manifest = {"kind": "User", "metadata": metadata}
     catalog: Any = LaxCatalog({ref: user} if where == "default" else {})
 
     with pytest.raises(RefusedError, match="is not a user of the forge"):

@@ -140,7 +140,7 @@ def test_an_organisation_of_a_stranger_is_no_group_of_the_platform(
     keys, algorithms = f"{site.provider.issuer}/keys", ("RS256",)
     oidc = OidcSettings(forge, AUDIENCE, jwks_url=keys, algorithms=algorithms)
 
-    def asked(access: AccessSettings, group: str, **claims: str) -> int:
+    def asked(access: AccessSettings, group: str, **claims: Any) -> int:
         folder = tmp_path / f"{group}-{len(claims)}"
         folder.mkdir()
         token = site.provider.token(group, preferred_username=stranger.login, **claims)

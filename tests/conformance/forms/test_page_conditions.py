@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -161,7 +162,7 @@ def _schema(choices: random.Random, depth: int) -> dict[str, Any]:
         return _schema(choices, depth + 1)
 
     schema: dict[str, Any] = {}
-    parts = {
+    parts: dict[str, Callable[[], Any]] = {
         "items": lambda: choices.choice([inner(), [inner(), inner()]]),
         "additionalItems": inner,
         "additionalProperties": lambda: choices.choice([True, False, inner()]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -95,7 +96,7 @@ def test_generated_texts_keep_types_alike(
     choices = chances.random(f"steps {lifelike}")
     writer = Writer(choices, lifelike=lifelike)
     contexts = [context(choices, lifelike=lifelike) for _ in range(20)]
-    writers = (
+    writers: tuple[Callable[[], str], ...] = (
         *[writer.expression] * 3,
         writer.template,
         lambda: f"{{% if true %}}{writer.template()}{{% endif %}}",

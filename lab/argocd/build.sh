@@ -8,5 +8,8 @@ version=$("$go" list -m -f '{{.Version}}' $argocd)
 CGO_ENABLED=0 "$go" build -trimpath -ldflags "-s -w -X $argocd/common.version=${version#v}" \
   -o "$to/argocd" $argocd/cmd
 mkdir "$to/crds"
-cp "$("$go" list -m -f '{{.Dir}}' $argocd)"/manifests/crds/*-crd.yaml "$to/crds/"
+module=$("$go" list -m -f '{{.Dir}}' $argocd)
+cp "$module"/manifests/crds/*-crd.yaml "$to/crds/"
+cp "$module/hack/git-verify-wrapper.sh" "$to/"   # the repo-server runs it for every commit
 chmod -R u+w "$to/crds"   # the module cache is read-only; what is copied may be removed again
+chmod 755 "$to/git-verify-wrapper.sh"

@@ -57,7 +57,7 @@ def check_condition(page: Schema, path: str) -> None:
 
     try:
         template = render.compile_template(condition, capture=True)
-        foreign = render.backstage_filters(condition)
+        foreign = render.used_backstage_filters(condition)
     except render.RenderError as error:
         if type(error) is render.RenderError:
             error.hint = f"{error.hint} (Backstage would always show the page)".strip()

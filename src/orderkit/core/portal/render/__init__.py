@@ -8,7 +8,7 @@ need it. No I/O.
 """
 
 from orderkit.core.portal.render.data import render_data
-from orderkit.core.portal.render.engine import Renderable, backstage_filters, compile_template
+from orderkit.core.portal.render.engine import Renderable, compile_template, used_backstage_filters
 from orderkit.core.portal.render.javascript import UNDEFINED, Undefined, Unknown, Value, truthy
 from orderkit.core.portal.render.lexer import BACKSTAGE, COOKIECUTTER, Delimiters
 from orderkit.core.portal.render.render_errors import (
@@ -48,7 +48,6 @@ __all__ = [
     "Unknown",
     "UnsupportedError",
     "Value",
-    "backstage_filters",
     "check_path",
     "check_tree",
     "compile_template",
@@ -57,4 +56,5 @@ __all__ = [
     "render_data",
     "render_tree",
     "truthy",
+    "used_backstage_filters",
 ]

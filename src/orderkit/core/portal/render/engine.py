@@ -215,7 +215,7 @@ def compile_template(
     return _cached_renderable(source, delimiters, capture)
 
 
-def backstage_filters(source: str) -> list[str]:
+def used_backstage_filters(source: str) -> list[str]:
     """
     Return the filters of a template that the engines do not have themselves, sorted.
 

@@ -46,6 +46,8 @@ END = [
     f"{REFRESH}team-TEAM",
     LEDGER,  # "emptying" begins
     f"forge POST {ORDER_REPO}/contents",
+    LEDGER,  # the Application names the emptied commit
+    f"{REFRESH}team-TEAM",
     f"{REFRESH}garage-TEAM",
     LEDGER,  # "removing" begins
     LEDGER,  # the Application goes

@@ -129,7 +129,8 @@ def new_desk(platform: Platform, admin: ForgeUser) -> Desk:
     add_team(platform, team, requester="user:default/boss", change=change)
     if admin.call("GET", f"/orgs/{FINANCE}").status_code != 200:
         admin.api("POST", "/orgs", {"username": FINANCE})
+    members = [*(m.login for m in platform.forge.members(FINANCE, "approvers")), frank.login]
     platform.forge.ensure_access(
-        FINANCE, "approvers", right=TeamRight.READ, members=[frank.login], repositories=()
+        FINANCE, "approvers", right=TeamRight.READ, members=members, repositories=()
     )
     return Desk(platform, admin, eve, frank, carol, team)

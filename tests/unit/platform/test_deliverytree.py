@@ -142,7 +142,7 @@ def test_repositories_versions_and_charts_are_the_platforms() -> None:
 def test_retries_take_the_newest_commit() -> None:
     found = rendered(Installation(crossplane=CHART, providers=("kubernetes",)))
 
-    apps = [path for path in found if b"kind: Application\n" in found[path]]
+    apps = [path for path in found if b"\nkind: Application\n" in found[path]]
     assert len([path for path in apps if path.parts[0] == "gitops"]) == 9
     for path in apps:
         if path.parts[0] == "gitops":

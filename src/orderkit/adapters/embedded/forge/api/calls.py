@@ -249,7 +249,9 @@ def paged(call: Call, items: Sequence[_Item], shape: Callable[[_Item], object]) 
 
 
 def error_answer(call: Call, refusal: ApiError) -> Response:
-    """Return Gitea's error body."""
+    """Return Gitea's error body; it has none for a merge that git refuses."""
+    if refusal.status == HTTPStatus.CONFLICT and not refusal.message:
+        return Response(status_code=refusal.status, media_type="application/json")
     body: dict[str, object] = {"message": refusal.message, "url": f"{call.root_url}/api/swagger"}
     if refusal.status == HTTPStatus.NOT_FOUND:
         body["errors"] = list(refusal.errors) or None

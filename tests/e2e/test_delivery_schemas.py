@@ -102,9 +102,7 @@ def test_every_manifest_is_what_its_kind_asks_for(
 def test_what_only_newer_releases_know_is_found_by_the_older_ones(crds: Path) -> None:
     """The check can fail: idpbuilder's 3.1.7 does not know retry.refresh."""
     apps = [
-        one
-        for _, one in delivered(PlatformTarget.CLUSTER, "3.6.1")
-        if one["kind"] == "Application"
+        one for _, one in delivered(PlatformTarget.CLUSTER, "3.6.1") if one["kind"] == "Application"
     ]
     known = argo_cd(crds, "3.1.7")
 

@@ -22,6 +22,8 @@ from starlette.responses import Response
 from orderkit.adapters.embedded.forge.accounts import Account, Actor
 
 VERSION = "1.27.3+orderkit"
+UNSHOWN = "surrogateescape"
+"""How to decode what Gitea cannot write as JSON if it is not UTF-8."""
 """The release whose answers this forge gives, and that it is not that release."""
 PAGE_DEFAULT = 30
 PAGE_MAX = 50
@@ -193,8 +195,11 @@ Endpoint = Callable[[Call], Response]
 def json_answer(
     value: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return a JSON answer."""
-    body = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    """Return a JSON answer; an empty one if it holds texts that are `UNSHOWN`, as Gitea does."""
+    try:
+        body = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        body = b""
     return Response(body, status, headers, media_type="application/json;charset=utf-8")
 
 

@@ -45,7 +45,7 @@ _COURSES = {
     "operation": ("operationState", "phase"),
 }
 _TOLD = ("SyncFailed", "PruneSkipped")
-_CLOCK = re.compile(r"\b\d{1,2}:\d{2}[AP]M\b")
+_CLOCK = re.compile(r"\b\d{4}-\d\d-\d\dT[\d:]{8}Z(?=\.)")
 _TIMES_RETRIED = re.compile(r"attempt #\d+")
 _FILE = re.compile(r"/dev/shm/\d+")  # noqa: S108 - the real one's own file, in its words
 _SUCCESS = re.compile(r"(?<=successfully synced) \([a-z ]+\)")

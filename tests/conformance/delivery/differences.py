@@ -34,7 +34,10 @@ _UNMAPPED_REAL = (
     f'resource mapping not found for name: "g" namespace: "<namespace>" from "<file>": {_UNMAPPED} '
     "ensure CRDs are installed first"
 )
-_RETRIED = "one or more objects failed to apply, reason: {}. Retrying attempt #n at <time>."
+_RETRIED = (
+    "one or more synchronization tasks completed unsuccessfully, reason: {}."
+    " Retrying attempt #n at <time>."
+)
 _FILE = "the real one applies from a file and says which; here no file is involved"
 
 

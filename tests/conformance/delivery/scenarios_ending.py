@@ -68,13 +68,13 @@ def delete_false_keeps_an_object(stage: Stage) -> None:
 
 
 @scenario
-def delete_false_counts_at_objects_only(stage: Stage) -> None:
-    """Among the options of an Application Delete=false means nothing: its objects go with it."""
+def delete_false_of_an_application_keeps_its_objects(stage: Stage) -> None:
+    """Among the options of an Application Delete=false holds for all of its objects, since 3.4."""
     stage.push(dict(TWO))
     stage.deliver(cascade=True, options=["Delete=false"])
     stage.delivered()
     deleted(stage)
-    assert stage.data("a") is None
+    assert stage.data("a") == {}
 
 
 @scenario

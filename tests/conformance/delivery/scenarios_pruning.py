@@ -116,15 +116,15 @@ def prune_false_keeps_an_object(stage: Stage) -> None:
 
 
 @scenario
-def prune_false_counts_at_objects_only(stage: Stage) -> None:
-    """Among the options of an Application Prune=false means nothing: what leaves is pruned."""
+def prune_false_of_an_application_keeps_what_leaves(stage: Stage) -> None:
+    """Among the options of an Application Prune=false holds for all of its objects, since 3.4."""
     stage.push({**KEPT, "manifests/b.yaml": config_map("b")})
     stage.deliver(automated={"prune": True}, options=["Prune=false"])
     stage.delivered()
     stage.step("b leaves")
-    stage.push_and_refresh({"manifests/b.yaml": None})
-    stage.delivered()
-    assert stage.data("b") is None
+    commit = stage.push_and_refresh({"manifests/b.yaml": None})
+    stage.until(sync="OutOfSync", is_done=commit, phase="Succeeded")
+    assert stage.data("b") == {}
 
 
 @scenario

@@ -146,6 +146,23 @@ class Workshop:
         assert made.status_code == 201, made.text
         return f"token {made.json()['sha1']}"
 
+    def push_odd(self, repo: RepoId, branch: str, *, author: bytes) -> str:
+        """Push a commit whose author and message are not UTF-8; return its id."""
+        copy = self.clone(repo)
+        lines = [
+            b"tree " + self.git("rev-parse", "HEAD^{tree}", cwd=copy).stdout.strip().encode(),
+            b"parent " + self.git("rev-parse", "HEAD", cwd=copy).stdout.strip().encode(),
+            b"author " + author + b" <a@x> 1700000000 +0000",
+            b"committer B <b@x> 1700000000 +0000",
+            b"encoding nonsense\n\ncaf\xe9\n",
+        ]
+        (copy / "odd-commit").write_bytes(b"\n".join(lines))
+        made = self.git("hash-object", "-tcommit", "-w", "--literally", "odd-commit", cwd=copy)
+        sha = made.stdout.strip()
+        pushed = self.git("push", "-q", "origin", f"{sha}:refs/heads/{branch}", cwd=copy)
+        assert pushed.returncode == 0, pushed.stderr
+        return sha
+
     def remote(self, repo: RepoId, *, auth: tuple[str, str] | None = None) -> str:
         """Return the clone URL, with credentials in it if given."""
         url = f"{self.target.url}/{repo}.git"

@@ -25,18 +25,15 @@ def pulls(shop: Workshop) -> Pulls:
     return found
 
 
+MISSING = r"ref \"none\" does not exist"
 GOOD = {"head": "other", "base": "main", "title": "t"}
 REFUSED = [
     Refused("P102", "without a head", {"base": "main", "title": "t"}, 422, "[Head]: Required"),
     Refused("P103", "without a base", {"head": "taken", "title": "t"}, 422, "[Base]: Required"),
     Refused("P104", "without a title", {"head": "taken", "base": "main"}, 422, "[Title]: Required"),
     Refused("P105", "head is base", {"head": "main", "base": "main", "title": "t"}, 422, SAME),
-    Refused(
-        "P106", "unknown head", {"head": "none", "base": "main", "title": "t"}, 404, "not found"
-    ),
-    Refused(
-        "P107", "unknown base", {"head": "taken", "base": "none", "title": "t"}, 404, "not found"
-    ),
+    Refused("P106", "unknown head", {"head": "none", "base": "main", "title": "t"}, 404, MISSING),
+    Refused("P107", "unknown base", {"head": "taken", "base": "none", "title": "t"}, 404, MISSING),
     Refused(
         "P108",
         "a head of nobody",

@@ -167,7 +167,7 @@ def test_a37_teams_are_shown_to_members_and_made_by_owners(shop: Workshop, org: 
     assert shop.api("GET", f"/teams/{team}", auth=member).status_code == 200
     assert shop.api("GET", f"/teams/{other}", auth=member).status_code == 403
     assert shop.api("GET", f"/teams/{team}", auth=stranger).status_code == 404
-    assert shop.api("PATCH", f"/teams/{team}", {}, auth=member).status_code == 404
+    assert shop.api("PATCH", f"/teams/{team}", {}, auth=member).status_code == 403
     assert shop.api("GET", f"/teams/{NOBODY}").status_code == 404
 
 

@@ -409,3 +409,16 @@ def test_f27_losers_of_a_race_on_other_files_write_in_a_later_round(shop: Worksh
     assert set(won) <= ({201, 403, 500} if shop.target.real else {201, 403})
     assert [history.count(commit) for commit in made] == [1] * rounds
     assert len(history) == len(set(history)) == 1 + rounds + won.count(201)
+
+
+def test_f28_a_pushed_commit_that_is_not_utf8_hides_no_head(shop: Workshop) -> None:
+    """Gitea 1.27 answers 200 without a body when it is to show such a commit."""
+    repo = shop.seeded_repo()
+    sha = shop.push_odd(repo, "main", author=b"A\xe9")
+
+    head = shop.forge.head(repo)
+
+    assert head == sha
+    assert shop.forge.read(repo, A, head) is not None
+    with pytest.raises(RefusedError, match="its author or message is not UTF-8"):
+        shop.forge.commits(repo)

@@ -74,7 +74,7 @@ def test_an_object_pruned_twice_is_told_only_while_that_hinders_the_operation() 
 
 
 def test_between_two_tries_the_message_is_the_one_that_says_why() -> None:
-    waits = "one or more objects failed to apply. Retrying attempt #1 at 3:42AM."
+    waits = "one or more objects failed to apply. Retrying attempt #1 at 2026-11-27T03:42:00Z."
     events = [application(1, message=waits), application(2, message="Retrying operation. Attempt")]
 
     told = account([BEGIN], events, Vocabulary())["begin"]["shop message"]

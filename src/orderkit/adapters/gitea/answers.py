@@ -76,7 +76,9 @@ class GiteaResponse:
         except (ValueError, RecursionError) as error:
             raise GarbledError(
                 f"the forge answered {self.status} without JSON: {foreign(self.body)}",
-                hint="does the base URL point to Gitea, and not to a proxy's page?",
+                hint="does the base URL point to Gitea, and not to a proxy's page?"
+                if self.body
+                else "see whether the newest commit's author and message are UTF-8",
             ) from error
 
     @property

@@ -42,7 +42,7 @@ def push_again_after_first_commit(
     Raises:
         OrderkitError: The forge refused a request; the class says why.
     """
-    if not says_empty(forge, repo) or not (head := _git_head(forge, repo, branch)):
+    if not says_empty(forge, repo) or not (head := git_head(forge, repo, branch)):
         return False
     body = _unchanged_entry(forge, repo, head) | {
         "branch": branch,
@@ -59,7 +59,7 @@ def _repair_operation(operation: Operation) -> Operation:
     return replace(operation, id=operation.id + _SUFFIX, summary=summary)
 
 
-def _git_head(forge: Calls, repo: RepoId, branch: str) -> CommitSha | None:
+def git_head(forge: Calls, repo: RepoId, branch: str) -> CommitSha | None:
     """Return the head of a branch in git itself, not in Gitea's database."""
     ref_name = f"refs/heads/{branch}"
     answer = forge._http.get(forge._path(repo, "git", *ref_name.split("/")))  # noqa: SLF001

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.adapters.gitea.answers import GarbledError, refusal
+from orderkit.adapters.gitea.answers import GarbledError, GiteaResponse, refusal
 from orderkit.adapters.gitea.calls import (
     BAD,
     CONFLICT,
@@ -30,7 +30,7 @@ from orderkit.adapters.gitea.calls import (
     text_in,
 )
 from orderkit.adapters.gitea.file_cache import TooManyError, TreeEntry, Trees, special_in
-from orderkit.adapters.gitea.first_commit import BROKEN, says_empty
+from orderkit.adapters.gitea.first_commit import BROKEN, git_head, says_empty
 from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.versions import judge_gitea
 from orderkit.core.errors import NotFoundError, RefusedError
@@ -81,6 +81,8 @@ class GiteaReading(Calls):
         answer = self._http.get(self._path(repo, "branches") + path_of(branch))
         if answer.status == MISSING or (answer.status == BROKEN and says_empty(self, repo)):
             return None
+        if _is_unshown(answer):
+            return git_head(self, repo, branch)
         return CommitSha(text_in(object_in(checked(answer, doing), doing).get("commit"), "id"))
 
     def tree(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
@@ -272,12 +274,23 @@ class GiteaReading(Calls):
                 break
             if not answer.ok:
                 raise refusal(answer, f"read the history of {repo}")
+            if _is_unshown(answer):
+                raise RefusedError(
+                    f"{repo}: the forge cannot show a commit of {ref}: its author or message is"
+                    " not UTF-8",
+                    hint=f"push a {ref} without that commit: git push --force",
+                )
             items = list_in(answer.json())
             commits += [commit_of(item) for item in items]
             if len(items) < size:
                 break
             page += 1
         return commits[:limit]
+
+
+def _is_unshown(answer: GiteaResponse) -> bool:
+    """Say whether a success has no body: Gitea 1.27 cannot write a commit that is not UTF-8."""
+    return answer.ok and not answer.body
 
 
 def is_commit_id(ref: str) -> bool:

@@ -3,7 +3,7 @@ Translate Argo CD's messages into plain words, with advice for each.
 
 A message goes through several programs on its way (``Failed to load target state: failed to
 generate manifest for source 1 of 1: rpc error: code = Unknown desc = …``); what those add is
-taken off. The texts are those of Argo CD 3.2.11, as observed; unknown ones are passed on.
+taken off. The texts are those of Argo CD 3.6.1, as observed; unknown ones are passed on.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ _WRAPPINGS = re.compile(
     r"|Manifest generation error \(cached\): "
     r"|ComparisonError: "
     r"|one or more objects failed to apply, reason: "
+    r"|one or more synchronization tasks completed unsuccessfully, reason: "
+    r"|one or more synchronization tasks are not valid: "
     r"|failed to list refs: )"
 )
 _RETRYING = re.compile(r"\. Retrying attempt #\d+ at [^.]+\.$|\s*\(retried \d+ times\)\.$")

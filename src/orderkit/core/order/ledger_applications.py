@@ -46,8 +46,8 @@ from orderkit.core.yaml.manifests import parse_manifests
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
 KEPT = {SYNC_OPTIONS: "Prune=false"}
 """
-On what Argo CD keeps although its file left the ledger. Among ``spec.syncPolicy.syncOptions`` the
-option means nothing (observed on 3.2.11): it counts on the object itself.
+On what Argo CD keeps although its file left the ledger. It counts on the object itself; among
+``spec.syncPolicy.syncOptions`` it would keep what an order no longer has (observed on 3.6.1).
 """
 Stage = Literal["proposed", "entering", "living", "ending"]
 """

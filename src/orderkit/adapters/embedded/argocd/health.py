@@ -3,8 +3,8 @@ The health of an Application: the worst of its objects, with Argo CD's exception
 
 An object marked ``ignore-healthcheck``, the Application itself and children whose health is
 Missing or Unknown do not count. It is Missing if none of its objects exists, as since Argo CD 3.4;
-an object that is being deleted is Progressing, whatever its kind. As in Argo CD 3
-the result has no message: the objects themselves say which of them is unhealthy, and why.
+an object that is being deleted is Progressing, whatever its kind. As since Argo CD 3.6
+the message names the objects that cause it; they themselves say why.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from orderkit.core.objects.kube_objects import (
     annotations_of,
 )
 
+_CAUSES_SHOWN = 3
 IGNORE_HEALTH = "argocd.argoproj.io/ignore-healthcheck"
 
 _LEAVING = Health(HealthStatus.PROGRESSING, "Pending deletion")
@@ -47,15 +48,28 @@ def _checked(manifest: Manifest, is_composite: IsComposite) -> Health | None:
 def application_health(
     app: ObjectKey, resources: Sequence[ComparedResource], is_composite: IsComposite
 ) -> Health:
-    """Return the Application's own health, without a reason."""
+    """Return the Application's own health, and which objects cause it."""
     if resources and all(resource.live is None for resource in resources):
         return MISSING
-    return Health(worst(_verdicts(app, resources, is_composite)).status)
+    verdicts = list(_verdicts(app, resources, is_composite))
+    status = worst(verdict for _, verdict in verdicts).status
+    causes = [key for key, verdict in verdicts if verdict.status is status]
+    return Health(status, "" if status is HealthStatus.HEALTHY else _caused_by(causes))
+
+
+def _caused_by(causes: Sequence[ObjectKey]) -> str:
+    shown = ", ".join(
+        f"{f'{key.kind.group}/' if key.kind.group else ''}{key.kind.kind}:"
+        f"{f'{key.namespace}/' if key.namespace else ''}{key.name}"
+        for key in causes[:_CAUSES_SHOWN]
+    )
+    rest = len(causes) - _CAUSES_SHOWN
+    return f"Caused by {shown}" + (f" and {rest} more" if rest > 0 else "")
 
 
 def _verdicts(
     app: ObjectKey, resources: Iterable[ComparedResource], is_composite: IsComposite
-) -> Iterator[Health]:
+) -> Iterator[tuple[ObjectKey, Health]]:
     for resource in resources:
         if (
             resource.live is None
@@ -65,7 +79,7 @@ def _verdicts(
             continue
         verdict = live_health(resource.live, is_composite)
         if verdict is not None and not _is_silent_child(resource.key, verdict):
-            yield verdict
+            yield resource.key, verdict
 
 
 def _is_silent_child(key: ObjectKey, verdict: Health) -> bool:

@@ -148,7 +148,7 @@ def after(state: Status, outcome: SyncOutcome, revision: str, now: datetime) -> 
     retry = read_retry(dig(state, "operation", "retry"))
     if state.get("phase") != "Terminating" and (retry.limit < 0 or count < retry.limit):
         at = now + timedelta(seconds=retry.delay_s(count + 1))
-        note = f"{outcome.message}. Retrying attempt #{count + 1} at {_kitchen(at)}."
+        note = f"{outcome.message}. Retrying attempt #{count + 1} at {stamp(at)}."
         return {**ended, "phase": "Running", "retryCount": count + 1, "message": note}
     if count:
         ended["message"] = f"{outcome.message} (retried {count} times)."
@@ -210,7 +210,7 @@ def _can_heal(resource: ComparedResource, spec: AppSpec) -> bool:
         return True
     live = resource.live or {}
     prunes = spec.automated is not None and spec.automated.prune
-    return prunes and not is_deleting(live) and may_prune(live)
+    return prunes and not is_deleting(live) and may_prune(live, spec.options)
 
 
 def _heal_pause_s(count: int) -> float:
@@ -232,7 +232,3 @@ def _selector(resource: ComparedResource) -> dict[str, str]:
         "namespace": key.namespace,
         "name": key.name,
     }
-
-
-def _kitchen(at: datetime) -> str:
-    return at.strftime("%I:%M%p").lstrip("0")

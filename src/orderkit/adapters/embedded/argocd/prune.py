@@ -38,9 +38,9 @@ class PruneResult:
     message: str
 
 
-def may_prune(live: Manifest) -> bool:
-    """Say whether a sync may delete an extra object."""
-    return not _keeps(live, "Prune")
+def may_prune(live: Manifest, options: frozenset[str]) -> bool:
+    """Say whether a sync with these options may delete an extra object, whose own count first."""
+    return not _keeps(live, "Prune", options)
 
 
 def prune_object(
@@ -54,7 +54,7 @@ def prune_object(
     """
     if not is_allowed:
         return PruneResult("PruneSkipped", "ignored (requires pruning)")
-    if not may_prune(live):
+    if not may_prune(live, options):
         return PruneResult("PruneSkipped", "ignored (no prune)")
     policies: list[Propagation] = [
         _PROPAGATION[option] for option in options if option in _PROPAGATION
@@ -67,7 +67,7 @@ def prune_object(
 
 
 def delete_next_wave(
-    cluster: Cluster, live: Iterable[Manifest], *, policy: Propagation
+    cluster: Cluster, live: Iterable[Manifest], *, policy: Propagation, options: frozenset[str]
 ) -> list[ObjectKey]:
     """
     Take one step of an Application's end and return what still has to go.
@@ -76,23 +76,26 @@ def delete_next_wave(
     Idempotent; an empty answer means that all is gone.
     """
     remaining = list(live)
-    doomed = [manifest for manifest in remaining if not _survives(manifest)]
+    doomed = [manifest for manifest in remaining if not _survives(manifest, options)]
     if not any(is_deleting(manifest) for manifest in remaining):
         for manifest in next(iter(deletion_waves(doomed)), []):
             _delete(cluster, manifest, policy)
     return [ObjectKey.of(manifest) for manifest in doomed]
 
 
-def _survives(live: Manifest) -> bool:
+def _survives(live: Manifest, options: frozenset[str]) -> bool:
     kind = ObjectKey.of(live).kind
     is_crd = (kind.group, kind.kind) == (CRD.group, CRD.kind)
     is_kept = annotations_of(live).get(_HELM_POLICY) == "keep"
-    return is_crd or is_kept or _keeps(live, "Delete")
+    return is_crd or is_kept or _keeps(live, "Delete", options)
 
 
-def _keeps(live: Manifest, verb: str) -> bool:
-    options = sync_options(live)
-    return any(f"{verb}={value}" in options for value in _KEEP)
+def _keeps(live: Manifest, verb: str, options: frozenset[str]) -> bool:
+    for chosen in (sync_options(live), options):
+        values = [option.partition("=")[2] for option in chosen if option.startswith(f"{verb}=")]
+        if values:
+            return any(value in _KEEP for value in values)
+    return False
 
 
 def _delete(cluster: Cluster, live: Manifest, policy: Propagation) -> None:

@@ -343,6 +343,7 @@ class Reconciler:
             self._cluster,
             live,
             policy="Background" if f"{FINALIZER}/background" in ours else "Foreground",
+            options=frozenset(map(str, dig(app, "spec", "syncPolicy", "syncOptions", default=()))),
         )
         if any(self._owned(name, key) is not None for key in remaining):
             for key in remaining:

@@ -192,7 +192,7 @@ def _resolve(repository: pygit2.Repository, revision: str) -> CommitSha:
             with suppress(KeyError, ValueError, pygit2.GitError):
                 commit = repository.references[name].resolve().peel(pygit2.Commit)
                 return CommitSha(str(commit.id))
-    raise SourceError(f"unable to resolve '{revision}' to a commit SHA")
+    raise SourceError(f"unable to resolve '{revision}' to a commit SHA: revision not found")
 
 
 def _short(name: str) -> str:

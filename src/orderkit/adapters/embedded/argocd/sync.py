@@ -149,7 +149,9 @@ class Syncer:
             resource = ComparedResource(ObjectKey.of(namespace), namespace, None, "OutOfSync")
             invalid.append(_unfit(SyncTask(apply_step(namespace), resource), refusal))
         if invalid:
-            return _outcome("Failed", "one or more synchronization tasks are not valid", invalid)
+            why = "; ".join(sorted({_why_invalid(task) for task in invalid}))
+            text = f"one or more synchronization tasks are not valid: {why}"
+            return _outcome("Failed", text, invalid)
         namespace_result = self._apply(namespace) if namespace else PruneResult("Synced", "")
         if namespace_result.code == "SyncFailed":
             text = f"the namespace failed to apply, reason: {namespace_result.message}"
@@ -209,6 +211,8 @@ class Syncer:
             wave = pending[0].step.wave
             tasks = self._run_wave(tasks, wave, work)
             failed = [task for task in tasks if task.phase == "Failed"]
+            if failed and any(task.phase == "Running" for task in tasks):
+                continue  # as since Argo CD 3.6: what was applied beside it is looked at first
             if failed:
                 return _failed("one or more objects failed to apply", failed, tasks)
             if all(task.phase for task in tasks):
@@ -423,6 +427,17 @@ def _unserved(task: SyncTask, destination: str) -> SyncTask:
         "cluster."
     )
     return _unfit(task, text)
+
+
+def _why_invalid(task: SyncTask) -> str:
+    """Return why a task was found unfit, in the words of an operation."""
+    text = task.result.message if task.result else ""
+    if task.resource.refusal or "CRD is installed" not in text:
+        return text
+    return (
+        f"failed to discover server resources for group version {task.key.kind.api_version}: the"
+        " server could not find the requested resource"
+    )
 
 
 def _unfit(task: SyncTask, text: str) -> SyncTask:

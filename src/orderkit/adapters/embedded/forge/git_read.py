@@ -292,11 +292,11 @@ def tag_commit(repo: pygit2.Repository, tag: str) -> pygit2.Commit | None:
     return _reference_commit(repo, TAGS + tag) if is_branch_name(tag) else None
 
 
-def message(commit: pygit2.Commit) -> str:
+def message(commit: pygit2.Commit, errors: str = "replace") -> str:
     """Return a commit's message. As Gitea it takes bytes for UTF-8, whatever the commit claims."""
-    return commit.raw_message.decode(errors="replace")
+    return commit.raw_message.decode(errors=errors)
 
 
-def name_and_email(person: pygit2.Signature) -> tuple[str, str]:
+def name_and_email(person: pygit2.Signature, errors: str = "replace") -> tuple[str, str]:
     """Return who an author or committer is, read as `message` is."""
-    return (person.raw_name.decode(errors="replace"), person.raw_email.decode(errors="replace"))
+    return (person.raw_name.decode(errors=errors), person.raw_email.decode(errors=errors))

@@ -120,9 +120,8 @@ class BranchRoutes:
             str(commit_at(git, name or repo.default_branch, short_ids=True).id)
             for name in (base_name, own_branch(repo, head_name))
         )
-        if not git_merge.merge_base_of(git, base, head):
-            raise ApiError(500, f"MergeBase: get merge-base of {base} and {head} failed")
-        commits = git_merge.commits_between(git, base, head)
+        related = git_merge.merge_base_of(git, base, head)
+        commits = git_merge.commits_between(git, base, head) if related else []
         shapes = [self.shapes.commit(repo, commit) for commit in commits]
         return json_answer({"total_commits": len(commits), "commits": shapes})
 

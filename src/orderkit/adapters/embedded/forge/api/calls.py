@@ -22,6 +22,8 @@ from starlette.responses import Response
 from orderkit.adapters.embedded.forge.accounts import Account, Actor
 
 VERSION = "1.27.3+orderkit"
+UNSHOWN = "surrogateescape"
+"""How to decode what Gitea cannot write as JSON if it is not UTF-8."""
 """The release whose answers this forge gives, and that it is not that release."""
 PAGE_DEFAULT = 30
 PAGE_MAX = 50
@@ -193,8 +195,11 @@ Endpoint = Callable[[Call], Response]
 def json_answer(
     value: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return a JSON answer."""
-    body = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    """Return a JSON answer; an empty one if it holds texts that are `UNSHOWN`, as Gitea does."""
+    try:
+        body = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        body = b""
     return Response(body, status, headers, media_type="application/json;charset=utf-8")
 
 
@@ -249,7 +254,9 @@ def paged(call: Call, items: Sequence[_Item], shape: Callable[[_Item], object]) 
 
 
 def error_answer(call: Call, refusal: ApiError) -> Response:
-    """Return Gitea's error body."""
+    """Return Gitea's error body; it has none for a merge that git refuses."""
+    if refusal.status == HTTPStatus.CONFLICT and not refusal.message:
+        return Response(status_code=refusal.status, media_type="application/json")
     body: dict[str, object] = {"message": refusal.message, "url": f"{call.root_url}/api/swagger"}
     if refusal.status == HTTPStatus.NOT_FOUND:
         body["errors"] = list(refusal.errors) or None

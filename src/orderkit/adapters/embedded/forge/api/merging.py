@@ -107,7 +107,7 @@ class Merging:
         try:
             commit = git_merge.write_merge(git, merge, squash=request.style == "squash")
         except MergeError as error:
-            raise ApiError(409, str(error)) from error
+            raise ApiError(409) from error  # Gitea cannot write what git says as JSON
         record = MergeRecord(commit, request.doer.id, timestamp())
         pull_request_git.keep_head(repo.path, pull, tips.head)
         self.journal.begin(repo, pull, record)
@@ -140,8 +140,7 @@ def _default_title(pull: Pull, style: str) -> str:
 
 
 def _with_coauthor(message: str, person: str) -> str:
-    """Return the message with the trailers that name the author of squashed work."""
-    trailers = f"Co-authored-by: {person}\nCo-committed-by: {person}"
+    """Return the message with the trailer that names the author of squashed work."""
     last = message.rstrip().rpartition("\n")[2]
     joined = "\n" if "\n" in message and "-" in message and _TRAILER.match(last) else "\n\n"
-    return f"{message.rstrip()}{joined}{trailers}"
+    return f"{message.rstrip()}{joined}Co-authored-by: {person}"

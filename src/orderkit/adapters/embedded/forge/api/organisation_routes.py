@@ -130,9 +130,9 @@ class OrganisationRoutes:
             raise ApiError(404)
         if user.admin or self.teams.is_owner(team.org_id, user.id):
             return team
+        if to_change:
+            raise ApiError(403, "Must be an organization owner")
         if user.id in self.teams.members(team):
-            if to_change:
-                raise ApiError(404)
             return team
         if self.teams.is_member(team.org_id, user.id):
             raise ApiError(403, "Must be a team member")

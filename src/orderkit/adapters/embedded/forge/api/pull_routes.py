@@ -191,5 +191,6 @@ def _refuse_unsupported(body: Fields) -> None:
 
 def _check_ends(repo: Repository, head: str, base: str) -> None:
     git = git_read.open_repository(repo.path)
-    if any(git_read.branch_commit(git, name) is None for name in (head, base)):
-        raise ApiError(404)
+    for name in (head, base):
+        if git_read.branch_commit(git, name) is None:
+            raise ApiError(404, f'ref "{name}" does not exist')

@@ -19,7 +19,7 @@ import pygit2
 from orderkit.adapters.embedded.forge import git_read, pull_request_git
 from orderkit.adapters.embedded.forge.accounts import Account, Accounts
 from orderkit.adapters.embedded.forge.api.access import Right
-from orderkit.adapters.embedded.forge.api.calls import ApiError, RootUrl
+from orderkit.adapters.embedded.forge.api.calls import UNSHOWN, ApiError, RootUrl
 from orderkit.adapters.embedded.forge.issues import Comment, Issue, Issues
 from orderkit.adapters.embedded.forge.pull_request_git import PULL_REF, Pull
 from orderkit.adapters.embedded.forge.pulls import Pulls
@@ -138,7 +138,7 @@ class Shapes:
         """Return a commit as branches and webhooks show it."""
         return {
             "id": str(commit.id),
-            "message": git_read.message(commit),
+            "message": git_read.message(commit, UNSHOWN),
             "url": f"{self.page(repo)}/commit/{commit.id}",
             "author": self._person(commit.author),
             "committer": self._person(commit.committer),
@@ -146,7 +146,7 @@ class Shapes:
         }
 
     def _person(self, person: pygit2.Signature) -> Json:
-        name, email = git_read.name_and_email(person)
+        name, email = git_read.name_and_email(person, UNSHOWN)
         return {"name": name, "email": email, "username": self.accounts.name_by_email(email)}
 
     def branch(self, repo: Repository, name: str, commit: pygit2.Commit, right: Right) -> Json:
@@ -296,5 +296,5 @@ def when(stamp: int, offset_minutes: int = 0) -> str:
 
 
 def _dated(person: pygit2.Signature) -> Json:
-    name, email = git_read.name_and_email(person)
+    name, email = git_read.name_and_email(person, UNSHOWN)
     return {"name": name, "email": email, "date": when(person.time, person.offset)}

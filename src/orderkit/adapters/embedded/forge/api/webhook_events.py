@@ -127,6 +127,7 @@ class WebhookEvents:
                 repository = self.shapes.repository(repo, Right.ADMIN)
                 common = {"repository": repository, "sender": self.shapes.account(by)}
                 text = json.dumps(common | payload(), indent=2, ensure_ascii=False)
+                text = text.encode(errors="replace").decode()
                 for webhook in receivers:
                     self.deliveries.add(prepared(webhook, event_type, text))
         except Exception:

@@ -58,6 +58,14 @@ DIFFERENCES = (
         "a_malformed_child_stops_its_root", "the old child changes", "root conditions", "bad.yaml"
     ),
     Difference(
+        "bad_yaml",
+        "repaired",
+        "shop history",
+        "c1",
+        "c1, c3",
+        "the real one syncs no commit that changes nothing; we note each",
+    ),
+    Difference(
         "copied_tracking_annotations_do_not_count",
         "a commit",
         "shop resources",

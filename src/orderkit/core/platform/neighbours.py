@@ -100,7 +100,7 @@ ARGO_CD = Neighbour(
         ReleaseSeries(
             "3.6.0",
             "3.6.3",
-            "3.6.1: e2e of bootstrap and security, 23 cases, 27 November 2026",
+            "3.6.1: delivery scenarios, bootstrap, attacks by push, 27 November 2026",
             "with 3.9",
             ("3.6.1",),
         ),
@@ -114,7 +114,7 @@ GITEA = Neighbour(
         ReleaseSeries(
             "1.27.1",
             "1.27.3",
-            "1.27.3: contract suite, 113 cases, 27 November 2026",
+            "1.27.3: contract suite and single requests, 600 cases, 27 November 2026",
             "ended with 28.0.0: Gitea fixes its newest major release only",
             ("1.27.3",),
         ),
@@ -125,7 +125,9 @@ GITEA = Neighbour(
 KUBERNETES = Neighbour(
     "Kubernetes",
     (
-        ReleaseSeries("1.35.0", "1.35.9", "not run", "about February 2027"),
+        ReleaseSeries(
+            "1.35.0", "1.35.9", "1.35.4: built by make matrix, not run", "about February 2027"
+        ),
         ReleaseSeries(
             "1.36.0",
             "1.36.5",
@@ -164,7 +166,7 @@ BACKSTAGE = Neighbour(
         ReleaseSeries(
             "1.57.0",
             "1.57.0",
-            "types and tests of the plugins, 27 November 2026",
+            "dry runs, forms and the plugin in a browser, 27 November 2026",
             "about May 2027",
         ),
     ),

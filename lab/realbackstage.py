@@ -240,8 +240,10 @@ def _admitted(settings: PlatformSettings, kits: list[str], org: Path) -> dict[st
     people = {"type": "file", "target": str(org), "rules": [{"allow": ["User", "Group"]}]}
     ours = f"{settings.forge.url}/{settings.pack.owner}/*/src/branch/main/**"
     datasets = {"allow": ["Location"], "locations": [{"type": "url", "pattern": ours}]}
+    theirs = f"{settings.forge.url}/samples/*/src/branch/main/**"
+    samples = {"allow": ["Template"], "locations": [{"type": "url", "pattern": theirs}]}
     return {
-        "rules": [*admitted["rules"], datasets],
+        "rules": [*admitted["rules"], datasets, samples],
         "locations": [*admitted["locations"], people],
     }
 

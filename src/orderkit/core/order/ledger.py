@@ -158,11 +158,9 @@ def _is_waiting(path: PurePosixPath) -> bool:
 
 def teams_besides(paths: Iterable[PurePosixPath], entry: OrderEntry) -> list[TeamName]:
     """Return the other teams that have a live order of that id, sorted; there should be none."""
-    return [
-        other.team
-        for other in entries(path for path in paths if path.name == entry.application_path.name)
-        if other.team != entry.team
-    ]
+    file = f"/{entry.order}.yaml"
+    same = (path for path in paths if str(path).endswith(file))  # faster than path.name
+    return [other.team for other in entries(same) if other.team != entry.team]
 
 
 def living_orders(paths: Iterable[PurePosixPath], team: TeamName) -> list[OrderId]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -10,12 +11,14 @@ from approvaldesk import Desk, person, published_approval
 from commands import Command
 
 from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError, RefusedError
+from orderkit.core.names import TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.approval.deciding import approve, decline
 from orderkit.flows.approval.settling import settle
 from orderkit.flows.order.order_report import list_orders, status
 from orderkit.flows.platform import ledger_snapshot
+from orderkit.flows.team.teams import TeamChange, add_team
 from orderkit.flows.waiting import until
 
 
@@ -94,7 +97,10 @@ def test_others_cannot_agree(desk: Desk, who: str) -> None:
     assert desk.phase(entry) == "Waiting"
 
 
-def test_a_rule_may_name_a_person(desk: Desk) -> None:
+def test_a_rule_may_name_a_person_of_the_platform(desk: Desk) -> None:
+    leads = TeamName(f"leads{secrets.token_hex(3)}")
+    change = TeamChange(members=(desk.frank.login,))
+    add_team(desk.platform, leads, requester="user:default/boss", change=change)
     rule = {"when": "true", "by": [f"user:default/{desk.frank.login}"], "because": "frank pays"}
     with published_approval(desk.platform, [rule]):
         entry = desk.order(stage="stage1").entry

@@ -108,7 +108,7 @@ PLACES = [
     Place(
         "approvalDecide",
         "/orders/{order}/approval",
-        (WRITE, OUT, OUT, MISSING, MISSING, MISSING, OUT),
+        (WRITE, OUT, OUT, OUT, MISSING, MISSING, OUT),
         {"decision": "approve"},
     ),
     Place("signInPage", "/sign-in", (IN,) * 7),

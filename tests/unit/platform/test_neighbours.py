@@ -36,7 +36,7 @@ class Case:
 
 HOOKS, CRASH = "CVE-2026-77459", "GHSA-w7rw-fg89-2cjf"
 CASES = [
-    Case("the suite's Gitea", GITEA, "1.27.3", "observed", "113 cases"),
+    Case("the suite's Gitea", GITEA, "1.27.3", "observed", "600 cases"),
     Case("a supported Gitea", GITEA, "1.27.1", "supported", "against 1.27.3", ("CVE-2026-70407",)),
     Case("code execution by a pusher", GITEA, "1.27.0", "too old", "1.27.1", ("CVE-2026-60004",)),
     Case(
@@ -64,7 +64,7 @@ CASES = [
     Case("3.4 of today", ARGO_CD, "v3.4.15", "supported", "no suite ran"),
     Case("3.5 with the hole", ARGO_CD, "v3.5.3", "too old", "older than 3.5.4", (HOOKS,)),
     Case("a candidate of 3.6", ARGO_CD, "v3.6.0-rc1", "too old", "older than 3.6.0", (HOOKS,)),
-    Case("the suite's Argo CD", ARGO_CD, "v3.6.1", "observed", "23 cases", (CRASH,)),
+    Case("the suite's Argo CD", ARGO_CD, "v3.6.1", "observed", "delivery scenarios", (CRASH,)),
     Case("3.6 of today", ARGO_CD, "v3.6.3", "supported", "against 3.6.1"),
     Case("a later patch of 3.6", ARGO_CD, "v3.6.9", "supported", "against 3.6.1"),
     Case("an unknown line", ARGO_CD, "v3.7.0", "unknown", "newer than 3.6.3"),

@@ -76,7 +76,9 @@ class Victim:
         except NotFoundError:
             return False
         main = self.admin.api("GET", self.repo_path)["default_branch"] == "main"
-        return state.ready and not state.reason and main
+        # after a failed one Argo CD heals nothing before it looks at Git again
+        last = dig(self.application(), "status", "operationState", "phase")
+        return state.ready and not state.reason and main and last == "Succeeded"
 
     def grow_old(self) -> None:
         """Wait until the XR is so old that a difference of clocks explains nothing."""

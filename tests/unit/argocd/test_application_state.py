@@ -130,7 +130,7 @@ MADE = [
     Made(
         "what failed at an older commit does not speak against the new one",
         application({"phase": "Failed", "syncResult": {"revision": OLD}}),
-        "Argo CD is about to apply aaaaaaaa",
+        "Argo CD is about to apply aaaaaaaa, when it looks at Git next: within three minutes",
     ),
     Made(
         "a removal waits for a wave without limit, though nothing says so",

@@ -319,7 +319,12 @@ def _gave_up(application: Manifest) -> Hindrance | None:
     if at and at != _revision(application):
         if dig(application, "status", "sync", "status") == "Synced":
             return None  # the newer commit took back what failed: there is nothing to apply
-        return Hindrance(f"Argo CD is about to apply {short(_revision(application))}")
+        # Until it looks at Git again it takes the failed attempt for one at this commit
+        # (alreadyAttemptedSync of Argo CD 3.6.1), so what was deleted meanwhile comes back later.
+        return Hindrance(
+            f"Argo CD is about to apply {short(_revision(application))}, when it looks at Git next:"
+            " within three minutes"
+        )
     why, advice = _why_failed(application)
     retries = state.get("retryCount", 0)
     after = f" after {retries} {'retry' if retries == 1 else 'retries'}" if retries else ""

@@ -70,6 +70,10 @@ def test_an_xr_that_calls_itself_a_hook_is_not_replaced(
     hookattacks.attack_own_xr(site.platform, order, annotations)
 
 
+def test_an_xr_that_is_to_be_replaced_by_force_is_not(site: Site, order: OrderEntry) -> None:
+    hookattacks.attack_by_replacement(site.platform, order)
+
+
 @pytest.mark.parametrize("annotations", ON_DELETION, ids=str)
 def test_an_application_that_is_deleted_by_hand_runs_no_hook(
     site: Site, order: OrderEntry, annotations: Mapping[str, str]

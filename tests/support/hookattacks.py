@@ -247,6 +247,36 @@ def attack_own_xr(platform: Platform, entry: OrderEntry, annotations: Mapping[st
     assert _uid(platform, entry) == uid
 
 
+def attack_by_replacement(platform: Platform, entry: OrderEntry) -> None:
+    """Have Argo CD replace the order's XR by force: it deletes, and makes it again."""
+    uid = _uid(platform, entry)
+    ((path, (data, _)),) = roguery.manifests(platform.forge, entry).items()
+    forced = yaml.safe_load(data)
+    options = {"argocd.argoproj.io/sync-options": "Force=true,Replace=true"}
+    forced["metadata"].setdefault("annotations", {}).update(options)
+
+    commit = push(platform, entry, {path.name: yaml.safe_dump(forced)})
+    tried = until(
+        platform.clock,
+        lambda: platform.cluster.get(application_key(entry.order)) or {},
+        lambda live: "Argo CD deletes nothing of it" in str(dig(live, "status", "operationState")),
+        timeout_s=120,
+        goal="the deletion is refused",
+        why_not=lambda live: str(dig(live, "status")),
+    )
+    seen = _uid(platform, entry)
+    report = order_damage.status(platform, entry.order).state
+    healed = push(platform, entry, {path.name: data.decode()})
+    nudge(platform, entry.order, healed)
+
+    assert dig(tried, "status", "sync", "revision") == commit
+    assert seen == uid
+    assert report.phase != "Ready"
+    assert "Argo CD deletes nothing of it" in report.reason
+    roguery.ready(platform, entry)
+    assert _uid(platform, entry) == uid
+
+
 def attack_deleted_application(
     platform: Platform, entry: OrderEntry, annotations: Mapping[str, str]
 ) -> None:

@@ -335,6 +335,7 @@ class ForgePulls(Protocol):
 
         Raises:
             NotFoundError: No such repository or branch.
+            RefusedError: The branch's newest commit is one that the forge cannot show.
         """
         ...
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import hookattacks
 import pytest
 import requests
+import yaml
 from approvaldesk import Desk
 from bays import Bay, ask, set_
 from commands import Command
@@ -15,10 +17,13 @@ from forgeusers import ForgeUser
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_file import MANIFESTS
 from orderkit.flows.approval.settling import settle, settle_all
+from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.end.withdrawing import begin_withdrawal
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
+from orderkit.ports.forge import FileChange, Operation
 
 
 def await_phase(desk: Desk, entry: OrderEntry, *phases: str) -> None:
@@ -51,6 +56,23 @@ def test_closing_on_the_forge_is_enough(desk: Desk) -> None:
     desk.platform.forge.close_pull(desk.platform.ledger, desk.proposal(entry).number)
 
     await_phase(desk, entry, "Ended")
+
+
+def test_the_hooks_of_an_order_whose_proposal_is_closed_make_nothing(desk: Desk) -> None:
+    """Nothing of a proposed order is delivered, so there is nothing that would run them."""
+    entry = desk.order().entry
+    objects = hookattacks.outside(hookattacks.ALL, f"closed-{desk.team}")
+    head = desk.platform.forge.head(entry.repository)
+    assert head is not None
+    file = FileChange(MANIFESTS / "hooks.yaml", yaml.safe_dump_all(objects).encode(), None)
+    operation = Operation("by-hand", hookattacks.MALLORY, "by hand")
+    desk.platform.forge.write(entry.repository, [file], operation)
+
+    desk.platform.forge.close_pull(desk.platform.ledger, desk.proposal(entry).number)
+
+    await_phase(desk, entry, "Ended")
+    assert hookattacks.made_outside(desk.platform, objects) == []
+    assert desk.platform.cluster.get(application_key(entry.order)) is None
 
 
 def test_the_command_approves_with_ones_own_credentials(

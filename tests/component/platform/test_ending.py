@@ -317,3 +317,36 @@ def test_pushed_links_and_submodules_do_not_hold_up_an_end(
     assert [path for path, file in special.items() if file.mode == LINK] == []
     assert PurePosixPath(".gitmodules") not in tree
     assert [path for path in tree if path.is_relative_to("manifests")] == [KEEP]
+
+
+def test_a_commit_that_the_forge_cannot_show_is_told_and_does_not_hold_up_an_end(
+    orderkit: Command, platform: Running, team: str, tmp_path: Path
+) -> None:
+    """Gitea 1.27 answers nothing when it is to show such a commit."""
+    order = placed(orderkit, team)
+    forge, repo = platform.platform.forge, RepoId(team, order)
+    unprotect(platform.platform, repo)
+    token = platform.settings.forge.token_file
+    assert token is not None
+    url = f"{forge.base_url}/{repo}.git"
+    pusher = Pusher.cloned(tmp_path, url, "orderkit", Path(token).read_text().strip())
+    tree, head = (pusher.git("rev-parse", of).strip() for of in ("HEAD^{tree}", "HEAD"))
+    lines = (
+        f"tree {tree}\nparent {head}\n".encode(),
+        b"author A\xe9 <a@x> 1700000000 +0000\ncommitter B <b@x> 1700000000 +0000\n\nodd\n",
+    )
+    (pusher.clone / "odd").write_bytes(b"".join(lines))
+    odd = pusher.git("hash-object", "-tcommit", "-w", "--literally", "odd").strip()
+    pusher.git("reset", "--quiet", "--hard", odd)
+    pusher.push()
+
+    shown = orderkit("status", order)
+    repaired = orderkit("repair", order)
+    ended = orderkit("destroy", order)
+
+    told = "the forge cannot show a commit of main: its author or message is not UTF-8"
+    assert (shown.code, repaired.code) == (0, 1), shown.err + repaired.err
+    assert told in shown.out
+    assert told in repaired.out
+    assert "what to do  push a main without that commit" in repaired.out
+    assert ended.code == 0, ended.err

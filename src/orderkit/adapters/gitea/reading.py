@@ -225,8 +225,13 @@ class GiteaReading(Calls):
 
         Raises:
             NotFoundError: No such repository or branch.
+            RefusedError: Its newest commit cannot be shown.
         """
-        entry = self._object(self._path(repo, "branches", branch), f"read {branch} of {repo}")
+        doing = f"read {branch} of {repo}"
+        answer = self._http.get(self._path(repo, "branches", branch))
+        if _is_unshown(answer):
+            raise _unshown(repo, branch)
+        entry = object_in(checked(answer, doing), doing)
         if entry.get("user_can_push") or not entry.get("protected"):
             return ""
         return str(entry.get("effective_branch_protection_name") or branch)
@@ -275,11 +280,7 @@ class GiteaReading(Calls):
             if not answer.ok:
                 raise refusal(answer, f"read the history of {repo}")
             if _is_unshown(answer):
-                raise RefusedError(
-                    f"{repo}: the forge cannot show a commit of {ref}: its author or message is"
-                    " not UTF-8",
-                    hint=f"push a {ref} without that commit: git push --force",
-                )
+                raise _unshown(repo, ref)
             items = list_in(answer.json())
             commits += [commit_of(item) for item in items]
             if len(items) < size:
@@ -291,6 +292,13 @@ class GiteaReading(Calls):
 def _is_unshown(answer: GiteaResponse) -> bool:
     """Say whether a success has no body: Gitea 1.27 cannot write a commit that is not UTF-8."""
     return answer.ok and not answer.body
+
+
+def _unshown(repo: RepoId, ref: str) -> RefusedError:
+    return RefusedError(
+        f"{repo}: the forge cannot show a commit of {ref}: its author or message is not UTF-8",
+        hint=f"push a {ref} without that commit: git push --force",
+    )
 
 
 def is_commit_id(ref: str) -> bool:

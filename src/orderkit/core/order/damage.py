@@ -38,11 +38,12 @@ class DamageKind(StrEnum):
     LEASE = "lease"
     MISLEADING = "misleading"
     FINALIZER = "finalizer"
+    HIDDEN = "hidden"
 
 
 _REMARKS = (
     *(DamageKind.REWRITTEN, DamageKind.RECREATED, DamageKind.STUCK),
-    *(DamageKind.MISLEADING, DamageKind.FINALIZER, DamageKind.LEASE),
+    *(DamageKind.MISLEADING, DamageKind.FINALIZER, DamageKind.LEASE, DamageKind.HIDDEN),
 )
 """The order's state says how it is; these only add to it."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from orderkit.core.errors import InvalidInputError, MovedError, NotFoundError
+from orderkit.core.errors import InvalidInputError, MovedError, NotFoundError, RefusedError
 from orderkit.core.names import MAIN, CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import order_file
@@ -60,6 +60,16 @@ def on_forge(platform: Platform, entry: OrderEntry, report: OrderReport) -> Iter
     if head is None:
         yield _without_main(platform, repo, application)
         return
+    try:
+        yield from _on_main(platform, entry, report, head, repository.clone_url)
+    except RefusedError as error:  # somebody pushed a commit that the forge cannot show
+        yield Damage(DamageKind.HIDDEN, str(error), error.hint)
+
+
+def _on_main(
+    platform: Platform, entry: OrderEntry, report: OrderReport, head: CommitSha, clone_url: str
+) -> Iterator[Damage]:
+    repo = entry.repository
     if rule := platform.forge.blocking_rule(repo, MAIN):
         yield Damage(
             DamageKind.PROTECTED,
@@ -73,10 +83,10 @@ def on_forge(platform: Platform, entry: OrderEntry, report: OrderReport) -> Iter
             DamageKind.MISLEADING,
             f"{repo} has {' and '.join(map(repr, names))}, which can be taken for its branch main:"
             " changes may fail, or another commit may be delivered",
-            f"git push {repository.clone_url} {deletions}",
+            f"git push {clone_url} {deletions}",
         )
     yield from _record(platform, entry, report.kit, head)
-    yield from _rewritten(platform, entry, application, head)
+    yield from _rewritten(platform, entry, report.sources.application, head)
 
 
 def _moved(platform: Platform, entry: OrderEntry, error: MovedError) -> Damage:

@@ -186,8 +186,17 @@ def test_without_any_bar_a_remote_base_renders_another_teams_private_file(site: 
 
     assert dig(delivered(site, "stolen"), "data", "value") == CANARY
     assert "kustomize" in site.ran()
-    delivery.remove()  # first: Argo CD would make again what is deleted
-    site.lab.cluster.delete(ObjectKey(CONFIG_MAP, "stolen", "default"))
+    site.lab.cluster.delete(delivery.key)
+    # Argo CD deletes what it delivered, and then the Application: it would make again what a test
+    # deletes while a sync runs.
+    until(
+        SystemClock(),
+        lambda: site.lab.cluster.get(delivery.key),
+        lambda application: application is None,
+        timeout_s=60,
+        goal="the Application is gone",
+    )
+    assert delivered(site, "stolen") is None
 
 
 def test_the_credential_of_a_team_reads_no_other_team(site: Site) -> None:

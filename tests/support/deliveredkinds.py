@@ -2,8 +2,8 @@
 Our own shapes of what a delivery tree holds beside Argo CD's kinds, for checks without a cluster.
 
 Structural and closed: a misspelt field is found. Written from the facts about Crossplane 2.3 and
-provider-kubernetes 1.2, only as far as packs use them; the CRDs that the embedded platform serves
-are used where it has the kind.
+provider-kubernetes 1.2 to 1.4, only as far as packs use them; the CRDs that the embedded platform
+serves are used where it has the kind.
 """
 
 from __future__ import annotations

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 import yaml
 from tests.conformance.policies.apiserver import ApiServer, Object, eventually
-from tests.conformance.policies.policykits import KITS, VALUES
+from tests.conformance.policies.policykits import KITS, VALUES, xrd
 
 from orderkit.adapters.embedded.argocd import argocd_crds
 from orderkit.core.argocd.hooks import HELM_HOOK, HOOK
 from orderkit.core.generate.order_policy import NAME, order_policies
+from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.objects.kube_objects import TRACKING_ID
 from orderkit.core.order.ledger import ORDER_LABEL
 from orderkit.core.platform.baking import bake
@@ -200,7 +201,12 @@ _BODIES: Mapping[str, Any] = {
 
 
 def policies() -> list[Object]:
-    files = bake(order_policies({}, [tried.kit for tried in KITS.values()]), VALUES)
+    """Return the policies of the tried kits and 200 more: servers bound what they evaluate."""
+    more = (
+        kit_of(f"more-{number}", {}, xrd(f"XMore{number}", {}, scope="Cluster"))
+        for number in range(200)
+    )
+    files = bake(order_policies({}, [*(tried.kit for tried in KITS.values()), *more]), VALUES)
     return [manifest for data in files.values() for manifest in yaml.safe_load_all(data)]
 
 

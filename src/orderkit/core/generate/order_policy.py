@@ -192,12 +192,13 @@ def _tracked_by() -> str:
 def _order_kind(kits: Sequence[Kit], layers: Sequence[str]) -> str:
     """Return the only kind that the Application may deliver; empty if it is no order's."""
     first = f"variables.tracked_by in {literal(list(layers))} ? '' :\n" if layers else ""
-    kinds = [
-        f"variables.tracked_by.startsWith({literal(f'{kit.name}-')}) ?"
-        f" {literal(f'{kit.kind.group}/{kit.kind.kind}')} :\n"
+    # A list, because conditionals nest, and cel-cpp, the embedded cluster's, parses 32 levels only.
+    kinds = ",\n".join(
+        f"[{literal(f'{kit.name}-')}, {literal(f'{kit.kind.group}/{kit.kind.kind}')}]"
         for kit in kits
-    ]
-    return f"{first}{''.join(kinds)}''"
+    )
+    chosen = "filter(kit, variables.tracked_by.startsWith(kit[0]))[0][1]"
+    return f"{first}[\n{kinds},\n['', '']\n].{chosen}"
 
 
 _SETTLED = (

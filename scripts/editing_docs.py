@@ -66,7 +66,8 @@ All edits are made, or none. A refusal has exit code 4.
 ## How it is exact
 
 The parser (libyaml) says where the value is. Orderkit replaces the text between its marks and parses the result again. All parser
-events must be equal, with their styles, tags and anchors, except those of the intended value. And YAML 1.1, YAML 1.2 and Kubernetes,
+events must be equal, with their styles, tags and anchors, except those of the intended value. Each alias must repeat the same node as
+before. And YAML 1.1, YAML 1.2 and Kubernetes,
 whose dialect is neither, must all read that value with the intended type. That is why `yes`, `0644`, `1:20`, `2026-11-21`, `1e3` and
 `y` get quotes. A value that all three already read is left as it is written.
 

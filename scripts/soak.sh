@@ -2,6 +2,7 @@
 # Run the tests with their full random counts, from a fresh seed that is printed. Parts, because the
 # whole takes hours (docs/conformance.md says how long each takes): soak.sh [PART [ARGUMENTS]], else all.
 # What needs a real system runs where that is installed: make lab, scripts/backstage.sh --front-end.
+# The part mutants is no test and runs only by its name: scripts/mutants.py.
 set -eu
 cd "$(dirname "$0")/.."
 rendering="tests/conformance/render tests/conformance/forms"
@@ -19,6 +20,11 @@ fi
 part=${1:-all}
 [ $# -eq 0 ] || shift
 case $part in
+  mutants)
+    scripts/test-tools.sh
+    scripts/engines.sh
+    exec .venv/bin/python scripts/mutants.py --count 200 "$@"
+    ;;
   all) paths=tests ;;
   rendering) paths=$rendering ;;
   crash) paths=$crash ;;
@@ -32,7 +38,7 @@ case $part in
     done
     ;;
   *)
-    echo "error: no part $part; parts: rendering, crash, edit, forge, plans, rest" >&2
+    echo "error: no part $part; parts: rendering, crash, edit, forge, plans, rest, mutants" >&2
     exit 2
     ;;
 esac

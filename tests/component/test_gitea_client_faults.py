@@ -16,7 +16,7 @@ from tests.faults import history
 
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.adapters.gitea import GiteaForge, retries
+from orderkit.adapters.gitea import GiteaForge, calls, retries
 from orderkit.adapters.gitea.answers import LostAnswerError, ServerError
 from orderkit.adapters.gitea.retries import ROUNDS, pauses
 from orderkit.core.errors import (
@@ -27,7 +27,7 @@ from orderkit.core.errors import (
     UnreachableError,
 )
 from orderkit.core.names import RepoId, blob_sha
-from orderkit.ports.forge import FileChange, Operation
+from orderkit.ports.forge import CommitStatus, FileChange, Operation
 
 TOKEN = "e" * 40
 REPO = RepoId("team", "order")
@@ -242,6 +242,23 @@ def test_a_write_takes_one_request(stand: Stand, files: int) -> None:
 
     (line,) = stand.proxy.log
     assert line.split()[1:] == ["POST", f"/api/v1/repos/{REPO}/contents"]
+
+
+@pytest.mark.parametrize(("items", "requests"), [(0, 1), (1, 1), (3, 2)])
+def test_a_list_is_read_once_page_by_page(
+    stand: Stand, items: int, requests: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "PAGE", 2)
+    stand.write("0", "op-0")
+    head = stand.client.head(REPO)
+    assert head is not None
+    for number in range(items):
+        stand.client.set_status(REPO, head, CommitStatus(f"check-{number}", "success"))
+    stand.proxy.log.clear()
+
+    assert len(stand.client.statuses(REPO, head)) == items
+
+    assert len(stand.proxy.log) == requests
 
 
 def test_a_write_that_changes_nothing_sends_nothing(stand: Stand) -> None:

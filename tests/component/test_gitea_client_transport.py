@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from http.server import BaseHTTPRequestHandler
 
@@ -10,6 +11,7 @@ from answering import says, server
 
 from orderkit.adapters.gitea import GiteaForge, transport
 from orderkit.adapters.gitea.answers import GiteaResponse, refusal
+from orderkit.adapters.gitea.first_commit import git_head
 from orderkit.adapters.gitea.transport import path_of
 from orderkit.core.errors import (
     AccessError,
@@ -59,6 +61,58 @@ def test_a_page_instead_of_json_is_an_error_that_quotes_little_of_it() -> None:
         forge.repo(REPO)
 
     assert len(str(caught.value)) < 400
+
+
+def test_a_commit_without_an_author_has_none() -> None:
+    commit = {"sha": "a" * 40, "commit": {"message": "m"}}
+    with (
+        server(says(200, json.dumps([commit]).encode())) as url,
+        GiteaForge(url, token=TOKEN) as forge,
+    ):
+        (found,) = forge.commits(REPO)
+
+    assert (found.message, found.author, found.when) == ("m", "", "")
+
+
+def test_a_push_whose_text_is_no_json_names_no_commit() -> None:
+    event = {"id": 1, "type": "pull_push", "body": "a text", "user": {"id": 7, "login": "eve"}}
+    with (
+        server(says(200, json.dumps([event]).encode())) as url,
+        GiteaForge(url, token=TOKEN) as forge,
+    ):
+        (found,) = forge.pull_events(REPO, 1)
+
+    assert (found.kind, found.by.login, found.commits) == ("push", "eve", ())
+
+
+def test_a_branch_that_git_only_has_under_a_longer_name_is_missing() -> None:
+    """Gitea answers a reference with all that begin like it."""
+    longer = {"ref": "refs/heads/main-2", "object": {"sha": "a" * 40}}
+    with (
+        server(says(200, json.dumps([longer]).encode())) as url,
+        GiteaForge(url, token=TOKEN) as forge,
+    ):
+        assert git_head(forge, REPO, "main") is None
+        assert git_head(forge, REPO, "main-2") == "a" * 40
+
+
+def test_where_squash_merges_are_forbidden_merge_commits_stay_allowed() -> None:
+    """The embedded forge merges so always; a Gitea refuses the style that is switched off."""
+    settings: dict[str, object] = {"allow_squash_merge": True, "allow_merge_commits": False}
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        if handler.command == "PATCH":
+            settings.update(json.loads(handler.rfile.read(int(handler.headers["Content-Length"]))))
+        says(200, json.dumps(settings).encode())(handler)
+
+    with server(answer) as url, GiteaForge(url, token=TOKEN) as forge:
+        assert forge.forbid_squash(REPO)
+
+    assert settings == {
+        "allow_squash_merge": False,
+        "allow_merge_commits": True,
+        "default_merge_style": "merge",
+    }
 
 
 def test_an_answer_larger_than_the_cap_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

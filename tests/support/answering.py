@@ -23,7 +23,7 @@ Answering = Callable[[BaseHTTPRequestHandler], None]
 
 @contextmanager
 def server(answer: Answering) -> Iterator[str]:
-    """Serve GET and POST with `answer` on a port of its own."""
+    """Serve GET, POST and PATCH with `answer` on a free port; it reads the body of a PATCH."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -31,6 +31,9 @@ def server(answer: Answering) -> Iterator[str]:
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            answer(self)
+
+        def do_PATCH(self) -> None:
             answer(self)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name

@@ -16,10 +16,13 @@ from forgeusers import ForgeUser
 
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.serving.embedded_platform import Running
+from orderkit.core.order.end_record import Phase
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.flows.approval.settling import settle, settle_all
 from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.end.withdrawing import begin_withdrawal
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
@@ -218,6 +221,38 @@ def test_an_interrupted_withdrawal_is_finished_by_the_same_command(
     assert done.code == 0, done.err
     assert desk.phase(entry) == "Ended"
     assert desk.proposal(entry).state == "closed"
+
+
+def test_who_declines_a_change_withdraws_no_order(desk: Desk, orderkit: Command) -> None:
+    entry = desk.order().entry
+    begin_withdrawal(
+        desk.platform, entry, requester="user:default/x", proof="", notes=(), repository=None
+    )
+
+    done = orderkit("approve", entry.order, "--pull", "1", "--decline")
+
+    assert done.code == 1, done.out
+    assert desk.proposal(entry).state == "open"
+
+
+class CutError(Exception):
+    """The process that ended the order is gone."""
+
+
+def test_a_delivered_order_whose_end_has_begun_is_not_withdrawn(
+    desk: Desk, orderkit: Command
+) -> None:
+    def cut(_step: Phase, _done: str) -> None:
+        raise CutError
+
+    entry = desk.order(stage="stage1").entry
+    with pytest.raises(CutError):
+        destroy(desk.platform, EndRequest(entry.order, "user:default/x"), on_step=cut)
+
+    done = orderkit("approve", entry.order, "--decline")
+
+    assert (done.code, "does not wait for approval" in done.err) == (1, True), done.err
+    assert desk.phase(entry) == "Ending"
 
 
 def test_an_interrupted_withdrawal_is_finished_by_the_service(desk: Desk) -> None:

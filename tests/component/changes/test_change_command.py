@@ -227,6 +227,16 @@ def test_the_file_is_found_wherever_it_is_and_everything_around_it_stays(
     assert bay.text(path) == text.replace("stage1", "stage2")
 
 
+def test_an_unreadable_file_that_is_no_manifest_is_passed_over(orderkit: Command, bay: Bay) -> None:
+    """Argo CD skips such a file too, so the order is as readable as before."""
+    bay.put({PurePosixPath("manifests/notes.yaml"): "to do: [paint, tyres\n"})
+
+    done = orderkit("change", bay.order, "stage=stage2", "--no-wait")
+
+    assert done.code == 0, done.err
+    assert bay.spec()["stage"] == "stage2"
+
+
 def test_a_json_file_stays_json(orderkit: Command, bay: Bay) -> None:
     (xr,) = parse_manifests(str(XR), bay.text().encode())
     path = PurePosixPath("manifests/xgarage.json")

@@ -152,6 +152,18 @@ def test_a_closed_one_can_be_asked_for_again(bay: Bay) -> None:
     assert (second.state, second.number > first.number) == ("open", True)
 
 
+def test_asked_for_again_after_an_unrelated_commit_its_branch_is_used_again(bay: Bay) -> None:
+    """So a proposal that was killed before its pull request goes on: no second branch."""
+    first = pull_of(propose(bay, "eve", set_("colour", "red")))
+    bay.platform.forge.close_pull(bay.repo, first.number)
+    bay.put({PurePosixPath("README.md"): "Mind the step."})
+
+    second = pull_of(propose(bay, "eve", set_("colour", "red")))
+
+    assert second.head == first.head
+    assert len(bay.platform.forge.compare(bay.repo, "main", second.head)) == 1
+
+
 def test_a_merged_and_reverted_one_can_be_asked_for_again(bay: Bay) -> None:
     text = bay.text()
     merge(bay, pull_of(propose(bay, "eve", set_("colour", "red"))).number)

@@ -237,6 +237,15 @@ def test_what_is_refused_is_said_in_words_and_writes_nothing(
     assert found["error"]["message"]
 
 
+@pytest.mark.parametrize("number", ["abc", "-1", "1.0", "\u0661", "\u00b9", "1" * 10])
+def test_what_is_no_number_of_a_pull_request_merges_nothing(
+    number: str, ask: Asking, settled_bay: Bay
+) -> None:
+    status, found = ask("POST", f"/v1/orders/{settled_bay.order}/pulls/{number}/merge", {})
+
+    assert (status, "number" in found["error"]["message"]) == (400, True), found
+
+
 @pytest.fixture(scope="module")
 def settled_bay(site: Running) -> Bay:
     """An order with values, which nobody may change."""

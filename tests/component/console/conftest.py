@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from bays import TEAM, Bay, new_bay
@@ -11,9 +13,11 @@ from changingpack import changing_pack
 from consolebrowser import Browser
 
 from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.connecting import token
+from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.cli.connecting import connect, service_options, token
 from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.ports.requesters import Requester
+from orderkit.web.service import service_app
 
 LEAD = Requester("user:default/keiichi", "a one-time link", frozenset({f"group:default/{TEAM}"}))
 STRANGER = Requester("user:default/bunta", "a one-time link", frozenset({"group:default/rx7"}))
@@ -39,6 +43,27 @@ class Site:
         if person is not None:
             assert browser.sign_in(self.secret, person).status == 200
         return browser
+
+
+@contextmanager
+def serving(site: Site, *, portal_url: str = "", **access: Any) -> Iterator[str]:
+    """Serve the console once more, as off the loopback: the server admits every host's pages."""
+    settings = site.running.settings
+    sock = bind("service", 0)
+    url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+    settings = replace(
+        settings,
+        service=replace(settings.service, url=url),
+        portal=replace(settings.portal, url=portal_url or settings.portal.url),
+        access=replace(settings.access, **access),
+    )
+    options = service_options(settings, audit=None, links=True)
+    server = HttpServer(service_app(connect(settings), options), sock, hosts=None)
+    server.start()
+    try:
+        yield url
+    finally:
+        server.stop()
 
 
 @pytest.fixture(scope="package")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
+from answering import says, server
 from bays import TEAM, Bay, ask, set_
 from consolebrowser import Answer, Browser
-from tests.component.console.conftest import Site
+from tests.component.console.conftest import PLATFORM, Site, serving
 
 from orderkit.core.objects.kube_objects import Kind, ObjectKey
 from orderkit.flows.team.teams import TeamChange, add_team
@@ -114,6 +115,19 @@ def test_the_platform_page_shows_health_and_why_orders_fail(engineer: Browser, b
 
     assert "ledger" in page.text
     assert bay.order in page.text
+
+
+def test_the_platform_page_names_the_portal_that_does_not_answer(site: Site) -> None:
+    with server(says(200, b"[]")) as gone:
+        pass
+    with serving(site, portal_url=gone) as url:
+        browser = Browser(url)
+        browser.sign_in(site.secret, PLATFORM)
+        answer = browser.get("/platform")
+
+    assert answer.status == 200
+    assert "fail portal" in answer.page.text
+    assert gone in answer.page.text
 
 
 def test_the_platform_page_does_not_name_the_file_of_a_credential(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 import requests
@@ -15,15 +12,12 @@ from commands import in_process
 from consolebrowser import Browser
 from forgeusers import embedded_admin
 from itsdangerous import URLSafeTimedSerializer
-from tests.component.console.conftest import LEAD, Site
+from tests.component.console.conftest import LEAD, Site, serving
 
-from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.cli.connecting import connect, service_options
 from orderkit.core.errors import RefusedError
 from orderkit.ports.requesters import Requester, UnprovedError
 from orderkit.web.console import sessions
 from orderkit.web.console.sessions import Sessions, link_token
-from orderkit.web.service import service_app
 
 
 def test_who_is_not_signed_in_is_led_to_the_sign_in_and_back(site: Site, quiet_bay: Bay) -> None:
@@ -90,26 +84,6 @@ def test_a_wrong_link_signs_nobody_in(make: Callable[[Site], str], site: Site) -
     answer = browser.get("/sign-in/link", params={"token": make(site)})
 
     assert (answer.page.h1, browser.cookies) == ("Not signed in", {})
-
-
-@contextlib.contextmanager
-def serving(site: Site, **access: Any) -> Iterator[str]:
-    """Serve the console once more, as off the loopback: the server admits every host's pages."""
-    settings = site.running.settings
-    sock = bind("service", 0)
-    url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-    settings = replace(
-        settings,
-        service=replace(settings.service, url=url),
-        access=replace(settings.access, **access),
-    )
-    options = service_options(settings, audit=None, links=True)
-    server = HttpServer(service_app(connect(settings), options), sock, hosts=None)
-    server.start()
-    try:
-        yield url
-    finally:
-        server.stop()
 
 
 @pytest.mark.parametrize("elsewhere", ["203.0.113.9", "10.1.2.3", "2001:db8::1", "name"])

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,25 @@ def test_every_acknowledged_write_survives_kill_9(cluster_file: Path, writes: in
         assert int(made["metadata"]["resourceVersion"]) > newest
     finally:
         cluster.close()
+
+
+def test_a_write_that_the_disk_refuses_fails_and_leaves_nothing(cluster_file: Path) -> None:
+    EmbeddedCluster(cluster_file).close()
+    with closing(sqlite3.connect(cluster_file)) as database:
+        database.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON changes WHEN NEW.name = 'refused'"
+            " BEGIN SELECT RAISE(ABORT, 'disk full'); END"
+        )
+    cluster = EmbeddedCluster(cluster_file)
+
+    with pytest.raises(sqlite3.Error, match="disk full"):
+        cluster.create(sheet("refused"), owner="me")
+    cluster.create(sheet("after"), owner="me")
+
+    cluster.close()
+    with closing(EmbeddedCluster(cluster_file)) as reopened:
+        assert reopened.get(ObjectKey(CONFIG_MAP, "refused", "default")) is None
+        assert reopened.get(ObjectKey(CONFIG_MAP, "after", "default")) is not None
 
 
 def test_a_watch_resumes_after_a_restart(cluster_file: Path) -> None:

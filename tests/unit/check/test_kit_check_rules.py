@@ -965,6 +965,13 @@ def test_a_station_that_keeps_a_password_has_no_findings() -> None:
     assert told(Case(PipelineRule.FACT_SOURCE, "none", changes, {"lab": run})) == []
 
 
+def test_a_station_that_asks_for_another_order_of_the_pack_has_no_findings() -> None:
+    """Crossplane grants itself the XRs of the pack, and serves them."""
+    xlab = ("lab.example.org/v1alpha1", "XLab")
+
+    assert told(Case(PipelineRule.FACT_SOURCE, "none", requiring(xlab), asking(*xlab))) == []
+
+
 def test_a_station_that_only_parses_dates_has_no_findings() -> None:
     parses = 'from datetime import date\nSTART = date.fromisoformat("2026-11-22")\n'
 

@@ -230,6 +230,13 @@ def test_an_order_keeps_the_default_of_its_first_day() -> None:
     assert found["spec"] == {"own": "x", "pit": {"deep": "old"}, "mode": "plain"}
 
 
+@pytest.mark.parametrize("spec", [{}, {"pit": "closed"}], ids=["left out", "no map"])
+def test_a_stored_default_brings_no_map_back_that_git_does_not_have(spec: Manifest) -> None:
+    found = with_stored(an_xr("a", **spec), an_xr("a", pit={"deep": "old"}), defaults_of(xrd()))
+
+    assert found["spec"] == spec
+
+
 def test_git_wins_over_what_is_stored() -> None:
     found = with_stored(
         an_xr("a", mode="mine"), an_xr("a", mode="plain"), defaults_of(xrd(mode="x"))

@@ -72,7 +72,8 @@ KINDS: dict[str, tuple[dict[str, Any], str, Any]] = {
     "a whole number": ({"type": "integer"}, "number", -3),
     "a number": ({"type": "number"}, "number", 1.5),
     "a number of a few": ({"type": "integer", "enum": [1, 2]}, "choice", 2),
-    "yes or no": ({"type": "boolean"}, "choice", False),
+    "no": ({"type": "boolean"}, "choice", False),
+    "yes": ({"type": "boolean"}, "choice", True),
     "lines of numbers": ({"type": "array", "items": {"type": "integer"}}, "lines", [1, 2]),
     "a map": (
         {"type": "object", "additionalProperties": {"type": "string"}},
@@ -99,6 +100,12 @@ def test_what_a_field_shows_is_read_as_the_same_value(case: str) -> None:
     assert field["kind"] == kind
     assert page.read(sent(x=field["value"])) == {"x": value}
     assert page.read(sent(x=" ")) == {}
+
+
+def test_what_is_neither_yes_nor_no_stays_text_for_the_schema_to_refuse() -> None:
+    page = FormPage({"properties": {"x": {"type": "boolean"}}}, {})
+
+    assert page.read(sent(x="maybe")) == {"x": "maybe"}
 
 
 @pytest.mark.parametrize("start", ["", "---\n", "---\r\n", "--- \n"])

@@ -21,7 +21,8 @@ from orderkit.core.platform.service_access import (
     write_clients,
 )
 from orderkit.core.platform.settings import Endpoint, PlatformSettings, parse
-from orderkit.web.metrics import Metrics
+from orderkit.flows.notify.channel_worker import ChannelState
+from orderkit.web.metrics import Metrics, notifications_text
 from orderkit.web.rate_limits import RateLimit
 
 CLIENT = Client("ci", digest_of("x"), "user:default/ci", ("ae86",), RIGHTS, expires=date.max)
@@ -75,6 +76,32 @@ def test_the_figures_are_in_prometheus_text_format() -> None:
     assert (buckets[0], buckets[-2], buckets[-1]) == (1, 2, 3)
     sample = re.compile(r'(# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? [0-9.]+)')
     assert all(sample.fullmatch(line) for line in lines)
+
+
+def test_the_figures_of_notifications_have_a_line_for_each_channel() -> None:
+    chat = ChannelState("chat", {"ready": 3, "failing": 1}, 2, 1, queued=4, age_s=61.5)
+    mail = ChannelState("mail", {}, 0, 0, queued=0, age_s=0)
+
+    text = notifications_text([chat, mail])
+
+    assert [line for line in text.splitlines() if not line.startswith("#")] == [
+        'orderkit_notifications_sent_total{channel="chat",event="failing"} 1',
+        'orderkit_notifications_sent_total{channel="chat",event="ready"} 3',
+        'orderkit_notifications_failed_total{channel="chat"} 2',
+        'orderkit_notifications_failed_total{channel="mail"} 0',
+        'orderkit_notifications_given_up_total{channel="chat"} 1',
+        'orderkit_notifications_given_up_total{channel="mail"} 0',
+        'orderkit_notifications_queued{channel="chat"} 4',
+        'orderkit_notifications_queued{channel="mail"} 0',
+        'orderkit_notifications_oldest_seconds{channel="chat"} 61.5',
+        'orderkit_notifications_oldest_seconds{channel="mail"} 0',
+    ]
+    assert "# TYPE orderkit_notifications_queued gauge" in text
+    assert text.endswith("\n")
+
+
+def test_a_replica_that_does_not_send_shows_no_figures_of_notifications() -> None:
+    assert notifications_text([]) == ""
 
 
 def test_clients_are_read_as_they_were_written() -> None:

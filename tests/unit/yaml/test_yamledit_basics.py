@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from orderkit.core.yaml.edit import Edit, EditRefusal, EditRefusedError, Op, Value, YamlLimits, edit
+from orderkit.core.yaml.edit.proving import ExpectedEvents, prove
+from orderkit.core.yaml.edit.stream import read, scan
 
 SET, ADD, REMOVE, UNSET = Op.SET, Op.ADD, Op.REMOVE, Op.UNSET
 
@@ -72,6 +74,23 @@ CASES = [
     ),
     Case("nothing goes through an alias", "a: &x 1\nb: *x\n", "b", 2, EditRefusal.ALIAS),
     Case("nothing else changes with it", "a: &x 1\nb: *x\n", "a", 2, EditRefusal.ANCHOR_IN_USE),
+    Case(
+        "an item that is repeated elsewhere",
+        "a:\n- &x 1\n- 2\nb: *x\n",
+        "a",
+        1,
+        EditRefusal.ANCHOR_IN_USE,
+        REMOVE,
+    ),
+    Case(
+        "a key of which a part is repeated elsewhere",
+        "a: {c: [&x 1]}\nb: *x\n",
+        "a",
+        None,
+        EditRefusal.ANCHOR_IN_USE,
+        UNSET,
+    ),
+    Case("an item with an unused anchor", "a: [&x 1, 2]\n", "a", 1, "a: [2]\n", REMOVE),
     Case("an unused anchor stays", "a: &x 1\n", "a", 2, "a: &x 2\n"),
     Case("a tag has its own meaning", "a: !Ref x\n", "a", "y", EditRefusal.TAG),
     Case("a key twice is ambiguous", "a: 1\na: 2\n", "a", 3, EditRefusal.DUPLICATE_KEY),
@@ -147,6 +166,38 @@ def test_an_edit_gives_these_bytes_or_this_refusal(case: Case) -> None:
     assert refused.value.code is case.after
     assert refused.value.hint
     assert "f.yaml" in str(refused.value)
+
+
+FIRST, SECOND = 3, 4
+"""The events of the first two items of a list."""
+REPEATED = [
+    ("is gone", "- &x 1\n- *x\n", "- *x\n", ExpectedEvents(FIRST, SECOND, [])),
+    (
+        "gives way to one of the same name above",
+        "- &x 0\n- &x 1\n- *x\n",
+        "- &x 0\n- *x\n",
+        ExpectedEvents(SECOND, SECOND + 1, []),
+    ),
+    ("changes", "- &x 1\n- *x\n", "- &x 2\n- *x\n", ExpectedEvents(FIRST, SECOND, [2], "x")),
+]
+
+
+@pytest.mark.parametrize("case", REPEATED, ids=lambda case: case[0])
+def test_nothing_is_proved_if_what_an_alias_repeats(
+    case: tuple[str, str, str, ExpectedEvents],
+) -> None:
+    _, before, after, expected = case
+
+    with pytest.raises(EditRefusedError, match="alias") as refused:
+        prove(read(before), scan(after), expected)
+
+    assert refused.value.code is EditRefusal.UNPROVED
+
+
+def test_an_anchor_may_go_whose_name_stands_for_another_node_by_the_time_it_is_repeated() -> None:
+    before, after = "- &x 1\n- &x 2\n- *x\n", "- &x 2\n- *x\n"
+
+    prove(read(before), scan(after), ExpectedEvents(FIRST, SECOND, []))
 
 
 def test_all_edits_or_none() -> None:

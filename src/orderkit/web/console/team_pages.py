@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from orderkit.core.errors import OrderkitError
 from orderkit.core.names import OrderId, TeamName
 from orderkit.core.objects.values import shown
 from orderkit.core.order import ledger
@@ -134,27 +133,16 @@ class TeamPages:
 
 
 def _findings(service: Service) -> list[dict[str, Any]]:
-    try:
-        return [
-            {
-                "check": finding.check,
-                "verdict": finding.verdict,
-                "detail": finding.detail,
-                "advice": finding.advice,
-                "rank": {"fail": 0, "warn": 1}.get(finding.verdict, 2),
-            }
-            for finding in doctor_checks.check(service.platform)
-        ]
-    except OrderkitError as error:
-        return [
-            {
-                "check": "doctor",
-                "verdict": "fail",
-                "detail": str(error),
-                "advice": error.hint,
-                "rank": 0,
-            }
-        ]
+    return [
+        {
+            "check": finding.check,
+            "verdict": finding.verdict,
+            "detail": finding.detail,
+            "advice": finding.advice,
+            "rank": {"fail": 0, "warn": 1}.get(finding.verdict, 2),
+        }
+        for finding in doctor_checks.check(service.platform)
+    ]
 
 
 def _reasons(rows: Iterable[OrderRow]) -> list[dict[str, Any]]:

@@ -2,8 +2,9 @@
 Prove that two texts differ in one node only, and that all readers read the intended value.
 
 The events before and after the change must be equal in every respect: values, styles, tags,
-anchors, document marks. The events in between must be exactly the intended value, and every scalar
-in it must have the intended type and value in YAML 1.1, YAML 1.2 and Kubernetes.
+anchors, document marks. Each alias must repeat the node that it repeated. The events in between
+must be exactly the intended value, and every scalar in it must have the intended type and value in
+YAML 1.1, YAML 1.2 and Kubernetes.
 
 Called by ``editing`` after every splice.
 """
@@ -49,11 +50,23 @@ def prove(before: Stream, after: Stream, expected: ExpectedEvents) -> None:
         or old[expected.last :] != new[len(new) - tail :]
     ):
         raise _unproved("something else would change too")
+    if _is_repeated(old, expected):
+        raise _unproved("an alias (*name) behind it would repeat something else, or nothing")
     events = iter(middle)
     if not all(_is(value, events, expected.anchor) for value in expected.values):
         raise _unproved("readers would not all see the intended value")
     if next(events, None) is not None:
         raise _unproved("more than the intended value would be there")
+
+
+def _is_repeated(old: Sequence[ParserEvent], expected: ExpectedEvents) -> bool:
+    """Return whether an alias behind the changed node repeats a part of it."""
+    anchors = {event.anchor for event in old[expected.first : expected.last]} - {None}
+    for event in old[expected.last :] if anchors else ():
+        if event.kind is EventKind.ALIAS and event.value in anchors:
+            return True
+        anchors.discard(event.anchor)  # from here on, the name stands for this node
+    return False
 
 
 def _unproved(message: str) -> EditRefusedError:

@@ -313,7 +313,7 @@ class Proposal:
         in_rounds(lambda: self._try_deliver(text, summary))
         with suppress(OrderkitError):  # it polls too
             refresh(self.platform, ledger.team_application(entry.team))
-        note_expiry(self.platform, entry.order, waiting.requester, waiting.proof, lease)
+        note_expiry(self.platform, self.live, waiting.requester, waiting.proof, lease)
 
     def _try_deliver(self, text: str, summary: str) -> None:
         """Raises NotFoundError if the order was withdrawn meanwhile."""

@@ -90,7 +90,7 @@ matrix: $(DEV) ## the suites of the ports, and attacks by push, on the oldest su
 soak: $(DEV) ## the full random counts, for hours; in parts: make soak PART=rendering|crash|edit|forge|plans|counts|rest
 	scripts/soak.sh "$(PART)" $(ARGS)
 
-bench: $(DEV) ## measure; one JSON object a line
+bench: $(DEV) ## measure; one JSON object a line. ARGS=--smallest only tries every suite: two minutes
 	scripts/engines.sh
 	$(BIN)/python -m bench $(ARGS)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import pygit2
 
-from bench.figure import Figure
+from bench.figure import Figure, size
 from bench.writer import ROOT, SHARED, Done, Task, run_all
 from orderkit.ports.forge import OPERATION_TRAILER
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 TOKEN = "b" * 40
 PEER = "py-gitea: read, then PUT with the sha"
-EDITS = {1: 200, 8: 60}
+EDITS = size({1: 200, 8: 60}, {1: 3, 8: 2})
 """Edits of each writer by how many there are."""
-GIT_EDITS = {1: 1000, 8: 250}
-LOSSY_EDITS = 40
+GIT_EDITS = size({1: 1000, 8: 250}, {1: 3, 8: 2})
+LOSSY_EDITS = size(40, 2)
 SERVER = """
 import sys
 from pathlib import Path

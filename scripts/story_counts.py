@@ -50,7 +50,7 @@ CALLS_TOLERANCE = 0.03
 """Of calls, which vary a little with what a wait finds. Requests and commits are exact."""
 SYSTEMS = ("forge", "pages", "cluster", "portal", "service")
 COLUMNS = ("Story", "Orders", *(name.capitalize() for name in SYSTEMS), "Commits", "Calls")
-STORY_S = 300
+STORY_S = 600
 LONG = timedelta(days=300)
 LEASE = {"default": "3d", "maximum": "30d", "extend": {"by": "4d", "times": 20}}
 APPROVAL = {

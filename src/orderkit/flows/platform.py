@@ -130,15 +130,11 @@ def pack_snapshot(platform: Platform) -> RepositorySnapshot:
     """
     published_files = snapshot(platform, platform.pack_repo)
     if published_files is None:
-        raise _no_pack(platform)
+        raise NotFoundError(
+            f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
+            hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
+        )
     return published_files
-
-
-def _no_pack(platform: Platform) -> NotFoundError:
-    return NotFoundError(
-        f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
-        hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
-    )
 
 
 def published_pack(platform: Platform, pack: RepositorySnapshot | None = None) -> Pack:
@@ -168,11 +164,9 @@ def published_kit(platform: Platform, name: str, pack: RepositorySnapshot | None
         NotFoundError: Nothing is published yet, or the pack has no such kit.
         InvalidInputError: A file is broken.
     """
-    commit = pack.commit if pack else platform.forge.head(platform.pack_repo)
-    if commit is None:
-        raise _no_pack(platform)
+    pack = pack or pack_snapshot(platform)
     paths = (PurePosixPath("pack.yaml"), kit_path(name), definition_path(name))
-    return read_pack(pack_files(platform, commit, paths)).kit(name)
+    return read_pack(pack_files(platform, pack.commit, paths)).kit(name)
 
 
 def pack_files(

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.figure import Figure, median_s
+from bench.figure import Figure, median_s, size
 
 ROOT = Path(__file__).parents[1]
-ROUNDS = 40
+ROUNDS = size(40, 1)
 
 
 def figures() -> Iterator[Figure]:

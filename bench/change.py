@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from bench.figure import Figure, timed_s
+from bench.figure import Figure, size, timed_s
 from bench.platform import REQUESTER, running
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect, load_settings
@@ -35,7 +35,8 @@ from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import FileChange, MergeStyle, Operation
 from orderkit.ports.requesters import Requester
 
-TEAM, RUNS, BY_HAND, COMMITS = "bench", 40, 10, 300
+TEAM = "bench"
+RUNS, BY_HAND, COMMITS = size((40, 10, 300), (1, 1, 2))
 ORDER = f"garage-{TEAM}"
 REPO = RepoId(TEAM, ORDER)
 STAGES = ("stage1", "stage2", "stage3")

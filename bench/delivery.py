@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.figure import Figure, timed_s
+from bench.figure import Figure, size, timed_s
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.argocd.delivery_hindrances import hindrance
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from deliveries import Delivery
 
 ROOT = Path(__file__).parents[1]
-POLLING_S, REFRESHED, POLLED = 10, 10, 4
+POLLING_S, REFRESHED, POLLED = size((10, 10, 4), (3, 1, 1))
 
 
 def figures() -> Iterator[Figure]:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from bench.editors import EDITORS, Editor
-from bench.figure import Figure, timed_s
+from bench.figure import Figure, size, timed_s
 from orderkit.core.yaml import edit as yamledit
 from orderkit.core.yaml.assignments import parse
 
-SIZES = {3: 0.3, 42: 4.0, 427: 45.0}
+SIZES = size({3: 0.3, 42: 4.0, 427: 45.0}, {3: 0.3})
 """Blocks of a manifest, and the aim in milliseconds."""
-CALLS_MIN, CALLS_MAX = 3, 200
+CALLS_MIN, CALLS_MAX = size((3, 200), (1, 1))
 HEAD = """\
 # What the team ordered; every change comes through Git.
 apiVersion: example.org/v1alpha1

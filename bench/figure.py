@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
+
+_SMALLEST = "ORDERKIT_BENCH_SMALLEST"
+"""In the environment, so that processes which a suite starts know it too."""
+if "--smallest" in sys.argv:
+    os.environ[_SMALLEST] = "yes"
+T = TypeVar("T")
+
+
+def size(full: T, smallest: T) -> T:
+    """Return how much a suite does: all, or (--smallest) so little that it only must not fail."""
+    return smallest if os.environ.get(_SMALLEST) else full
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import pygit2
 
-from bench.figure import Figure
+from bench.figure import Figure, size
 from bench.writer import ROOT, SHARED, Done, Task, run_all
 from orderkit.ports.forge import OPERATION_TRAILER
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 TOKEN = "b" * 40
 PEER = "py-gitea: read, then PUT with the sha"
-EDITS = {1: 200, 8: 60}
+EDITS = size({1: 200, 8: 60}, {1: 3, 2: 2})
 """Edits of each writer by how many there are."""
-GIT_EDITS = {1: 1000, 8: 250}
-LOSSY_EDITS = 40
+GIT_EDITS = size({1: 1000, 8: 250}, {1: 3, 2: 2})
+LOSSY_EDITS, COUNTED_EDITS = size((40, 20), (2, 2))
 SERVER = """
 import sys
 from pathlib import Path
@@ -140,11 +140,11 @@ def _compared(stand: Stand, writers: int, edits: int) -> Iterator[Figure]:
 def _requests(stand: Stand) -> Iterator[Figure]:
     with _proxied(stand) as proxy:
         proxy.log.clear()
-        stand.round("orderkit", 1, 20, proxy.url)
-        ours = len(proxy.log) / 20
+        stand.round("orderkit", 1, COUNTED_EDITS, proxy.url)
+        ours = len(proxy.log) / COUNTED_EDITS
         proxy.log.clear()
-        stand.round("py-gitea", 1, 20, proxy.url)
-        peer = len(proxy.log) / 20
+        stand.round("py-gitea", 1, COUNTED_EDITS, proxy.url)
+        peer = len(proxy.log) / COUNTED_EDITS
     yield Figure("forge.requests-per-change", ours, "requests", PEER, peer, ours / peer, "<= 3")
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import crossplane.function.proto.v1.run_function_pb2 as fnv1
 import grpc
 
-from bench.figure import Figure, median_s
+from bench.figure import Figure, median_s, size
 from orderkit.adapters.folders.station_folder import stations_in
 from orderkit.adapters.functions.function_messages import answered
 from orderkit.core.crossplane.station import INPUT, Station, station_runner
 
-PARTS, RUNS, AT_ONCE = 22, 200, 4
+PARTS, RUNS, AT_ONCE = 22, size(200, 4), 4
 _STATION = """
     from orderkit.stations import StationRequest, StationResponse
 

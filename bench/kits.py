@@ -19,14 +19,14 @@ from pathlib import Path
 import yaml
 from jsonschema import Draft4Validator
 
-from bench.figure import Figure
+from bench.figure import Figure, size
 from orderkit.adapters.folders.local_pack import LocalPack
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.core.schema.validate.findings import FindingSeverity
 from orderkit.flows.kit import generate_kits
 from orderkit.flows.kit.check_kits import check_pack
 
-KITS, RUNS = 50, 3
+KITS, RUNS = size((50, 3), (2, 1))
 _ROOMS = ("templates", "stations", "gitops/apis")
 
 

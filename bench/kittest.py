@@ -7,12 +7,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.figure import Figure, median_s
+from bench.figure import Figure, median_s, size
 from orderkit.adapters.folders.local_pack import LocalPack
 from orderkit.adapters.folders.pack_folder import ROOMS, reference_pack
 from orderkit.flows.kit.test_kits import TestSelection, run_tests
 
-SCENARIOS, RUNS = 100, 5
+SCENARIOS, RUNS = size((100, 5), (2, 1))
 
 
 def figures() -> Iterator[Figure]:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from bench.figure import Figure
+from bench.figure import Figure, size
 from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.connecting import connect
@@ -46,7 +46,7 @@ from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import FileChange, Operation
 
 REQUESTER = "user:default/bench"
-TEAMS, ORDERS, REGISTERED = 200, 10_000, 1_000
+TEAMS, ORDERS, REGISTERED = size((200, 10_000, 1_000), (4, 100, 3))
 BATCH = 2_000
 HEAD = "d" * 40
 XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")

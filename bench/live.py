@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from bench.figure import Figure, median_s, timed_s
+from bench.figure import Figure, median_s, size, timed_s
 from bench.ledger import ORDERS, XGARAGE, entry_of, fill_cluster, started, write_ledger
 from bench.platform import rss_mb
 from bench.service import serving
@@ -32,8 +32,8 @@ from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.platform import Platform
 
-STREAMS, CHANGES, RUNS = 500, 10, 20
-_COMMANDS = 5
+STREAMS, CHANGES, RUNS = size((500, 10, 20), (3, 2, 2))
+_COMMANDS = size(5, 1)
 READY_S = 600.0
 
 

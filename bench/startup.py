@@ -17,9 +17,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.figure import Figure
+from bench.figure import Figure, size
 
-ROUNDS = 15
+ROUNDS = size(15, 1)
 BARE = (sys.executable, "-c", "pass")
 ORDERKIT = str(Path(sys.executable).with_name("orderkit"))
 COMMANDS = {

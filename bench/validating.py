@@ -13,10 +13,10 @@ from typing import Any
 
 from jsonschema import Draft4Validator
 
-from bench.figure import Figure, median_s
+from bench.figure import Figure, median_s, size
 from orderkit.core.schema.validate import Validator
 
-XRS, RUNS = 1_000, 7
+XRS, RUNS = size((1_000, 7), (10, 1))
 RULES = [
     {"rule": "self.size != 'large' || self.replicas >= 3", "message": "large needs three"},
     {"rule": "!has(self.domain) || self.domain.endsWith('.example.org')"},

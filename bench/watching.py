@@ -16,7 +16,7 @@ from pathlib import Path
 
 import yaml
 
-from bench.figure import Figure, timed_s
+from bench.figure import Figure, size, timed_s
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
 from orderkit.adapters.embedded.forge import EmbeddedForge
 from orderkit.adapters.embedded.serving import HttpServer, bind
@@ -30,8 +30,8 @@ from whisperops.records import Origin
 from whisperops.registry import Registry
 from whisperops.watching import Watcher, WatchResult
 
-BLOBS = 10_000
-RUNS = 5
+BLOBS = size(10_000, 20)
+RUNS = size(5, 1)
 TOKEN = "b" * 40
 CATALOG = RepoId("platform", "datasets")
 DEFINITION = Path("packs/agents/gitops/apis/dataset/definition.yaml")

@@ -9,6 +9,7 @@ rendering="tests/conformance/render tests/conformance/forms"
 crash=tests/crash
 edit=tests/conformance/yamledit
 forge="tests/faults tests/conformance/forge tests/e2e/test_real_gitea_orders.py"
+counts=tests/component/test_story_counts.py
 plans="tests/component/plans/test_plans_proved.py tests/e2e/test_plan_applied.py"
 
 if scripts/lab.sh --check && [ -e .cache/backstage/frontend/.installed ]; then
@@ -31,14 +32,15 @@ case $part in
   edit) paths=$edit ;;
   forge) paths=$forge ;;
   plans) paths=$plans ;;
+  counts) paths=$counts ;;
   rest)
     paths=tests
-    for path in $rendering $crash $edit $forge $plans; do
+    for path in $rendering $crash $edit $forge $plans $counts; do
       paths="$paths --ignore=$path"
     done
     ;;
   *)
-    echo "error: no part $part; parts: rendering, crash, edit, forge, plans, rest, mutants" >&2
+    echo "error: no part $part; parts: rendering, crash, edit, forge, plans, counts, rest, mutants" >&2
     exit 2
     ;;
 esac

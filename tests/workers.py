@@ -76,6 +76,7 @@ LONGEST_FIRST = (
     "tests/conformance/delivery/",
     "tests/crash/",
     "tests/faults/",
+    "tests/component/test_story_counts.py",
     "tests/component/changes/",
     "tests/component/platform/",
 )

@@ -113,3 +113,32 @@ def test_what_is_known_is_not_asked_for_again(urls: str, monkeypatch: pytest.Mon
         assert asked["pages"] == 0, "its own write tells all"
         two.tree(REPO, two.head(REPO) or "")  # type: ignore[arg-type]  # there is one
         assert asked["pages"] == 3, "the root, apps, and the one team that changed"
+
+
+def test_a_file_of_a_commit_is_read_once_and_a_branch_each_time(urls: str) -> None:
+    path = PurePosixPath("a.yaml")
+    with client(urls) as one, client(urls) as two:
+        one.ensure_org(REPO.owner)
+        one.ensure_repo(REPO, description="test")
+        first = write(one, {"a.yaml": "1"})
+        kept = two.read(REPO, path, first)
+        write(one, {"a.yaml": "2"})
+
+        assert two.read(REPO, path, first) is kept
+        assert [two.read(REPO, path, ref).text for ref in (first, "main")] == ["1", "2"]  # type: ignore[union-attr]  # they are there
+
+
+def test_a_client_that_remembers_asks_each_thing_once_until_it_writes(urls: str) -> None:
+    path = PurePosixPath("a.yaml")
+    with client(urls) as one, client(urls) as two:
+        one.ensure_org(REPO.owner)
+        one.ensure_repo(REPO, description="test")
+        first = write(one, {"a.yaml": "1"})
+        two.remember()
+        seen = two.head(REPO), two.read(REPO, path, "main")
+        second = write(one, {"a.yaml": "2"})
+
+        assert (two.head(REPO), two.read(REPO, path, "main")) == seen
+        assert one.head(REPO) == second != first
+        two.ensure_org("another")
+        assert two.head(REPO) == second

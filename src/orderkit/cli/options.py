@@ -166,16 +166,22 @@ def state_path(folder: str | None) -> Path:
     return Path(folder).absolute() if folder else default_state()
 
 
-def connect_to(platform_file: str | None) -> Platform:
+def connect_to(platform_file: str | None, *, reads_only: bool = False) -> Platform:
     """
     Connect to the platform of a platform.yaml; None: the default one.
+
+    Args:
+        reads_only: The command neither writes nor waits, so it asks the forge each thing once.
 
     Raises:
         NotFoundError: Its platform.yaml is missing. InvalidInputError: it is broken.
     """
     from orderkit.cli.connecting import connect, load_settings
 
-    return connect(load_settings(platform_file))
+    platform = connect(load_settings(platform_file))
+    if reads_only:
+        platform.forge.remember()
+    return platform
 
 
 def default_requester() -> str:

@@ -6,8 +6,6 @@ The ports of one platform, and the two repositories Orderkit keeps there.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -132,15 +130,11 @@ def pack_snapshot(platform: Platform) -> RepositorySnapshot:
     """
     published_files = snapshot(platform, platform.pack_repo)
     if published_files is None:
-        raise _no_pack(platform)
+        raise NotFoundError(
+            f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
+            hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
+        )
     return published_files
-
-
-def _no_pack(platform: Platform) -> NotFoundError:
-    return NotFoundError(
-        f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
-        hint="the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
-    )
 
 
 def published_pack(platform: Platform, pack: RepositorySnapshot | None = None) -> Pack:
@@ -159,46 +153,28 @@ def published_pack(platform: Platform, pack: RepositorySnapshot | None = None) -
     return read_pack(pack_files(platform, pack.commit, paths))
 
 
-def published_kit(platform: Platform, name: str) -> Kit:
+def published_kit(platform: Platform, name: str, pack: RepositorySnapshot | None = None) -> Kit:
     """
     Read one kit of the published pack, without its template: three files.
+
+    Args:
+        pack: As in `published_pack`.
 
     Raises:
         NotFoundError: Nothing is published yet, or the pack has no such kit.
         InvalidInputError: A file is broken.
     """
-    commit = platform.forge.head(platform.pack_repo)
-    if commit is None:
-        raise _no_pack(platform)
+    pack = pack or pack_snapshot(platform)
     paths = (PurePosixPath("pack.yaml"), kit_path(name), definition_path(name))
-    return read_pack(pack_files(platform, commit, paths)).kit(name)
-
-
-_files_lock = threading.Lock()
-_files: OrderedDict[tuple[str, RepoId, CommitSha, PurePosixPath], bytes] = OrderedDict()
-_FILES_KEPT = 500
+    return read_pack(pack_files(platform, pack.commit, paths)).kit(name)
 
 
 def pack_files(
     platform: Platform, commit: CommitSha, paths: Iterable[PurePosixPath]
 ) -> dict[PurePosixPath, bytes]:
-    """Read files of the pack, each once per commit: files of a commit never change."""
-    files = {}
-    for path in paths:
-        key = (platform.forge.base_url, platform.pack_repo, commit, path)
-        with _files_lock:
-            data = _files.get(key)
-        if data is None:
-            revision = platform.forge.read(platform.pack_repo, path, commit)
-            if revision is None:
-                continue
-            data = revision.data
-            with _files_lock:
-                _files[key] = data
-                if len(_files) > _FILES_KEPT:
-                    _files.popitem(last=False)
-        files[path] = data
-    return files
+    """Read files of the pack; the forge's client keeps files of commits, which never change."""
+    revisions = (platform.forge.read(platform.pack_repo, path, commit) for path in paths)
+    return {revision.path: revision.data for revision in revisions if revision}
 
 
 def get_object(platform: Platform, key: ObjectKey) -> Manifest | None:

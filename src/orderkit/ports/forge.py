@@ -129,6 +129,10 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
     @property
     def base_url(self) -> str: ...
 
+    def remember(self) -> None:
+        """Ask each thing once from now on, until something is written: for one look at all."""
+        ...
+
     def version(self) -> str:
         """Return the server's version text."""
         ...

@@ -92,6 +92,10 @@ class GiteaForge(Writing, Merging, GiteaReviews, Grants, GiteaReaders, GiteaHook
     ) -> None:
         self.close()
 
+    def remember(self) -> None:
+        """Ask each thing once from now on; see the port."""
+        self._http.remember()
+
     def close(self) -> None:
         """Close idle connections. Idempotent; the client stays usable."""
         self._http.close()

@@ -18,12 +18,13 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.ports.revisions import PLAIN, SUBMODULE, SpecialFile
+from orderkit.ports.revisions import PLAIN, SUBMODULE, FileRevision, SpecialFile
 
 Files = Mapping[PurePosixPath, BlobSha]
 Special = Mapping[PurePosixPath, SpecialFile]
 _FrozenFiles = MappingProxyType[PurePosixPath, BlobSha]
 _COMMITS_KEPT, _LARGE_KEPT = 64, 4
+_FILES_KEPT, _FILE_MAX_BYTES = 1_000, 64 * 1024
 _ROOT = PurePosixPath()
 _FOLDER = 0o040000
 _MOST_FOLDERS = 40
@@ -78,7 +79,23 @@ class Trees:
     _special: dict[tuple[RepoId, CommitSha], Special] = field(default_factory=dict)
     """Of the commits in the cache, those of which it is known."""
     _large: OrderedDict[RepoId, dict[PurePosixPath, Folder]] = field(default_factory=OrderedDict)
+    _texts: OrderedDict[tuple[RepoId, str, PurePosixPath], FileRevision] = field(
+        default_factory=OrderedDict
+    )
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def file(self, repo: RepoId, commit: str, path: PurePosixPath) -> FileRevision | None:
+        """Return a file of a commit that is in the cache, or None."""
+        with self._lock:
+            return self._texts.get((repo, commit, path))
+
+    def keep_file(self, repo: RepoId, commit: str, file: FileRevision) -> None:
+        """Cache a file of a commit, unless it is large."""
+        if len(file.data) <= _FILE_MAX_BYTES:
+            with self._lock:
+                self._texts[repo, commit, file.path] = file
+                if len(self._texts) > _FILES_KEPT:
+                    self._texts.popitem(last=False)
 
     def remembered(self, repo: RepoId, commit: CommitSha) -> _FrozenFiles | None:
         """Return the files of a commit that is in the cache, or None."""

@@ -178,14 +178,20 @@ class GiteaReading(Calls):
 
     def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None:
         """Return a file at a branch or full commit id, or None; see the port."""
+        is_commit = is_commit_id(ref)  # whose files never change
+        if is_commit and (kept := self._trees.file(repo, ref, path)):
+            return kept
         entry = self._contents(repo, path, ref)
-        if is_commit_id(ref):
+        if is_commit:
             self._check_commit(repo, path, CommitSha(ref), entry)
         if entry is None:
             return None
         content = entry.get("content")
         data = _decoded(content) if isinstance(content, str) else self._large(repo, path, ref)
-        return FileRevision(path, data, BlobSha(text_in(entry, "sha")))
+        file = FileRevision(path, data, BlobSha(text_in(entry, "sha")))
+        if is_commit:
+            self._trees.keep_file(repo, ref, file)
+        return file
 
     def _check_commit(
         self, repo: RepoId, path: PurePosixPath, commit: CommitSha, entry: Found | None

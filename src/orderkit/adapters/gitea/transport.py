@@ -16,6 +16,7 @@ import json
 import ssl
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -101,6 +102,12 @@ class GiteaTransport:
         self._idle: list[requests.Session] = []
         self._lock = threading.Lock()
         self._renewing = threading.Lock()
+        self._answers: dict[object, GiteaResponse] | None = None
+        self._asking: defaultdict[object, threading.Lock] = defaultdict(threading.Lock)
+
+    def remember(self) -> None:
+        """Ask each thing once from now on, until something is written."""
+        self._answers = {}
 
     def get(self, path: str, query: Query | None = None) -> GiteaResponse:
         """
@@ -110,6 +117,18 @@ class GiteaTransport:
             UnreachableError: No answer.
             RemoteError: The address has moved.
         """
+        answers = self._answers
+        if answers is None:
+            return self._get(path, query)
+        key = (path, *(query or {}).items())
+        with self._lock:
+            asking = self._asking[key]
+        with asking:  # threads that want the same wait for one answer
+            if key not in answers:
+                answers[key] = self._get(path, query)
+            return answers[key]
+
+    def _get(self, path: str, query: Query | None) -> GiteaResponse:
         for attempt in range(1, retries.GET_TRIES):
             try:
                 answer = self.send("GET", path, query=query)
@@ -142,6 +161,8 @@ class GiteaTransport:
             UnreachableError: It was never sent.
             RemoteError: The address has moved, or the answer is too large.
         """
+        if method != "GET" and self._answers is not None:
+            self._answers = {}
         credentials = as_ or self._credentials
         answer = self._try(credentials, method, path, body, query)
         if answer.status == _UNKNOWN and as_ is None and self._renewed(credentials):

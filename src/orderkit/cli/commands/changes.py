@@ -302,5 +302,5 @@ def history_command(order: str, limit: int, platform_file: str | None, as_json: 
     from orderkit.flows.order.order_history import history
 
     history_views.show_history(
-        order, history(connect_to(platform_file), order, limit=limit), as_json
+        order, history(connect_to(platform_file, reads_only=True), order, limit=limit), as_json
     )

@@ -201,7 +201,7 @@ def status_command(
     from orderkit.flows.order import order_damage, viewing
     from orderkit.ports.requesters import Requester
 
-    platform = connect_to(platform_file)
+    platform = connect_to(platform_file, reads_only=True)
     report = order_damage.status(platform, order)
     viewer = viewing.Viewer(Requester(default_requester()))
     shown = viewing.view(platform, order, viewer, report=report)

@@ -68,7 +68,9 @@ def _from_platform(
     from orderkit.flows.plan.order_plan import Basis
     from orderkit.flows.plan.recording import PlanRecorder
 
-    platform = _with_functions(connect_to(request.platform_file), request.function_texts)
+    platform = _with_functions(
+        connect_to(request.platform_file, reads_only=True), request.function_texts
+    )
     recorder = PlanRecorder(order) if request.record_file else None
     plan = _planned(platform, request, order, Basis(request.offline, *by, recorder))
     if recorder and request.record_file:

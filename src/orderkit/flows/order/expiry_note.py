@@ -17,7 +17,7 @@ from orderkit.core.order.lease import EXPIRES_AT
 from orderkit.core.yaml import edit as yamledit
 from orderkit.flows.argocd.commit_pinning import deliver
 from orderkit.flows.lost_races import in_rounds
-from orderkit.flows.order.live_order import find_living, read_xr
+from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
@@ -25,7 +25,9 @@ from orderkit.ports.requesters import Requester
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
-def note_expiry(platform: Platform, order: str, expires: str, requester: Requester) -> bool:
+def note_expiry(
+    platform: Platform, order: str | LiveOrder, expires: str, requester: Requester
+) -> bool:
     """
     Make sure that the XR's file says when the order expires. Idempotent.
 
@@ -35,7 +37,7 @@ def note_expiry(platform: Platform, order: str, expires: str, requester: Request
         OrderkitError: It cannot be written: its repository is archived or damaged, its text cannot
             be edited, or the forge failed. The lease is not affected.
     """
-    live = find_living(platform, order)
+    live = order if isinstance(order, LiveOrder) else find_living(platform, order)
 
     def attempt() -> bool:
         head = platform.forge.head(live.repository)
@@ -49,9 +51,9 @@ def note_expiry(platform: Platform, order: str, expires: str, requester: Request
         edit = yamledit.Edit(path, value=expires, document=xr_file.document)
         data = yamledit.edit(xr_file.data, [edit], name=str(xr_file.path))
         operation = Operation(
-            f"lease-{order}-{expires}-after-{xr_file.sha[:8]}",
+            f"lease-{live.entry.order}-{expires}-after-{xr_file.sha[:8]}",
             requester.ref,
-            f"{order}: expires at {expires}",
+            f"{live.entry.order}: expires at {expires}",
             requester.proof,
         )
         change = FileChange(xr_file.path, data, xr_file.sha)
@@ -79,7 +81,9 @@ def noted_expiry(platform: Platform, order: str) -> str:
     return str(text) if is_time else "something else"
 
 
-def try_note_expiry(platform: Platform, order: str, expires: str, requester: Requester) -> str:
+def try_note_expiry(
+    platform: Platform, order: str | LiveOrder, expires: str, requester: Requester
+) -> str:
     """Do the same as `note_expiry`; return why it could not be done, empty if it was."""
     try:
         note_expiry(platform, order, expires, requester)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from orderkit.core.errors import InvalidInputError
-from orderkit.core.names import OrderId
 from orderkit.core.objects.kube_objects import dig
 from orderkit.core.order.lease import EXPIRES_AT, grant, policy_of
 from orderkit.flows.order.expiry_note import try_note_expiry
@@ -37,8 +36,8 @@ def new_lease(platform: Platform, live: LiveOrder, requester: str) -> dict[str, 
 
 
 def note_expiry(
-    platform: Platform, order: OrderId, requester: str, proof: str, lease: Mapping[str, str]
+    platform: Platform, live: LiveOrder, requester: str, proof: str, lease: Mapping[str, str]
 ) -> None:
     """Write the expiry into the order's own file, for people, if that is possible now."""
     if expires := lease.get(EXPIRES_AT):
-        try_note_expiry(platform, order, expires, Requester(requester, proof))
+        try_note_expiry(platform, live, expires, Requester(requester, proof))

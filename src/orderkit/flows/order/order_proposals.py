@@ -33,10 +33,12 @@ from orderkit.core.names import MAIN, CommitSha, RepoId
 from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.approval import BYPASSED, CONTEXT, WaitingOrder
+from orderkit.core.order.lease import lease_annotations
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
 from orderkit.core.plan.plan_markdown import plain_line, to_markdown
 from orderkit.core.yaml import yaml11
+from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
 from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order.approval_judging import (
@@ -313,7 +315,10 @@ class Proposal:
         in_rounds(lambda: self._try_deliver(text, summary))
         with suppress(OrderkitError):  # it polls too
             refresh(self.platform, ledger.team_application(entry.team))
-        note_expiry(self.platform, entry.order, waiting.requester, waiting.proof, lease)
+        with suppress(OrderkitError):
+            # Another run may have delivered it, with a lease of another second.
+            lease = lease_annotations(application_at(self.platform, entry))
+            note_expiry(self.platform, self.live, waiting.requester, waiting.proof, lease)
 
     def _try_deliver(self, text: str, summary: str) -> None:
         """Raises NotFoundError if the order was withdrawn meanwhile."""

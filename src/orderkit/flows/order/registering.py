@@ -31,7 +31,7 @@ from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
     ledger_snapshot,
-    published_kit,
+    pack_snapshot,
     write_ledger,
 )
 from orderkit.flows.team import limit_check
@@ -102,10 +102,10 @@ def register(platform: Platform, registration: Registration) -> Registered:
     check_free(entry, snapshot.blobs)
     is_waiting = entry.waiting_path in snapshot.blobs
     is_new = is_waiting or entry.application_path not in snapshot.blobs
-    check_kit(platform, entry, registration.kit, is_new=is_new)
-    team = limit_check.check_may_order(platform, entry, registration.kit, snapshot)
-    record = check_record(platform, entry, registration.kit)
-    kit = published_kit(platform, record.kit)
+    pack = pack_snapshot(platform)
+    kit = check_kit(platform, entry, registration.kit, pack, is_new=is_new)
+    team = limit_check.check_may_order(platform, entry, kit.name, snapshot, pack)
+    record = check_record(platform, entry, kit.name)
     live = live_order.LiveOrder(entry, kit, record, team)
     if is_new:
         check_new(platform, live, snapshot)
@@ -126,11 +126,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
     if commit.changed:
         refresh(platform, ledger.team_application(registration.team))
     note_expiry(
-        platform,
-        registration.order,
-        registration.requester,
-        registration.proof,
-        _lease_in(platform, entry, kit),
+        platform, live, registration.requester, registration.proof, _lease_in(platform, entry, kit)
     )
     return Registered(
         registration.order,

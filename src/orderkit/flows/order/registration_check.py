@@ -10,6 +10,7 @@ from collections.abc import Collection
 from pathlib import PurePosixPath
 
 from orderkit.core.errors import AlreadyOrderedError, InvalidInputError, NotFoundError, RefusedError
+from orderkit.core.kit.model import Kit
 from orderkit.core.names import RepoId
 from orderkit.core.objects.kube_objects import labels_of
 from orderkit.core.order import ledger, order_file
@@ -49,9 +50,11 @@ def check_free(entry: OrderEntry, ledger_paths: Collection[PurePosixPath]) -> No
         raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
 
 
-def check_kit(platform: Platform, entry: OrderEntry, kit: str, *, is_new: bool) -> None:
+def check_kit(
+    platform: Platform, entry: OrderEntry, kit: str, pack: RepositorySnapshot, *, is_new: bool
+) -> Kit:
     """
-    Check the kit of an order that is to be registered.
+    Check the kit of an order that is to be registered, and return it.
 
     Raises:
         InvalidInputError: The order's id does not name it. RefusedError: It is registered with
@@ -66,7 +69,7 @@ def check_kit(platform: Platform, entry: OrderEntry, kit: str, *, is_new: bool) 
             f"is not an order of kit '{kit}': the id is <kit>-<name>",
             hint=f"name the repository {kit}-<name>, or name the kit of this one",
         )
-    published_kit(platform, kit)
+    return published_kit(platform, kit, pack)
 
 
 def check_record(platform: Platform, entry: OrderEntry, kit: str) -> OrderFile:

@@ -17,7 +17,7 @@ from orderkit.core.names import CommitSha, TeamName
 from orderkit.core.order import ledger, ledger_applications, team_file, team_limits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.team_file import TeamFile
-from orderkit.flows.platform import Platform, RepositorySnapshot, published_kit, published_pack
+from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
 
 
 def team_of(platform: Platform, team: TeamName, snapshot: RepositorySnapshot) -> TeamFile:
@@ -35,12 +35,19 @@ def team_of(platform: Platform, team: TeamName, snapshot: RepositorySnapshot) ->
 
 
 def check_may_order(
-    platform: Platform, entry: OrderEntry, kit: str, snapshot: RepositorySnapshot
+    platform: Platform,
+    entry: OrderEntry,
+    kit: str,
+    snapshot: RepositorySnapshot,
+    pack: RepositorySnapshot | None = None,
 ) -> TeamFile:
     """
     Check that the team may have this order, as far as its id and kit tell; return its file.
 
     An order that the ledger has already is not counted again.
+
+    Args:
+        pack: Where it is known already; None to take it as it is now.
 
     Raises:
         InvalidInputError: The id begins with the longer name of another kit.
@@ -51,8 +58,9 @@ def check_may_order(
     team_limits.check_kit(team, kit)
     if entry.application_path in snapshot.blobs:
         return team
-    _check_permitted(platform, entry.team, kit, snapshot)
-    kits = published_pack(platform).kit_names
+    published = published_pack(platform, pack)
+    _check_permitted(platform, entry.team, published.kit(kit), snapshot)
+    kits = published.kit_names
     # Limits and reviews know the kit of an order by its id.
     if (named := ledger.named_kit(entry.order, kits)) not in ("", kit):
         raise InvalidInputError(
@@ -67,15 +75,13 @@ def check_may_order(
 
 
 def _check_permitted(
-    platform: Platform, team: TeamName, kit: str, snapshot: RepositorySnapshot
+    platform: Platform, team: TeamName, kit: Kit, snapshot: RepositorySnapshot
 ) -> None:
     """Refuse a kit that the team's AppProject lacks: the pack got it after the team's file."""
     file = platform.forge.read(platform.ledger, ledger.team_path(team), snapshot.commit)
-    if file is not None and not ledger_applications.permits(
-        file.data, team, published_kit(platform, kit)
-    ):
+    if file is not None and not ledger_applications.permits(file.data, team, kit):
         raise RefusedError(
-            f"team {team} was not given kit '{kit}' yet: its AppProject does not allow that"
+            f"team {team} was not given kit '{kit.name}' yet: its AppProject does not allow that"
             " kit's kind",
             hint=f"a platform admin allows it with: orderkit team add {team}",
         )

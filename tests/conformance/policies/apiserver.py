@@ -13,6 +13,7 @@ import yaml
 from orderkit.core.objects.kube_objects import Kind
 
 _DEADLINE_S, _TIMEOUT_S, _PAUSE_S = 60.0, 60.0, 0.05
+_CONFLICT = 409
 _PLURALS = {
     "Namespace": "namespaces",
     "ConfigMap": "configmaps",
@@ -86,6 +87,23 @@ class ApiServer:
         path = self.path(manifest, manifest["metadata"]["name"])
         path += f"/{subresource}" if subresource else ""
         return self.call("PUT", path, manifest, dry_run=dry_run, account=account)
+
+    def change(
+        self,
+        manifest: Object,
+        change: Callable[[Object], Any],
+        *,
+        dry_run: bool = False,
+        account: str = "",
+    ) -> requests.Response:
+        """Change the live object, as often as another writer comes first: a real Argo CD does."""
+        path = self.path(manifest, manifest["metadata"]["name"])
+        while True:
+            live = self.call("GET", path).json()
+            change(live)
+            answer = self.put(live, dry_run=dry_run, account=account)
+            if answer.status_code != _CONFLICT:
+                return answer
 
     def delete(
         self, manifest: Object, *, dry_run: bool = False, account: str = ""

@@ -30,8 +30,6 @@ OPERATION = {
     "phase": "Running",
     "startedAt": "2026-11-22T18:00:00Z",
 }
-CONFLICT = 409
-"""A real Argo CD beside the suite writes to Applications between the reading and the writing."""
 Change = Callable[[Object], Any]
 
 
@@ -137,13 +135,12 @@ def update(
     server: ApiServer, application: Object, change: Change, account: str = RUNNER
 ) -> tuple[bool, str]:
     """Write a change of the live Application; return whether it was admitted, and the answer."""
-    path = server.path(application, application["metadata"]["name"])
-    answer = None
-    while answer is None or answer.status_code == CONFLICT:
-        live = server.call("GET", path).json()
+
+    def refresh_and_change(live: Object) -> None:
         live["metadata"].setdefault("annotations", {})[REFRESH] = "normal"
         change(live)
-        answer = server.put(live, dry_run=True, account=account)
+
+    answer = server.change(application, refresh_and_change, dry_run=True, account=account)
     return answer.ok, answer.text
 
 

@@ -316,6 +316,9 @@ def test_argocd_deletes_an_xr_only_if_its_order_ends(
         },
     }
 
+    def let_go(live: Object) -> None:
+        live["metadata"]["finalizers"] = []
+
     def may_delete() -> bool:
         return bool(installed.delete(xr, dry_run=True, account=account).ok)
 
@@ -330,9 +333,7 @@ def test_argocd_deletes_an_xr_only_if_its_order_ends(
         assert may or 'order "garage-ae86" is live' in answer.json()["message"], answer.text
     finally:
         if is_deleting:
-            live = installed.call("GET", installed.path(app, "garage-ae86")).json()
-            live["metadata"]["finalizers"] = []
-            assert installed.put(live).ok
+            assert installed.change(app, let_go).ok
         else:
             installed.delete(app)
         installed.delete(xr)

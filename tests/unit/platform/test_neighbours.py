@@ -36,8 +36,9 @@ class Case:
 
 HOOKS, CRASH = "CVE-2026-77459", "GHSA-w7rw-fg89-2cjf"
 CASES = [
-    Case("the suite's Gitea", GITEA, "1.27.3", "observed", "600 cases"),
-    Case("a supported Gitea", GITEA, "1.27.1", "supported", "against 1.27.3", ("CVE-2026-70407",)),
+    Case("the suite's Gitea", GITEA, "1.27.3", "observed", "every suite of e2e"),
+    Case("the oldest Gitea", GITEA, "1.27.1", "observed", "make matrix", ("CVE-2026-70407",)),
+    Case("a supported Gitea", GITEA, "1.27.2", "supported", "against 1.27.1, 1.27.3"),
     Case("code execution by a pusher", GITEA, "1.27.0", "too old", "1.27.1", ("CVE-2026-60004",)),
     Case(
         "the lab's Gitea until November",
@@ -64,15 +65,16 @@ CASES = [
     Case("3.4 of today", ARGO_CD, "v3.4.15", "supported", "no suite ran"),
     Case("3.5 with the hole", ARGO_CD, "v3.5.3", "too old", "older than 3.5.4", (HOOKS,)),
     Case("a candidate of 3.6", ARGO_CD, "v3.6.0-rc1", "too old", "older than 3.6.0", (HOOKS,)),
-    Case("the suite's Argo CD", ARGO_CD, "v3.6.1", "observed", "delivery scenarios", (CRASH,)),
+    Case("the suite's Argo CD", ARGO_CD, "v3.6.1", "observed", "every suite of e2e", (CRASH,)),
     Case("3.6 of today", ARGO_CD, "v3.6.3", "supported", "against 3.6.1"),
     Case("a later patch of 3.6", ARGO_CD, "v3.6.9", "supported", "against 3.6.1"),
     Case("an unknown line", ARGO_CD, "v3.7.0", "unknown", "newer than 3.6.3"),
     Case("platform.yaml names no patch", ARGO_CD, "3.4", "unknown", "names no patch release"),
     Case("nor here, but the line ended", ARGO_CD, "3.2", "too old", "older than 3.4.10"),
     Case("Argo CD 2", ARGO_CD, "v2.14.20", "too old", "older than 3.4.10", (HOOKS,)),
-    Case("the suite's API server", KUBERNETES, "v1.37.2", "observed", "335 cases"),
+    Case("the suite's API server", KUBERNETES, "v1.37.2", "observed", "every suite of e2e"),
     Case("a vendor's build of it", KUBERNETES, "v1.37.2-eks-a1b2c3", "supported", "1.37.2"),
+    Case("the oldest API server", KUBERNETES, "v1.35.4", "observed", "make matrix"),
     Case("an ended Kubernetes", KUBERNETES, "v1.34.4", "too old", "older than 1.35.0"),
     Case("the embedded API server", KUBERNETES, "v1.36.1+orderkit-embedded", "embedded", "1.36.1"),
     Case("Crossplane 1", CROSSPLANE, "v1.20.9", "too old", "older than 2.3.0"),

@@ -100,7 +100,7 @@ ARGO_CD = Neighbour(
         ReleaseSeries(
             "3.6.0",
             "3.6.3",
-            "3.6.1: delivery scenarios, bootstrap, attacks by push, 27 November 2026",
+            "3.6.1: every suite of e2e, 27 November 2026",
             "with 3.9",
             ("3.6.1",),
         ),
@@ -114,9 +114,9 @@ GITEA = Neighbour(
         ReleaseSeries(
             "1.27.1",
             "1.27.3",
-            "1.27.3: contract suite and single requests, 600 cases, 27 November 2026",
+            "1.27.3: every suite of e2e; 1.27.1: make matrix; 27 November 2026",
             "ended with 28.0.0: Gitea fixes its newest major release only",
-            ("1.27.3",),
+            ("1.27.1", "1.27.3"),
         ),
         ReleaseSeries("28.0.0", "28.4.0", "not run: its Go module is not served", "with 29.0.0"),
     ),
@@ -126,7 +126,11 @@ KUBERNETES = Neighbour(
     "Kubernetes",
     (
         ReleaseSeries(
-            "1.35.0", "1.35.9", "1.35.4: built by make matrix, not run", "about February 2027"
+            "1.35.0",
+            "1.35.9",
+            "1.35.4: make matrix, 27 November 2026",
+            "about February 2027",
+            ("1.35.4",),
         ),
         ReleaseSeries(
             "1.36.0",
@@ -138,7 +142,7 @@ KUBERNETES = Neighbour(
         ReleaseSeries(
             "1.37.0",
             "1.37.2",
-            "1.37.2: suites of policies and cluster, 335 cases, 27 November 2026",
+            "1.37.2: every suite of e2e, 27 November 2026",
             "about October 2027",
             ("1.37.2",),
         ),

@@ -269,9 +269,10 @@ def draw(seed: int, count: int) -> Iterator[tuple[str, Path, Fault]]:
             yield house, path, fault
 
 
-def judge(path: Path, fault: Fault, data: coverage.CoverageData) -> tuple[str, int, int]:
+def judge(
+    path: Path, fault: Fault, data: coverage.CoverageData, times_s: Mapping[str, float]
+) -> tuple[str, int, int]:
     """Return the verdict on a fault, the number of tests that ran, and how many reach its line."""
-    times_s = json.loads(TIMES.read_text())
     reached = data.contexts_by_lineno(str(path))
     covering = {test for line in fault.lines for test in reached.get(line, ()) if test in times_s}
     chosen = choose(covering, times_s, TESTS_S)
@@ -299,10 +300,11 @@ def main() -> int:
         measure(options.tests, options.workers)
     data = coverage.CoverageData(str(DATA))
     data.read()
+    times_s = json.loads(TIMES.read_text())
     counts: dict[str, Counter[str]] = {house: Counter() for house in HOUSES}
     with REPORT.open("w") as report:
         for house, path, fault in draw(options.seed, options.count):
-            verdict, ran, covering = judge(path, fault, data)
+            verdict, ran, covering = judge(path, fault, data, times_s)
             change = fault.change(path.read_bytes())
             counts[house][verdict] += 1
             row = {

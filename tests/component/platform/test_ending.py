@@ -16,6 +16,7 @@ from roguery import deliver_main, unprotect
 
 from orderkit.adapters.embedded.argocd import argocd_crds
 from orderkit.adapters.embedded.cluster import EmbeddedCluster
+from orderkit.cli.connecting import token
 from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL
 from orderkit.core.kit.model import KindRef
@@ -287,6 +288,13 @@ def test_an_end_that_begins_before_argo_cd_made_the_application_knows_its_kit(
     assert orderkit("destroy", order).code == 0
 
 
+def pusher_of(platform: Running, repo: RepoId, folder: Path) -> Pusher:
+    """Open an order's ``main``, and clone its repository as somebody who may push."""
+    unprotect(platform.platform, repo)
+    url = f"{platform.platform.forge.base_url}/{repo}.git"
+    return Pusher.cloned(folder, url, "orderkit", token(platform.settings.forge))
+
+
 @pytest.mark.parametrize("what", ["a link that leaves", "submodules", "a link called .gitkeep"])
 def test_pushed_links_and_submodules_do_not_hold_up_an_end(
     orderkit: Command, platform: Running, team: str, tmp_path: Path, what: str
@@ -294,11 +302,7 @@ def test_pushed_links_and_submodules_do_not_hold_up_an_end(
     """Argo CD reads no commit that has a link out of the repository, or modules it cannot fetch."""
     order = placed(orderkit, team)
     forge, repo = platform.platform.forge, RepoId(team, order)
-    unprotect(platform.platform, repo)
-    token = platform.settings.forge.token_file
-    assert token is not None
-    url = f"{forge.base_url}/{repo}.git"
-    pusher = Pusher.cloned(tmp_path, url, "orderkit", Path(token).read_text().strip())
+    pusher = pusher_of(platform, repo, tmp_path)
     link = {"a link that leaves": "away", "a link called .gitkeep": "manifests/.gitkeep"}.get(what)
     if link:
         (pusher.clone / link).symlink_to("/etc/passwd")
@@ -324,12 +328,7 @@ def test_a_commit_that_the_forge_cannot_show_is_told_and_does_not_hold_up_an_end
 ) -> None:
     """Gitea 1.27 answers nothing when it is to show such a commit."""
     order = placed(orderkit, team)
-    forge, repo = platform.platform.forge, RepoId(team, order)
-    unprotect(platform.platform, repo)
-    token = platform.settings.forge.token_file
-    assert token is not None
-    url = f"{forge.base_url}/{repo}.git"
-    pusher = Pusher.cloned(tmp_path, url, "orderkit", Path(token).read_text().strip())
+    pusher = pusher_of(platform, RepoId(team, order), tmp_path)
     tree, head = (pusher.git("rev-parse", of).strip() for of in ("HEAD^{tree}", "HEAD"))
     lines = (
         f"tree {tree}\nparent {head}\n".encode(),

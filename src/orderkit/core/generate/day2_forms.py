@@ -19,8 +19,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.durations import PATTERN as DURATION
-from orderkit.core.errors import InvalidInputError, OrderkitError
-from orderkit.core.generate.form_fields import entry_schema, properties_of
+from orderkit.core.errors import InvalidInputError
 from orderkit.core.generate.order_skeleton import SERVICE, member
 from orderkit.core.generate.order_template import button_labels, template_text
 from orderkit.core.kit.change_forms import (
@@ -36,7 +35,6 @@ from orderkit.core.kit.change_forms import (
     REASON,
     TAKE,
     changes_of,
-    is_stepping,
     parameter_of,
     shown_fields,
     template_name,
@@ -45,18 +43,12 @@ from orderkit.core.kit.change_forms import (
 )
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit, KitChange, Survivor
-from orderkit.core.kit.xrd_fields import KitField
-from orderkit.core.kit.yaml_settings import yaml_property, yaml_roots
-from orderkit.core.objects.values import ABSENT
-from orderkit.core.order.change.change_rules import judge_rules
-from orderkit.core.order.change.differences import FieldDifference
+from orderkit.core.order.change.change_page import HIDDEN, LABEL, filled_in, reason_schema
 from orderkit.core.portal.refusal_step import refusal_step
 from orderkit.core.portal.template import API_VERSION
 
 Schema = dict[str, Any]
 
-_HIDDEN = {"ui:widget": "hidden", "ui:backstage": {"review": {"show": False}}}
-_LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _REQUESTER = "${{ user.ref or 'user:default/unknown' }}"
 _TIMEOUT_MS = 60_000
 _NAMED = f'(parameters.{ORDER} or parameters.{ORDER_PICKED}) | replace("{COMPONENT}", "")'
@@ -99,7 +91,7 @@ def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
     names = [parameter_of(kit, field) for field in change_fields]
     _check_free(kit, names)
     values = {name: f"${{{{ {member('parameters', name)} }}}}" for name in names}
-    filled = _filled_in(kit, change)
+    filled = filled_in(kit, change)
     if YAML_PARAMETER in filled["properties"]:
         # An emptied text arrives as such: a missing one means an older form without this field.
         values[YAML_PARAMETER] = f"${{{{ parameters.{YAML_PARAMETER} or '' }}}}"
@@ -116,7 +108,7 @@ def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
         "title": title_of(change),
         **({"description": change.warning} if change.warning else {}),
         "properties": {
-            BASE: {"title": "Seen at", "type": "string", "pattern": "^[0-9a-f]{40}$", **_HIDDEN}
+            BASE: {"title": "Seen at", "type": "string", "pattern": "^[0-9a-f]{40}$", **HIDDEN}
         },
         "if": {"required": [BASE]},
         "then": filled,
@@ -149,36 +141,6 @@ def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
     return entity
 
 
-def _filled_in(kit: Kit, change: KitChange) -> Schema:
-    """Return the fields of a change's form that the service filled in."""
-    change_fields = shown_fields(kit, change.fields)
-    stepping = [field for field in change_fields if is_stepping(change, field)]
-    page = properties_of(kit, [field for field in change_fields if field not in stepping])
-    page.pop("ui:order", None)
-    roots = yaml_roots(kit, change.fields)
-    if roots:
-        page["properties"][YAML_PARAMETER] = yaml_property(kit, roots)
-    page["required"] = [ORDER, *page.get("required", ())]
-    page["properties"] = {
-        ORDER: _order_schema(),
-        **(
-            {LEAST: {"title": change.at_least.title, "type": "string", "ui:readonly": True}}
-            if change.at_least
-            else {}
-        ),
-        **page["properties"],
-        REASON: _reason_schema(),
-    }
-    for field in stepping:
-        name = parameter_of(kit, field)
-        title = f"{field.hints.title or name} now"
-        page["properties"][f"{CURRENT}{name}"] = {"title": title, "type": "string", **_HIDDEN}
-        page.setdefault("dependencies", {})[f"{CURRENT}{name}"] = _choices_by_current(
-            kit, change, field
-        )
-    return page
-
-
 def _change_output(change: KitChange) -> Schema:
     """Return what the task shows: the change, or the way to the filled-in form."""
     answer = f"steps.{_CHANGE}.output.body"
@@ -209,41 +171,6 @@ def _change_output(change: KitChange) -> Schema:
     }
 
 
-def _choices_by_current(kit: Kit, change: KitChange, field: KitField) -> Schema:
-    """Return the choices for each current value, as the kit's rules allow them."""
-    name = parameter_of(kit, field)
-    choices = [choice for choice in field.schema["enum"] if choice is not None]
-    schema = entry_schema(kit, field)
-    labels = dict(zip(choices, schema.get("enumNames", ()), strict=False))
-    branches = []
-    for now in [*choices, ABSENT]:
-        offered = [
-            new_value for new_value in choices if _allowed(kit, change, field, now, new_value)
-        ]
-        field_schema = {**schema, "enum": offered}
-        if labels:
-            field_schema["enumNames"] = [labels[value] for value in offered]
-        if now is ABSENT:
-            field_schema.pop("default", None)
-        present = {"enum": [text_of(now)]}
-        branch: Schema = {"properties": {f"{CURRENT}{name}": present, name: field_schema}}
-        if field.required:
-            branch["required"] = [name]
-        branches.append(branch)
-    return {"oneOf": branches}
-
-
-def _allowed(kit: Kit, change: KitChange, field: KitField, old: Any, new: Any) -> bool:
-    if old == new:
-        return True
-    difference = FieldDifference(tuple(field.path.split(".")), old, new)
-    try:
-        judge_rules(kit, (difference,), change=change.name)
-    except OrderkitError:
-        return False
-    return True
-
-
 def _end_template(kit: Kit) -> dict[str, Any]:
     state = _repository_state(kit)
     summary = f"Everything that was made for the order is removed; its repository is {state}."
@@ -259,11 +186,11 @@ def _end_template(kit: Kit) -> dict[str, Any]:
             CONFIRM: {
                 "title": "Type the order's id to confirm",
                 "type": "string",
-                "pattern": _LABEL,
+                "pattern": LABEL,
                 "errorMessage": {"pattern": "must be the order's id"},
             },
             **{f"{TAKE}{survivor.name}": _take_schema(survivor) for survivor in takeable},
-            REASON: _reason_schema(),
+            REASON: reason_schema(),
         },
     }
     body = {
@@ -301,7 +228,7 @@ def _lease_template(kit: Kit) -> dict[str, Any]:
                 "default": lease.extend_by or lease.warn[0],
                 "errorMessage": {"pattern": "must be a number and m, h, d or w, for example 8h"},
             },
-            REASON: {**_reason_schema(), "minLength": 1},
+            REASON: {**reason_schema(), "minLength": 1},
         },
     }
     body = {
@@ -358,16 +285,6 @@ def _check_free(kit: Kit, names: Sequence[str]) -> None:
             )
 
 
-def _order_schema() -> Schema:
-    return {
-        "title": "Order",
-        "type": "string",
-        "pattern": _LABEL,
-        "errorMessage": {"pattern": "must be an order's id"},
-        "ui:readonly": True,
-    }
-
-
 def _picker_schema(kit: Kit, description: str) -> Schema:
     """Return the field in which people pick one of the kit's orders from the catalog."""
     orders = {"kind": "Component", "spec.type": "order", "metadata.tags": kit.name}
@@ -375,19 +292,10 @@ def _picker_schema(kit: Kit, description: str) -> Schema:
         "title": "Order",
         "description": description,
         "type": "string",
-        "pattern": f"^({COMPONENT})?{_LABEL[1:]}",
+        "pattern": f"^({COMPONENT})?{LABEL[1:]}",
         "errorMessage": {"pattern": f"must be an order of this kit, for example {kit.name}-ae86"},
         "ui:field": "EntityPicker",
         "ui:options": {"catalogFilter": [orders], "defaultKind": "Component"},
-    }
-
-
-def _reason_schema() -> Schema:
-    return {
-        "title": "Reason",
-        "description": "Why; it is kept in Git.",
-        "type": "string",
-        "maxLength": 500,
     }
 
 

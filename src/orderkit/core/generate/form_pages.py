@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.generate.form_fields import LABEL_PATTERN, properties_of
 from orderkit.core.kit import js_patterns
+from orderkit.core.kit.form_fields import LABEL_PATTERN, properties_of
 from orderkit.core.kit.form_layout import form_layout
 from orderkit.core.kit.hidden_fields import baked_parameter, hidden_schema
 from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT, YAML_PARAMETER

@@ -32,12 +32,11 @@ from orderkit.core.generate.policy_parts import INSTANCE_LABEL, PolicyRule, quot
 from orderkit.core.kit.generated_mark import pack_comment
 from orderkit.core.kit.model import Kit
 from orderkit.core.objects.kube_objects import APPLICATION, TRACKING_ID, Manifest
-from orderkit.core.platform.delivery_tree import layers_of
+from orderkit.core.platform.delivery_tree import ORDERS_POLICY, layers_of
 from orderkit.core.yaml import yaml11
 from orderkit.core.yaml.documents import Files
 
 PATH = PurePosixPath("gitops", "apis", "orders.yaml")
-NAME = "orders.orderkit.dev"
 _ENDS = "ends.orderkit.dev"
 _BY_ARGOCD = "request.userInfo.username == '__ORDERKIT_ARGOCD_ACCOUNT__'"
 _KIND = "request.kind.group + '/' + request.kind.kind"
@@ -98,7 +97,10 @@ def _delivery_policy(kits: Sequence[Kit], layers: Sequence[str]) -> list[Manifes
         "tracked_by": _tracked_by(),
         "order_kind": _order_kind(kits, layers),
     }
-    return [_policy(NAME, constraints, [condition], variables, rules), binding(NAME)]
+    return [
+        _policy(ORDERS_POLICY, constraints, [condition], variables, rules),
+        binding(ORDERS_POLICY),
+    ]
 
 
 def _end_policy(kits: Sequence[Kit]) -> list[Manifest]:

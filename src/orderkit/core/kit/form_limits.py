@@ -3,7 +3,7 @@ Translate bounds and sizes of the XRD into the form's JSON Schema.
 
 The API server's dialect marks an exclusive bound by a boolean, the form's by a number. An optional
 list or map is omitted when it is empty, so its minimum size applies only if it has entries. Called
-by ``core.generate.form_fields``.
+by ``core.kit.form_fields``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Constructs that differ but have an equivalent are rewritten (``\s``, ``.``, POSI
 the flags ``(?i)`` and ``(?s)`` anywhere, escapes unknown to JavaScript). Other differences are
 refused, because the form would accept values that the server refuses, or the reverse.
 
-Called by ``core.generate.form_fields``.
+Called by ``core.kit.form_fields``.
 """
 
 from __future__ import annotations

@@ -33,6 +33,8 @@ MIRRORS = PROVIDERS / "mirrors.yaml"
 SETTINGS = PurePosixPath("gitops", "argocd", "argocd-cm.yaml")
 SETTINGS_LAYER = APPS / "argocd-settings.yaml"
 WAVE = "argocd.argoproj.io/sync-wave"
+ORDERS_POLICY = "orders.orderkit.dev"
+"""The policy in ``gitops/apis/orders.yaml`` that holds an order's Application to its kit's kind."""
 _MANIFESTS = (".yaml", ".yml", ".json")
 
 

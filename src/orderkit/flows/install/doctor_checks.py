@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from orderkit.core.argocd.delivery_hindrances import Hindrance
 from orderkit.core.errors import AccessError, OrderkitError
-from orderkit.core.generate.order_policy import NAME
 from orderkit.core.kit.checked_kits import refusals
 from orderkit.core.kit.pack import Pack
 from orderkit.core.objects.kube_objects import (
@@ -27,7 +26,7 @@ from orderkit.core.objects.kube_objects import (
 )
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, TEAM_LABEL, kit_of
-from orderkit.core.platform.delivery_tree import layers_of
+from orderkit.core.platform.delivery_tree import ORDERS_POLICY, layers_of
 from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.schema.admission import BINDING
@@ -214,11 +213,11 @@ def _policies(platform: Platform) -> DoctorFinding:
         )
     pack = published_pack(platform)
     names = {metadata(policy_binding)["name"] for policy_binding in bindings}
-    if pack.kit_names and NAME not in names:
+    if pack.kit_names and ORDERS_POLICY not in names:
         return DoctorFinding(
             "policies",
             "fail",
-            f"there is no {NAME}: a hook of Argo CD that somebody pushes may run",
+            f"there is no {ORDERS_POLICY}: a hook of Argo CD that somebody pushes may run",
             "run 'orderkit kit generate' in the pack and publish it: orderkit platform upgrade",
         )
     applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
@@ -226,7 +225,7 @@ def _policies(platform: Platform) -> DoctorFinding:
         return DoctorFinding(
             "policies",
             "warn",
-            f"{NAME} takes {', '.join(taken)} for orders: the name begins with a kit's",
+            f"{ORDERS_POLICY} takes {', '.join(taken)} for orders: the name begins with a kit's",
             "give these Applications other names, or they may deliver objects of that kit only",
         )
     misnamed = sorted(

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.errors import NotFoundError, OrderkitError, RefusedError
-from orderkit.core.generate.day2_forms import day2
 from orderkit.core.kit.change_forms import (
     BASE,
     ORDER,
@@ -23,11 +21,11 @@ from orderkit.core.kit.change_forms import (
     form_data,
     title_of,
 )
-from orderkit.core.kit.model import Kit, KitChange
+from orderkit.core.kit.model import KitChange
 from orderkit.core.names import CommitSha
 from orderkit.core.order.change import FieldConflictError
+from orderkit.core.order.change.change_page import filled_in
 from orderkit.core.plan.plan_json import plan_json
-from orderkit.core.portal.template import parse_template
 from orderkit.flows.change.plan_requests import plan_between
 from orderkit.flows.order.change_approvals import may_need_approval
 from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
@@ -263,7 +261,7 @@ class ChangePages:
             raise RefusedError(f"{live.repository} has no commit: nothing to change")
         spec = read_xr(platform, live, commit).spec
         data = form_data(live.kit, change, order=live.entry.order, base=commit, spec=spec)
-        asks = _change_schema(live.kit, change)
+        asks = filled_in(live.kit, change)
         known = {key: data.get(key, "") for key in (*_HIDDEN, *_current(data))}
         current = {key: value for key, value in data.items() if key not in known}
         return _Asked(live, change, FormPage(asks, known), commit, current, current)
@@ -275,14 +273,6 @@ class ChangePages:
         theirs = {kit.parameter(path.removeprefix("spec.")) for path in dropped}
         entered = _carried_over(asked.current, asked.entered, now.current, theirs)
         return _with(now, entered, asked.reason)
-
-
-def _change_schema(kit: Kit, change: KitChange) -> Mapping[str, Any]:
-    """Return what the portal's form asks once the service has filled it in."""
-    path = PurePosixPath("day2", kit.name, f"{change.name}.yaml")
-    template = parse_template(day2(kit)[path], name=str(path))
-    filled_in: Mapping[str, Any] = template.pages[0]["then"]
-    return filled_in
 
 
 def _current(data: Mapping[str, Any]) -> list[str]:

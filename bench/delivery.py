@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.figure import Figure, size, timed_s
+from ground.argocd.delivery_hindrances import hindrance
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.argocd.delivery_hindrances import hindrance
 
 if TYPE_CHECKING:
     from deliveries import Delivery

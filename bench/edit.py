@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 from bench.editors import EDITORS, Editor
 from bench.figure import Figure, size, timed_s
-from orderkit.core.yaml import edit as yamledit
-from orderkit.core.yaml.assignments import parse
+from yamlfiles import edit as yamledit
+from yamlfiles.assignments import parse
 
 SIZES = size({3: 0.3, 42: 4.0, 427: 45.0}, {3: 0.3})
 """Blocks of a manifest, and the aim in milliseconds."""

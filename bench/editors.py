@@ -14,8 +14,8 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from orderkit.core.yaml.assignments import Assignment, parse
-from orderkit.core.yaml.edit import Op
+from yamlfiles.assignments import Assignment, parse
+from yamlfiles.edit import Op
 
 Editor = Callable[[str, str], str]
 

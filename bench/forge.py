@@ -38,8 +38,8 @@ LOSSY_EDITS, COUNTED_EDITS = size((40, 20), (2, 2))
 SERVER = """
 import sys
 from pathlib import Path
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge
+from orderkit.web.serving import HttpServer, bind
 forge = EmbeddedForge(Path(sys.argv[1]))
 server = HttpServer(forge.app, bind("forge", 0))
 server.start()
@@ -85,8 +85,8 @@ class Stand:
 
     def repository(self) -> str:
         """Make a repository with the shared file; return its name."""
+        from ground.names import RepoId
         from orderkit.adapters.gitea import GiteaForge
-        from orderkit.core.names import RepoId
         from orderkit.ports.forge import FileChange, Operation
 
         self.count += 1

@@ -13,9 +13,9 @@ import crossplane.function.proto.v1.run_function_pb2 as fnv1
 import grpc
 
 from bench.figure import Figure, median_s, size
+from compositions.station import INPUT, Station, station_runner
 from orderkit.adapters.folders.station_folder import stations_in
 from orderkit.adapters.functions.function_messages import answered
-from orderkit.core.crossplane.station import INPUT, Station, station_runner
 
 PARTS, RUNS, AT_ONCE = 22, size(200, 4), 4
 _STATION = """

@@ -20,11 +20,11 @@ import yaml
 from jsonschema import Draft4Validator
 
 from bench.figure import Figure, size
-from orderkit.adapters.folders.local_pack import LocalPack
+from kubeschema.validate.findings import FindingSeverity
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.core.schema.validate.findings import FindingSeverity
-from orderkit.flows.kit import generate_kits
-from orderkit.flows.kit.check_kits import check_pack
+from orderkit_workshop.folders.local_pack import LocalPack
+from orderkit_workshop.stories import generate_kits
+from orderkit_workshop.stories.check_kits import check_pack
 
 KITS, RUNS = size((50, 3), (2, 1))
 _ROOMS = ("templates", "stations", "gitops/apis")

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.figure import Figure, median_s, size
-from orderkit.adapters.folders.local_pack import LocalPack
 from orderkit.adapters.folders.pack_folder import ROOMS, reference_pack
-from orderkit.flows.kit.test_kits import TestSelection, run_tests
+from orderkit_workshop.folders.local_pack import LocalPack
+from orderkit_workshop.stories.test_kits import TestSelection, run_tests
 
 SCENARIOS, RUNS = size((100, 5), (2, 1))
 

@@ -20,30 +20,24 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bench.figure import Figure, size
-from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
+from ground.names import OrderId, RepoId, TeamName
+from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, TRACKING_ID, Kind, Manifest
+from kubeschema.xrd import crd_for
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.connecting import connect
 from orderkit.core.kit.deliverable_kinds import kinds_of
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.names import OrderId, RepoId, TeamName
-from orderkit.core.objects.kube_objects import (
-    APPLICATION,
-    ARGOCD_NAMESPACE,
-    TRACKING_ID,
-    Kind,
-    Manifest,
-)
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.ledger_applications import TeamPlace
 from orderkit.core.platform.settings import PlatformSettings
-from orderkit.core.schema.xrd import crd_for
-from orderkit.core.yaml import yaml11
 from orderkit.flows.order import order_report
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.platform import EmbeddedPlatform, Ports
+from yamlfiles import yaml11
 
 REQUESTER = "user:default/bench"
 TEAMS, ORDERS, REGISTERED = size((200, 10_000, 1_000), (4, 100, 3))

@@ -27,8 +27,8 @@ from bench.figure import Figure, median_s, size, timed_s
 from bench.ledger import ORDERS, XGARAGE, entry_of, fill_cluster, started, write_ledger
 from bench.platform import rss_mb
 from bench.service import serving
+from ground.objects.kube_objects import ObjectKey
 from orderkit.cli.connecting import SECRET_HEADER, connect, token
-from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.platform import Platform
 

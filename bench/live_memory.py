@@ -13,8 +13,8 @@ from typing import Any
 
 from bench.ledger import HEAD, ORDERS, application, entry_of
 from bench.platform import rss_mb
+from ground.objects.kube_objects import APPLICATION, TRACKING_ID, Kind, Manifest
 from orderkit.cli.connecting import connect, load_settings
-from orderkit.core.objects.kube_objects import APPLICATION, TRACKING_ID, Kind, Manifest
 from orderkit.flows.live.order_model import OrderModel
 from orderkit.ports.cluster import ObjectList, WatchEvent, WatchStop
 

@@ -26,11 +26,11 @@ from typing import Any
 import yaml
 
 from bench.figure import Figure, median_s, size, timed_s
+from compositions.composed_metadata import references
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.adapters.functions.local_functions import LocalFunctions
-from orderkit.core.crossplane.composed_metadata import references
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.plan import assemble
 from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, to_text
 from orderkit.flows.plan.order_plan import OrderPlanner

@@ -92,7 +92,7 @@ def _bulk(platform: Platform, teams: list[str], *, workers: int) -> Iterator[Fig
 
 def _by_hand_s(platform: Platform, folder: Path, number: int) -> float:
     """Time what a person would do without any tool, up to the pushed commit only."""
-    from orderkit.core.names import RepoId
+    from ground.names import RepoId
     from orderkit.ports.forge import Forge
 
     forge: Forge = platform.forge

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from bench.figure import Figure, median_s, size, timed_s
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.core.portal.render import SkeletonFile, render_tree
+from softwaretemplates.render import SkeletonFile, render_tree
 
 Files = Mapping[PurePosixPath, SkeletonFile]
 

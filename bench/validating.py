@@ -14,7 +14,7 @@ from typing import Any
 from jsonschema import Draft4Validator
 
 from bench.figure import Figure, median_s, size
-from orderkit.core.schema.validate import Validator
+from kubeschema.validate import Validator
 
 XRS, RUNS = size((1_000, 7), (10, 1))
 RULES = [

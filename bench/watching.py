@@ -17,12 +17,12 @@ from pathlib import Path
 import yaml
 
 from bench.figure import Figure, size, timed_s
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.names import RepoId
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.names import RepoId
 from orderkit.ports.clock import SystemClock
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.forge import EmbeddedForge
 from whisperops.buckets import FsspecBucket
 from whisperops.catalogrepo import CatalogFolder, CatalogRepo
 from whisperops.confirming import Confirmation

@@ -86,8 +86,8 @@ class OrderkitClient:
         self._forge = GiteaForge(task.url, token=task.token)
 
     def count_up(self, repo: str, path: str, operation: str) -> None:
-        from orderkit.core.errors import ConflictError
-        from orderkit.core.names import RepoId
+        from ground.errors import ConflictError
+        from ground.names import RepoId
         from orderkit.ports.forge import FileChange, Operation
 
         owner, _, name = repo.partition("/")
@@ -137,7 +137,7 @@ class GitClient:
         self._folder = Path(task.url)
 
     def count_up(self, repo: str, path: str, operation: str) -> None:
-        from orderkit.adapters.embedded.forge import git_read, git_write
+        from orderkit_standins.forge import git_read, git_write
 
         folder = self._folder / f"{repo}.git"
         git = git_read.open_repository(folder)

@@ -23,12 +23,12 @@ import requests
 from lab.daemons import Daemon, DaemonError
 from lab.realbackstage import GUEST, HOST, PACKAGES, Backstage, Wanted, serving
 
-from orderkit.adapters.embedded.state import PLATFORM_FILE
+from ground.errors import NotFoundError, OrderkitError
+from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.commands.console import console_link
 from orderkit.cli.connecting import load_settings
 from orderkit.cli.options import state_path
 from orderkit.cli.signals import set_by_signal
-from orderkit.core.errors import NotFoundError, OrderkitError
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.core.portal.profile import Profile
 

@@ -36,8 +36,8 @@ from lab.daemons import Daemon, DaemonError
 from lab.loopback import HOST, free_ports, taken
 from lab.realkube import Kube
 
+from ground.objects.kube_objects import APP_PROJECT, APPLICATION, Manifest
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.objects.kube_objects import APP_PROJECT, APPLICATION, Manifest
 
 NAMESPACE = "argocd"
 CONTROLLER = f"system:serviceaccount:{NAMESPACE}:argocd-application-controller"

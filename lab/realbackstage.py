@@ -26,8 +26,7 @@ import yaml
 from lab.daemons import Daemon, DaemonError
 from lab.loopback import free_ports
 
-from orderkit.adapters.embedded.platform import BOT
-from orderkit.adapters.embedded.state import PLATFORM_FILE, write_atomically
+from orderkit.adapters.state_folder import PLATFORM_FILE, write_atomically
 from orderkit.cli.commands.access_clients import NewClient, add_client
 from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY, connect
 from orderkit.cli.connecting import token as token_of
@@ -35,6 +34,7 @@ from orderkit.core.order import ledger
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.core.portal.catalog_origins import catalog_config
 from orderkit.flows.platform import ledger_snapshot, pack_files, pack_snapshot, published_pack
+from orderkit_standins.platform import BOT
 
 HOST = "127.0.0.1"
 GUEST = "user:default/guest"

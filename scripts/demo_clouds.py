@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from orderkit.controllers import Kind, ObjectKey
-from orderkit.testing import Story, TrialPlatform, expect, trial_platform, wait
+from orderkit_standins.testing import Story, TrialPlatform, expect, trial_platform, wait
 
 PACKS = Path(__file__).parents[1] / "packs"
 TEAM = "vision"

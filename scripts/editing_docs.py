@@ -12,10 +12,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orderkit.core.yaml import assignments
-from orderkit.core.yaml import edit as yamledit
-from orderkit.core.yaml.edit import LIMITS, EditRefusal, EditRefusedError
-from orderkit.core.yaml.edit.edit_operations import HINTS
+from yamlfiles import assignments
+from yamlfiles import edit as yamledit
+from yamlfiles.edit import LIMITS, EditRefusal, EditRefusedError
+from yamlfiles.edit.edit_operations import HINTS
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
@@ -236,7 +236,7 @@ def _intended(case: Case, old: list[Any]) -> list[Any]:
     from yamlproof import apply
     from yamlreaders import typed
 
-    from orderkit.core.yaml.edit import Edit, Op
+    from yamlfiles.edit import Edit, Op
 
     wish = assignments.parse(case.edit).edit()
     if wish.op is Op.REMOVE:

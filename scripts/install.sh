@@ -1,5 +1,5 @@
 #!/bin/sh
-# Install a lock file's packages, Orderkit and the agents' controllers into .venv: install.sh PYTHON LOCKFILE
+# Install a lock file's packages, every house of Orderkit and the agents' controllers into .venv: install.sh PYTHON LOCKFILE
 set -eu
 cd "$(dirname "$0")/.."
 python=$1 lock=$2
@@ -13,5 +13,8 @@ if [ ! -x .venv/bin/pip ] && ! "$python" -m venv .venv; then
   exit 1
 fi
 .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
-.venv/bin/pip install --quiet --disable-pip-version-check --no-deps \
-  --editable . --editable packs/agents/controllers
+set --
+for house in libs/* extras/* . packs/agents/controllers; do
+  set -- "$@" --editable "$house"
+done
+.venv/bin/pip install --quiet --disable-pip-version-check --no-deps "$@"

@@ -9,12 +9,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from orderkit.core.check.pipeline_rule_codes import PipelineRule
-from orderkit.core.check.rule_codes import KitRule
-from orderkit.core.check.rule_codes_markdown import markdown
-from orderkit.core.check.since_rule_codes import SinceRule
-from orderkit.core.check.trial_orders import VARIATIONS_MAX
-from orderkit.core.crossplane.simulation import ROUNDS_MAX
+from compositions.simulation import ROUNDS_MAX
+from orderkit_workshop.check.pipeline_rule_codes import PipelineRule
+from orderkit_workshop.check.rule_codes import KitRule
+from orderkit_workshop.check.rule_codes_markdown import markdown
+from orderkit_workshop.check.since_rule_codes import SinceRule
+from orderkit_workshop.check.trial_orders import VARIATIONS_MAX
 
 PAGE = Path(__file__).parents[1] / "docs" / "kit-check.md"
 

@@ -15,17 +15,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from compositions.generated_passwords import STAND_IN_SEED
+from compositions.layered_settings import ENVIRONMENT
+from ground.objects.kube_objects import Manifest
 from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.adapters.folders.station_folder import load_stations
-from orderkit.core.check.kit_under_check import PackFacts
-from orderkit.core.crossplane.generated_passwords import STAND_IN_SEED
-from orderkit.core.crossplane.layered_settings import ENVIRONMENT
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Assembly, Plan, assemble, compare
 from orderkit.core.plan.graph import graph_of
 from orderkit.core.plan.graph_svg import to_svg
 from orderkit.flows.plan.published_pack import workshop_of
+from orderkit_workshop.check.kit_under_check import PackFacts
 
 ROOT = Path(__file__).parents[1]
 PACK, CLUSTERS = ROOT / "packs" / "agents", ROOT / "packs" / "clusters"

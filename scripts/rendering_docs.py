@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from orderkit.adapters.processes.confined_rendering import ChildLimits
-from orderkit.core.portal.render import (
+from softwaretemplates.render import (
     builtins,
     cookiecutter,
     engine,
@@ -21,13 +21,13 @@ from orderkit.core.portal.render import (
     tree,
     unsupported,
 )
-from orderkit.core.portal.render import javascript as js
-from orderkit.core.portal.render.lexer import SOURCE_MAX
-from orderkit.core.portal.render.methods import Method
-from orderkit.core.portal.render.operands import LIST_MAX
-from orderkit.core.portal.render.parser import BLOCKS_MAX, LOOPS_MAX, TAGS
-from orderkit.core.portal.render.predicates import Test
-from orderkit.core.portal.render.unsupported import UnsupportedConstruct
+from softwaretemplates.render import javascript as js
+from softwaretemplates.render.lexer import SOURCE_MAX
+from softwaretemplates.render.methods import Method
+from softwaretemplates.render.operands import LIST_MAX
+from softwaretemplates.render.parser import BLOCKS_MAX, LOOPS_MAX, TAGS
+from softwaretemplates.render.predicates import Test
+from softwaretemplates.render.unsupported import UnsupportedConstruct
 
 PAGE = Path(__file__).parents[1] / "docs" / "rendering.md"
 

@@ -20,7 +20,7 @@ from pathlib import Path
 FUNCTION_MAX_LINES = 80
 MODULE_MAX_LINES = 500
 ROOTS = ("src", "stations")
-EMBEDDED_FORGE = Path("src/orderkit/adapters/embedded/forge")
+EMBEDDED_FORGE = Path("extras/standins/src/orderkit_standins/forge")
 BUDGET = {Path("src"): 100_400, EMBEDDED_FORGE: 6_010}
 """The most lines of code of a folder; a commit that needs more raises the number and says why."""
 LAYOUT = {

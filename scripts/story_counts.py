@@ -276,7 +276,7 @@ class Site:
 
     def wait_ready(self, order: str) -> None:
         """Wait until an order is delivered."""
-        from orderkit.core.errors import NotFoundError
+        from ground.errors import NotFoundError
         from orderkit.flows.order import order_report
 
         def ready() -> bool:
@@ -307,8 +307,8 @@ def _git(repository: Path, *arguments: str) -> str:
 @contextmanager
 def site(folder: Path) -> Iterator[Site]:
     """Run the reference pack, its garages with a lease, and stage 3 with an approval."""
-    from orderkit.adapters.embedded.platform import Ports
-    from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
+    from orderkit_standins.platform import Ports
+    from orderkit_standins.serve_platform import EmbeddedRunRequest, running
 
     pack = copied_pack(folder / "pack")
     kit = pack / "templates" / "garage" / "kit.yaml"
@@ -331,15 +331,15 @@ def site(folder: Path) -> Iterator[Site]:
 
 def fill(site: Site, orders: int) -> None:
     """Write orders of many teams into the ledger, and wait until Argo CD has them."""
+    from ground.names import OrderId, TeamName
+    from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE
     from orderkit.core.kit.deliverable_kinds import kinds_of
-    from orderkit.core.names import OrderId, TeamName
-    from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE
     from orderkit.core.order import ledger, ledger_applications
     from orderkit.core.order.lease import LeaseRecord
     from orderkit.core.order.ledger import OrderEntry
-    from orderkit.core.yaml import yaml11
     from orderkit.flows.platform import published_pack
     from orderkit.ports.forge import FileChange, Operation
+    from yamlfiles import yaml11
 
     platform, url = site.platform, site.settings.forge.url
     kinds = kinds_of(published_pack(platform).kits())
@@ -404,7 +404,7 @@ def play_all(site: Site) -> None:
 
 def _wait_for_plan(site: Site, order: str) -> None:
     """Wait until the service has posted its plan of the pull request."""
-    from orderkit.core.names import RepoId
+    from ground.names import RepoId
 
     forge, repo = site.platform.forge, RepoId("walk", order)
     (pull,) = forge.pulls(repo, state="open")
@@ -413,8 +413,8 @@ def _wait_for_plan(site: Site, order: str) -> None:
 
 def _wait_for_expiry(site: Site) -> None:
     """Wait until the service has delivered what was approved, with its expiry."""
-    from orderkit.core.errors import OrderkitError
-    from orderkit.core.names import RepoId
+    from ground.errors import OrderkitError
+    from ground.names import RepoId
     from orderkit.flows.argocd.commit_pinning import pinned_commit
     from orderkit.flows.order.expiry_note import noted_expiry
     from orderkit.flows.order.live_order import find_living

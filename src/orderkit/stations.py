@@ -15,16 +15,16 @@ What the tool guarantees:
 Stations raise no error of Orderkit; `StationResponse.fatal` refuses. A test builds a
 `StationRequest` from `State` and `Resource`, calls the station, and reads the response.
 
-Everything else of ``orderkit`` is private, except `orderkit.controllers` and `orderkit.testing`.
-docs/public-api.md has examples.
+Everything else of ``orderkit`` is private, except `orderkit.controllers`. docs/public-api.md has
+examples.
 """
 
 from __future__ import annotations
 
-from orderkit.core.crossplane.generated_passwords import generated_password
-from orderkit.core.crossplane.layered_settings import SettingError, Settings, layered_settings
-from orderkit.core.crossplane.parts import Parts, Phase
-from orderkit.core.crossplane.resource_builders import (
+from compositions.generated_passwords import generated_password
+from compositions.layered_settings import SettingError, Settings, layered_settings
+from compositions.parts import Parts, Phase
+from compositions.resource_builders import (
     KEEP,
     MANAGE,
     OBSERVE,
@@ -38,7 +38,7 @@ from orderkit.core.crossplane.resource_builders import (
     release,
     secret,
 )
-from orderkit.core.crossplane.station import (
+from compositions.station import (
     Ready,
     Resource,
     Result,
@@ -49,8 +49,8 @@ from orderkit.core.crossplane.station import (
     StationRequest,
     StationResponse,
 )
-from orderkit.core.objects.conditions import Condition, ConditionStatus
-from orderkit.core.objects.kube_objects import Manifest
+from ground.objects.conditions import Condition, ConditionStatus
+from ground.objects.kube_objects import Manifest
 
 __all__ = [
     "KEEP",

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.errors import UnreachableError
+from ground.names import RepoId
+from ground.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.errors import UnreachableError
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Commit, Forge
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.forge import EmbeddedForge
 from whisperops.buckets import Blob
 from whisperops.catalogrepo import CatalogFolder, CatalogRepo
 from whisperops.comparing import LossRule

@@ -9,16 +9,16 @@ import click
 import pytest
 import yaml
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.providers.crds import crd
+from ground.errors import NotFoundError, OrderkitError, RefusedError
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey
+from kubeschema.known.managed_kinds import OPEN
 from orderkit.adapters.folders.pack_folder import read_folder
-from orderkit.core.errors import NotFoundError, OrderkitError, RefusedError
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.platform.baking import SENTINEL
 from orderkit.core.platform.delivery_tree import layers_of
 from orderkit.core.platform.installation import Installation, PlatformTarget
-from orderkit.core.schema.known.managed_kinds import OPEN
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.providers.crds import crd
 from whisperops.commands import main, root
 from whisperops.demo.processes import DEPLOYMENTS, arguments
 

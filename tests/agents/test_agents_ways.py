@@ -13,14 +13,14 @@ import pytest
 from commands import Command, in_process
 from jobroom import Portal, furnish, runner_of
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey, dig
-from orderkit.core.yaml.manifests import parse_manifests
+from ground.names import RepoId
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey, dig
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 from whisperops.demo.kagent import DEPLOYMENT, Operators
+from yamlfiles.manifests import parse_manifests
 
 PACK = Path(__file__).parents[2] / "packs" / "agents"
 TEAM = "ae86"

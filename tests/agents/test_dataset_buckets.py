@@ -10,7 +10,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
+from ground.errors import InvalidInputError, RemoteError, UnreachableError
 from whisperops.buckets import FsspecBucket, checked_root, source_of
 
 

@@ -7,8 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.names import LABEL, LABEL_MAX
-from orderkit.core.objects.kube_objects import Manifest
+from ground.names import LABEL, LABEL_MAX
+from ground.objects.kube_objects import Manifest
 from whisperops.buckets import Blob
 from whisperops.comparing import compare
 from whisperops.entities import Dataset, Entities, entity

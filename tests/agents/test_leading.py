@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from ground.errors import UnreachableError
+from ground.objects.kube_objects import ObjectKey
 from orderkit.controllers import LEASE, Candidate, LeaderElection, Loop
-from orderkit.core.errors import UnreachableError
-from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.ports.clock import SystemClock
 
 KEY = ObjectKey(LEASE, "dataset-watcher-datasets", "whisperops")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from prometheusdouble import PrometheusDouble, Told, prometheus_double
 
-from orderkit.core.errors import RefusedError
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey
+from ground.errors import RefusedError
+from ground.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey
 from whisperops.metering import Meter, MeterResult
 from whisperops.prometheus import Access, Prometheus
 from whisperops.spending import BUDGET

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.errors import InvalidInputError, NotFoundError
+from ground.errors import InvalidInputError, NotFoundError
 from whisperops.counting import FORGET_S, Odometer, advance
 from whisperops.prices import Prices, read_prices
 from whisperops.prometheus import Series

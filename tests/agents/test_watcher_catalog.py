@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from faultproxy import Decision, Fault, FaultProxy, Listed, Seeded, open_proxy
 
-from orderkit.adapters.embedded.catalog import EmbeddedCatalog
+from ground.errors import UnreachableError
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.errors import UnreachableError
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.catalog import EmbeddedCatalog
 from whisperops.catalogrepo import REQUESTER
 from whisperops.entities import Dataset, Entities
 

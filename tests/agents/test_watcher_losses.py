@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.objects.kube_objects import EVENT, annotations_of
+from ground.objects.kube_objects import EVENT, annotations_of
 from whisperops.comparing import LossRule
 from whisperops.confirming import CONFIRM
 

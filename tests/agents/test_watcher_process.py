@@ -18,10 +18,10 @@ import requests
 import yaml
 from lab.daemons import Daemon
 
-from orderkit.adapters.embedded.cluster.http import cluster_app, kubeconfig
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.objects.kube_objects import ObjectKey
 from orderkit.controllers import LEASE
-from orderkit.core.objects.kube_objects import ObjectKey
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.cluster.http import cluster_app, kubeconfig
 
 TOKEN = "a" * 40
 READY_S = 180.0

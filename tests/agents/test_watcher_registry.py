@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.objects.kube_objects import Manifest, condition
+from ground.objects.kube_objects import Manifest, condition
 from whisperops.records import MANAGED_BY, SOURCE, XDATASET
 
 TERABYTE = 10**12

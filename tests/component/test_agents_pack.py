@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orderkit.adapters.folders.local_pack import LocalPack
+from ground.names import OrderId, TeamName
+from kubeschema.validate.findings import FindingSeverity
 from orderkit.core.kit.kit_reader import read_kit
-from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_summary import summarize
 from orderkit.core.order.order_view import OrderSources
-from orderkit.core.schema.validate.findings import FindingSeverity
-from orderkit.flows.kit.check_kits import check_pack
-from orderkit.flows.kit.test_kits import TestSelection as Selection
-from orderkit.flows.kit.test_kits import run_tests
+from orderkit_workshop.folders.local_pack import LocalPack
+from orderkit_workshop.stories.check_kits import check_pack
+from orderkit_workshop.stories.test_kits import TestSelection as Selection
+from orderkit_workshop.stories.test_kits import run_tests
 
 PACK = Path(__file__).parents[2] / "packs" / "agents"
 CASES = PACK / "tests" / "kits"

@@ -14,9 +14,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from signer import EVE, Key, Signer, signing
 
+from ground.errors import UnreachableError
 from orderkit.adapters.tokens import published_keys
 from orderkit.adapters.tokens.backstage_signatures import BackstageRequesters
-from orderkit.core.errors import UnreachableError
 from orderkit.ports.requesters import UnprovedError
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.adapters.folders.local_pack import LocalPack
+from kubeschema.validate.findings import FindingSeverity
 from orderkit.core.kit.approval_rules import Subjects, needs_of
 from orderkit.core.kit.kit_reader import read_kit
-from orderkit.core.schema.validate.findings import FindingSeverity
-from orderkit.flows.kit.check_kits import check_pack
-from orderkit.flows.kit.test_kits import TestSelection as Selection
-from orderkit.flows.kit.test_kits import run_tests
+from orderkit_workshop.folders.local_pack import LocalPack
+from orderkit_workshop.stories.check_kits import check_pack
+from orderkit_workshop.stories.test_kits import TestSelection as Selection
+from orderkit_workshop.stories.test_kits import run_tests
 
 PACK = Path(__file__).parents[2] / "packs" / "clusters"
 CASES = PACK / "tests" / "kits" / "cluster"

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.controller import Backoff, Controller, Reconcile
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.controller import Backoff, Controller, Reconcile
 
 DEADLINE_S = 60.0
 

@@ -12,9 +12,9 @@ import pygit2
 import pytest
 from pygit2.enums import FileMode
 
-from orderkit.adapters.embedded.forge import git_merge, git_read
-from orderkit.adapters.embedded.forge.git_merge import MergeCommit, MergeError, TrialMerge
-from orderkit.adapters.embedded.forge.git_write import Person
+from orderkit_standins.forge import git_merge, git_read
+from orderkit_standins.forge.git_merge import MergeCommit, MergeError, TrialMerge
+from orderkit_standins.forge.git_write import Person
 
 if TYPE_CHECKING:
     from tests.conftest import Chances

@@ -14,8 +14,8 @@ import pygit2
 import pytest
 from pygit2.enums import FileMode
 
-from orderkit.adapters.embedded.forge import git_read
-from orderkit.adapters.embedded.forge.git_tree import EditedTree
+from orderkit_standins.forge import git_read
+from orderkit_standins.forge.git_tree import EditedTree
 
 if TYPE_CHECKING:
     from tests.conftest import Chances

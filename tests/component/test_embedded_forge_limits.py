@@ -13,13 +13,13 @@ from tempfile import SpooledTemporaryFile
 import pytest
 import requests
 
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.forge.api import routes, smart_http
-from orderkit.adapters.embedded.forge.api.calls import ApiError
-from orderkit.adapters.embedded.forge.api.push_check import Command, read_commands
-from orderkit.adapters.embedded.forge.git_read import is_branch_name
-from orderkit.adapters.embedded.forge.git_write import WriteError, clean_path
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge
+from orderkit_standins.forge.api import routes, smart_http
+from orderkit_standins.forge.api.calls import ApiError
+from orderkit_standins.forge.api.push_check import Command, read_commands
+from orderkit_standins.forge.git_read import is_branch_name
+from orderkit_standins.forge.git_write import WriteError, clean_path
 
 TOKEN = "c" * 40
 AUTH = {"Authorization": f"token {TOKEN}"}

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import requests
 
-from orderkit.adapters.embedded.forge import EmbeddedForge, git_read, git_write
-from orderkit.adapters.embedded.forge.pull_request_git import PULL_REF, MergeRecord, Pull
-from orderkit.adapters.embedded.forge.repositories import Repository
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge, git_read, git_write
+from orderkit_standins.forge.pull_request_git import PULL_REF, MergeRecord, Pull
+from orderkit_standins.forge.repositories import Repository
 
 AUTH = ("warden", "warden-pw1")
 API = "/api/v1/repos/warden/r"

@@ -13,17 +13,12 @@ import pygit2
 import pytest
 import requests
 
-from orderkit.adapters.embedded.forge import EmbeddedForge, git_read, git_write
-from orderkit.adapters.embedded.forge.git_write import (
-    CommitRequest,
-    FileOperation,
-    Person,
-    WriteError,
-)
-from orderkit.adapters.embedded.forge.repositories import NewRepository, Repository
-from orderkit.adapters.embedded.forge.store import Store
-from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.core.errors import ConflictError, InvalidInputError
+from ground.errors import ConflictError, InvalidInputError
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge, git_read, git_write
+from orderkit_standins.forge.git_write import CommitRequest, FileOperation, Person, WriteError
+from orderkit_standins.forge.repositories import NewRepository, Repository
+from orderkit_standins.forge.store import Store
 
 TIMEOUT_S = 90
 TOKEN = "b" * 40

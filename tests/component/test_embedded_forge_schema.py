@@ -7,13 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.forge.accounts import Accounts
-from orderkit.adapters.embedded.forge.issues import Issues, NewIssue
-from orderkit.adapters.embedded.forge.repositories import NewRepository
-from orderkit.adapters.embedded.forge.schema import MIGRATIONS
-from orderkit.adapters.embedded.forge.store import Store
-from orderkit.adapters.embedded.forge.teams import Teams
+from orderkit_standins.forge import EmbeddedForge
+from orderkit_standins.forge.accounts import Accounts
+from orderkit_standins.forge.issues import Issues, NewIssue
+from orderkit_standins.forge.repositories import NewRepository
+from orderkit_standins.forge.schema import MIGRATIONS
+from orderkit_standins.forge.store import Store
+from orderkit_standins.forge.teams import Teams
 
 
 def test_a_state_of_the_first_release_is_opened_and_kept(tmp_path: Path) -> None:

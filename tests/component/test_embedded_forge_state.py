@@ -12,15 +12,15 @@ from pathlib import Path, PurePosixPath
 import pygit2
 import pytest
 
-from orderkit.adapters.embedded.forge import EmbeddedForge, locks
-from orderkit.adapters.embedded.forge.accounts import hash_password, verify_password
-from orderkit.adapters.embedded.forge.locks import FolderInUseError
-from orderkit.adapters.embedded.forge.store import NewerStateError
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.errors import ConflictError, InvalidInputError, NotFoundError
+from ground.names import CommitSha, RepoId
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.errors import ConflictError, InvalidInputError, NotFoundError
-from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import FileChange, Operation
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge, locks
+from orderkit_standins.forge.accounts import hash_password, verify_password
+from orderkit_standins.forge.locks import FolderInUseError
+from orderkit_standins.forge.store import NewerStateError
 
 PASSWORD, TOKEN = "canary-password-1", "canarytoken" + "0" * 29
 REPO = RepoId("team", "order")

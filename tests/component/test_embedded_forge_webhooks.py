@@ -13,9 +13,9 @@ import pytest
 import requests
 from hooklistener import listening
 
-from orderkit.adapters.embedded.forge import EmbeddedForge, deliveries
-from orderkit.adapters.embedded.forge.deliveries import Deliveries, Delivery, is_allowed
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge, deliveries
+from orderkit_standins.forge.deliveries import Deliveries, Delivery, is_allowed
 
 TOKEN = "d" * 40
 AUTH = {"Authorization": f"token {TOKEN}"}

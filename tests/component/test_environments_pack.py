@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orderkit.adapters.folders.local_pack import LocalPack
-from orderkit.core.schema.validate.findings import FindingSeverity
-from orderkit.flows.kit.check_kits import check_pack
-from orderkit.flows.kit.test_kits import TestSelection as Selection
-from orderkit.flows.kit.test_kits import run_tests
+from kubeschema.validate.findings import FindingSeverity
+from orderkit_workshop.folders.local_pack import LocalPack
+from orderkit_workshop.stories.check_kits import check_pack
+from orderkit_workshop.stories.test_kits import TestSelection as Selection
+from orderkit_workshop.stories.test_kits import run_tests
 
 PACK = Path(__file__).parents[2] / "packs" / "environments"
 CASES = PACK / "tests" / "kits"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pygit2
 
-from orderkit.adapters.embedded.forge import git_read, histories
+from orderkit_standins.forge import git_read, histories
 
 if TYPE_CHECKING:
     from tests.conftest import Chances

@@ -14,20 +14,14 @@ import pytest
 from faultproxy import Decision, Falsehood, Fault, FaultProxy, Listed, is_contents, open_proxy
 from tests.faults import history
 
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.errors import AccessError, ConflictError, RefusedError, RemoteError, UnreachableError
+from ground.names import RepoId, blob_sha
 from orderkit.adapters.gitea import GiteaForge, calls, retries
 from orderkit.adapters.gitea.answers import LostAnswerError, ServerError
 from orderkit.adapters.gitea.retries import ROUNDS, pauses
-from orderkit.core.errors import (
-    AccessError,
-    ConflictError,
-    RefusedError,
-    RemoteError,
-    UnreachableError,
-)
-from orderkit.core.names import RepoId, blob_sha
 from orderkit.ports.forge import CommitStatus, FileChange, Operation
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge
 
 TOKEN = "e" * 40
 REPO = RepoId("team", "order")

@@ -14,12 +14,10 @@ from pathlib import PurePosixPath
 import pytest
 from faultproxy import Decision, Falsehood, Fault, FaultProxy, Listed, Plan, open_proxy
 
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.errors import InProgressError, RefusedError
+from ground.names import CommitSha, RepoId
 from orderkit.adapters.gitea import GiteaForge, retries
 from orderkit.adapters.gitea.answers import LostAnswerError
-from orderkit.core.errors import InProgressError, RefusedError
-from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import (
     CommitStatus,
     FileChange,
@@ -29,6 +27,8 @@ from orderkit.ports.forge import (
     TeamRight,
     Webhook,
 )
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge
 
 USER, PASSWORD = "warden", "warden-pw1"
 DRAFT = PullDraft("Title", "Body", "change")

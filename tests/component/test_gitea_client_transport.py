@@ -9,11 +9,7 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 from answering import says, server
 
-from orderkit.adapters.gitea import GiteaForge, transport
-from orderkit.adapters.gitea.answers import GiteaResponse, refusal
-from orderkit.adapters.gitea.first_commit import git_head
-from orderkit.adapters.gitea.transport import path_of
-from orderkit.core.errors import (
+from ground.errors import (
     AccessError,
     InvalidInputError,
     NotFoundError,
@@ -22,7 +18,11 @@ from orderkit.core.errors import (
     RemoteError,
     UnreachableError,
 )
-from orderkit.core.names import RepoId
+from ground.names import RepoId
+from orderkit.adapters.gitea import GiteaForge, transport
+from orderkit.adapters.gitea.answers import GiteaResponse, refusal
+from orderkit.adapters.gitea.first_commit import git_head
+from orderkit.adapters.gitea.transport import path_of
 
 TOKEN = "canary-0123456789abcdef"
 REPO = RepoId("team", "order")

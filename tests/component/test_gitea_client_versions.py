@@ -11,14 +11,14 @@ import pytest
 from faultproxy import Decision, Falsehood, Fault, FaultProxy, Listed, Plan, is_contents, open_proxy
 from tests.faults import history
 
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.errors import ConflictError
+from ground.names import RepoId
 from orderkit.adapters.gitea import GiteaForge, retries
 from orderkit.adapters.gitea.answers import ServerError
 from orderkit.adapters.gitea.retries import ROUNDS
-from orderkit.core.errors import ConflictError
-from orderkit.core.names import RepoId
 from orderkit.ports.forge import FileChange, Operation
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge
 
 TOKEN = "e" * 40
 A, B, NEW = PurePosixPath("a"), PurePosixPath("b"), PurePosixPath("new")

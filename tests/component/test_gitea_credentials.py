@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from answering import says, server
 
+from ground.errors import AccessError, InvalidInputError, NotFoundError
+from ground.secrets import redact
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.gitea.credentials import (
     PASSWORD,
@@ -20,8 +22,6 @@ from orderkit.adapters.gitea.credentials import (
     LocatedCredentials,
 )
 from orderkit.adapters.gitea.transport import Credentials
-from orderkit.core.errors import AccessError, InvalidInputError, NotFoundError
-from orderkit.core.secrets import redact
 
 URL = "https://forge.example.org:8443/gitea"
 CANARY = "canary-credential-0123456789"

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.names import RepoId
 from orderkit.adapters.gitea import GiteaForge, reading
-from orderkit.core.names import RepoId
 from orderkit.ports.forge import FileChange, Operation
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge
 
 if TYPE_CHECKING:
     from tests.conftest import Chances

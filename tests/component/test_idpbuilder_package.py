@@ -8,9 +8,9 @@ import idpbuilderrules
 import pytest
 import yaml
 
+from ground.errors import InvalidInputError
+from ground.names import RepoId
 from orderkit.cli.main import run
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.names import RepoId
 from orderkit.core.platform import idpbuilder
 from orderkit.flows.template.actions.publish_gitea import repository_of
 

@@ -12,8 +12,8 @@ import yaml
 from commands import Done
 
 from orderkit.adapters.folders.pack_folder import ROOMS, read_folder, reference_pack
-from orderkit.adapters.folders.skeletons import FOLDER
 from orderkit.core.kit.pack import read_pack
+from orderkit_workshop.folders.skeletons import FOLDER
 
 
 def init(*arguments: str, path: str | None = None) -> Done:

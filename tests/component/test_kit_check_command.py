@@ -13,7 +13,7 @@ import pytest
 from orderkit.cli.main import run
 
 SETS = """
-from orderkit.core.crossplane.station import StationRequest, StationResponse
+from compositions.station import StationRequest, StationResponse
 
 PARTS = {"alpha", "beta", "gamma", "delta", "epsilon", "zeta"}
 

@@ -16,9 +16,9 @@ import ociregistry
 import pytest
 from ociregistry import OwnRegistry, Pushed, archive, digest
 
-from orderkit.adapters.embedded.certificates import ensure_certificate
 from orderkit.cli.main import run
-from orderkit.core.yaml import yaml11
+from orderkit_standins.certificates import ensure_certificate
+from yamlfiles import yaml11
 
 PATH = "acme/provider-cloud"
 MODERN, LEGACY = "storage.cloud.m.example.org", "storage.cloud.example.org"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ground.errors import InvalidInputError
 from orderkit.adapters.folders.pack_folder import read_folder
-from orderkit.core.errors import InvalidInputError
 
 
 def pack(folder: Path, *, mode: int, text: str = "#!/bin/sh\n") -> Path:

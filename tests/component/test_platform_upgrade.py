@@ -9,11 +9,9 @@ import pytest
 from commands import Done
 from packcopies import UNRUNNABLE, ExtraLayer, copied_pack
 
-from orderkit.adapters.embedded.platform import Ports
+from ground.argocd.delivery_hindrances import pinned
+from ground.objects.kube_objects import CONFIG_MAP, FUNCTION, ObjectKey, dig
 from orderkit.cli.main import run
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.argocd.delivery_hindrances import pinned
-from orderkit.core.objects.kube_objects import CONFIG_MAP, FUNCTION, ObjectKey, dig
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.order.placing import TaskRequest, run_task
@@ -22,6 +20,8 @@ from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.requesters import Requester
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 Orderkit = Callable[..., Done]
 LIVE_S = 120.0

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from orderkit.controllers import Cluster
-from orderkit.testing import trial_platform
+from orderkit_standins.testing import trial_platform
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs/public-api.md").read_text(), re.DOTALL)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from documentedpages import ROOT, UP, Page, Reader, running_platform
 
-from orderkit.adapters.embedded.platform import DEFAULT_PORTS
+from orderkit_standins.platform import DEFAULT_PORTS
 
 PAGES = (Page("README.md"), Page("docs/first-order.md"))
 

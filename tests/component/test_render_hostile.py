@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from ground import secrets
 from orderkit.adapters.processes.confined_rendering import ChildLimits, judge_confined
 from orderkit.cli import main
-from orderkit.core import secrets
-from orderkit.core.portal.render import LimitError, SkeletonFile, TreeOptions
+from softwaretemplates.render import LimitError, SkeletonFile, TreeOptions
 
 PLAIN = {"a.txt": "x"}
 

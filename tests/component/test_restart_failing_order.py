@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from packcopies import copied_pack
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
 from orderkit.flows.order import order_report, placing
 from orderkit.flows.waiting import until
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, running
 
 
 @pytest.mark.timeout(400)

@@ -8,9 +8,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from orderkit.adapters.embedded.certificates import ensure_certificate
-from orderkit.adapters.embedded.client_time_limits import ClientTimeLimits
-from orderkit.adapters.embedded.serving import HOST, HttpServer, bind
+from orderkit.web.client_time_limits import ClientTimeLimits
+from orderkit.web.serving import HOST, HttpServer, bind
+from orderkit_standins.certificates import ensure_certificate
 
 
 def serving() -> set[threading.Thread]:

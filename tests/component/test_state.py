@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orderkit.adapters.embedded.state import StateFolder, write_atomically
+from orderkit.adapters.state_folder import StateFolder, write_atomically
 
 
 def test_a_credential_is_made_once_and_readable_by_its_owner_only(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from compositions.station import State, StationRequest
 from orderkit.adapters.folders.station_folder import BrokenStation, load_stations
-from orderkit.core.crossplane.station import State, StationRequest
 
 SEVERAL = """
-from orderkit.core.crossplane.station import StationResponse
+from compositions.station import StationResponse
 from .told import word
 
 

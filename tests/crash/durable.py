@@ -26,7 +26,7 @@ from typing import Any, Literal, TypeVar
 
 import pygit2
 
-from orderkit.adapters.embedded.forge import git_read, git_write
+from orderkit_standins.forge import git_read, git_write
 
 Side = Literal["before", "after"]
 F = TypeVar("F", bound=Callable[..., Any])

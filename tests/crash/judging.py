@@ -15,11 +15,8 @@ from typing import Any
 
 from tests.crash.interposed import Exchange
 
-from orderkit.adapters.gitea import GiteaForge
-from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.cli.connecting import connect, load_settings
-from orderkit.core.names import CommitSha, RepoId, TeamName
-from orderkit.core.objects.kube_objects import (
+from ground.names import CommitSha, RepoId, TeamName
+from ground.objects.kube_objects import (
     APPLICATION,
     CONFIG_MAP,
     NAMESPACE,
@@ -28,6 +25,9 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
+from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.kube.cluster import KubeCluster
+from orderkit.cli.connecting import connect, load_settings
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order import order_report
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, read_text

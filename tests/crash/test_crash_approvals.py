@@ -22,11 +22,10 @@ from tests.crash import judging
 from tests.crash.processes import KILLED, Zygote
 from tests.crash.test_crash_commands import Kill, kills
 
-from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
+from ground.errors import NotFoundError
+from ground.names import OrderId
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.cli.connecting import connect
-from orderkit.core.errors import NotFoundError
-from orderkit.core.names import OrderId
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.notification_settings import NAMESPACE_NAME
@@ -39,6 +38,7 @@ from orderkit.flows.notify.notified_events import ensure_namespace
 from orderkit.flows.order.approval_records import agreements
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.team.teams import TeamChange, change_team
+from orderkit_standins.platform import EmbeddedPlatform, Ports
 
 SETTLE = ["forge set_status", "forge merge_pull", "forge write"]
 APPROVE = ["forge write", *SETTLE]

@@ -19,7 +19,7 @@ from tests.crash import judging
 from tests.crash.durable import Side
 from tests.crash.judging import order_of
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 from orderkit.flows.team.teams import add_team
 
 if TYPE_CHECKING:

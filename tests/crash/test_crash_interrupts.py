@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.core.errors import EXIT_DONE, EXIT_INTERRUPTED
+from ground.errors import EXIT_DONE, EXIT_INTERRUPTED
 
 DEADLINE_S = 180.0
 READY, LAST = "Stop with ctrl-C", "stages held"

@@ -23,8 +23,8 @@ from tests.crash.test_crash_commands import (
     writes_of,
 )
 
-from orderkit.core.names import OrderId, TeamName
-from orderkit.core.objects.kube_objects import annotations_of
+from ground.names import OrderId, TeamName
+from ground.objects.kube_objects import annotations_of
 from orderkit.core.order.lease import EXPIRES_AT, LeaseRecord, time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import application_key

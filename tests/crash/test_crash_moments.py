@@ -22,8 +22,8 @@ from tests.crash.judging import order_of
 from tests.crash.laboratory import COMMAND_DEADLINE_S
 from tests.crash.processes import Process
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey, metadata
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import CONFIG_MAP, ObjectKey, metadata
 
 if TYPE_CHECKING:
     from tests.conftest import Chances

@@ -24,7 +24,7 @@ from tests.crash.judging import LEDGER, PACK, order_of, repo_of
 from tests.crash.laboratory import COMMAND_DEADLINE_S
 from tests.crash.processes import KILLED, Process
 
-from orderkit.core.errors import OrderkitError
+from ground.errors import OrderkitError
 from orderkit.flows.order import order_report
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until

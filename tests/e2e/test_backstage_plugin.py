@@ -22,7 +22,7 @@ from portalworld import World
 from published import Up, read_kit
 from scaffolderapi import Scaffolder, Task
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 
 PROFILE = "plugin"
 FOLLOWED_S = 120.0

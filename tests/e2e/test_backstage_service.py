@@ -19,7 +19,7 @@ from ordered import TEMPLATE, Ordered
 from published import Up, read_kit, wanted_repository
 from scaffolderapi import Scaffolder
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 from orderkit.flows.order import placing
 from orderkit.flows.order.placing import OrderRequest
 

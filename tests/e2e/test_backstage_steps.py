@@ -14,12 +14,12 @@ from lab.realbackstage import GUEST
 from published import Up
 from scaffolderapi import Scaffolder
 
+from ground.errors import InvalidInputError
 from orderkit.adapters.processes.confined_rendering import judge_confined
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.portal.render import RenderError
-from orderkit.core.portal.render.integrations import BUILT_IN
-from orderkit.core.portal.template import parse_template
 from orderkit.flows.template import scaffolder as scaffolding
+from softwaretemplates.render import RenderError
+from softwaretemplates.render.integrations import BUILT_IN
+from softwaretemplates.template import parse_template
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from lab.realbackstage import Backstage
 from published import Up
 from scaffolderapi import Scaffolder, Task
 
+from ground.names import RepoId
+from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, CONFIG_MAP, ObjectKey
 from orderkit.adapters.backstage import BackstageCatalog
 from orderkit.cli.connecting import token as token_of
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, CONFIG_MAP, ObjectKey
-from orderkit.core.portal.render import SkeletonFile, TreeOptions, render_tree
+from softwaretemplates.render import SkeletonFile, TreeOptions, render_tree
 
 REPOSITORY, OUTCOME = RepoId("samples", "template"), RepoId("samples", "cart")
 PLAIN, EXECUTABLE = 0o100644, 0o100755

@@ -17,8 +17,7 @@ from lab.daemons import Daemon
 from lab.realbackstage import Backstage
 from published import Up
 
-from orderkit.cli.connecting import token
-from orderkit.core.objects.kube_objects import (
+from ground.objects.kube_objects import (
     CONFIG_MAP,
     NAMESPACE,
     Kind,
@@ -27,6 +26,7 @@ from orderkit.core.objects.kube_objects import (
     condition,
     dig,
 )
+from orderkit.cli.connecting import token
 
 PROFILE = "agents"
 TEAM, AGENT = "ae86", "housing-bot"

@@ -15,7 +15,7 @@ from ordered import TEMPLATE, Ordered
 from published import Up, read_kit
 from scaffolderapi import Scaffolder
 
-from orderkit.core.objects.kube_objects import ObjectKey
+from ground.objects.kube_objects import ObjectKey
 from orderkit.core.order import ledger
 from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.ports.forge import MergeStyle, Operation

@@ -15,9 +15,9 @@ from forgeusers import embedded_admin, new_user
 from lab.realbackstage import Backstage
 from pullhand import Hand
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.flows.waiting import until
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 BODY = """Race day is on Sunday.
 

@@ -12,8 +12,8 @@ from lab.realbackstage import Backstage
 from portalworld import SYSTEM
 from published import Up
 
-from orderkit.core.names import RepoId
-from orderkit.core.yaml.manifests import parse_manifests
+from ground.names import RepoId
+from yamlfiles.manifests import parse_manifests
 
 PROFILE = "corpus"
 TEAM = "ae86"

@@ -24,11 +24,11 @@ from pusher import Pusher
 from realbrowser import RealBrowser, guest_browser
 
 from orderkit.adapters.backstage.backstage_catalog import BackstageCatalog
-from orderkit.adapters.embedded.platform import BOT, PortalOptions
 from orderkit.cli.connecting import token
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.ports.requesters import Requester
+from orderkit_standins.platform import BOT, PortalOptions
 
 PROFILE = "cards"
 TEAM, OTHER = "ae86", "rx7"

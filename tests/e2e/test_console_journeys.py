@@ -13,16 +13,16 @@ from changingpack import changing_pack
 from forgeusers import PASSWORD, embedded_admin, new_user
 from realbrowser import RealBrowser, real_browser
 
-from orderkit.adapters.embedded.platform import Ports
+from ground.objects.kube_objects import Kind, ObjectKey
 from orderkit.cli.connecting import token
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.objects.kube_objects import Kind, ObjectKey
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.team.teams import TeamChange, add_team
 from orderkit.ports.requesters import Requester
 from orderkit.web.console.sessions import link_token
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 WAYS = pytest.mark.parametrize("way", ["scripts", "plain"])
 """With JavaScript, and with JavaScript switched off."""

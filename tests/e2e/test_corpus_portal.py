@@ -10,7 +10,7 @@ from corpuspack import kit_names, made
 from formanswers import fill
 from scaffolderapi import Scaffolder
 
-from orderkit.core.yaml.manifests import parse_manifests
+from yamlfiles.manifests import parse_manifests
 
 PROFILE = "corpus"
 _BAKED = {"forge_host", "pack_commit", "domain"}

@@ -9,16 +9,16 @@ from realbrowser import real_browser
 from starlette.responses import FileResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.objects.kube_objects import Kind, ObjectKey
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import service_options
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.objects.kube_objects import Kind, ObjectKey
 from orderkit.core.platform.service_access import AccessSettings, Client, digest_of, write_clients
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.ports.requesters import Requester
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 PAGE = Path(__file__).parents[2] / "docs" / "dashboard.html"
 TOKEN = "okt_dashboard_0123456789"

@@ -27,10 +27,10 @@ from deliveryfaults import (
 from lab.realargocd import ArgoCD
 from lab.realgitea import Gitea
 
+from ground.argocd.delivery_hindrances import hindrance
+from ground.objects.kube_objects import NAMESPACE, Manifest, ObjectKey, dig
 from orderkit.adapters.gitea.client import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.argocd.delivery_hindrances import hindrance
-from orderkit.core.objects.kube_objects import NAMESPACE, Manifest, ObjectKey, dig
 
 ORGANISATION = "lab"
 

@@ -14,17 +14,17 @@ import yaml
 from deliveredkinds import validators
 from lab.binaries import built
 
+from ground.objects.kube_objects import Kind, Manifest
+from kubeschema.validate import Validator
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
-from orderkit.core.generate.health_checks import EXCLUSIONS
-from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.platform.installation import (
     CrossplaneSettings,
     Installation,
     Mirror,
     PlatformTarget,
 )
-from orderkit.core.schema.validate import Validator
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
+from orderkit_workshop.generate.health_checks import EXCLUSIONS
 
 RELEASES = ("3.4.10", "3.5.4", "3.6.1")
 BUILT_IN_GROUPS = ("admissionregistration.k8s.io",)

@@ -9,12 +9,12 @@ from realbrowser import real_browser
 from starlette.responses import FileResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import service_options
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
 from orderkit.core.platform.service_access import AccessSettings, Client, digest_of, write_clients
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, running
 
 PACK = Path(__file__).parents[2] / "packs" / "environments"
 PAGE = PACK / "docs" / "dashboard.html"

@@ -25,9 +25,9 @@ from lab.realgitea import add_token, add_user
 from labplatform import CHIEF, LabPlatform, bootstrapped
 from rogues import ROGUES, XGARAGE, Pair
 
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import NAMESPACE, ObjectKey
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import NAMESPACE, ObjectKey
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import RepeatedRefresh, nudge, refresh

@@ -17,12 +17,8 @@ from deliveries import Delivery
 from lab.realargocd import ArgoCD
 from lab.realgitea import Gitea
 
-from orderkit.adapters.gitea.client import GiteaForge
-from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.kit.deliverable_kinds import OrderKinds
-from orderkit.core.kit.lease_approval_windows import MaintenanceWindow
-from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
-from orderkit.core.objects.kube_objects import (
+from ground.names import CommitSha, OrderId, RepoId, TeamName
+from ground.objects.kube_objects import (
     APPLICATION,
     CONFIG_MAP,
     NAMESPACE,
@@ -31,11 +27,15 @@ from orderkit.core.objects.kube_objects import (
     ObjectKey,
     dig,
 )
+from orderkit.adapters.gitea.client import GiteaForge
+from orderkit.adapters.kube.cluster import KubeCluster
+from orderkit.core.kit.deliverable_kinds import OrderKinds
+from orderkit.core.kit.lease_approval_windows import MaintenanceWindow
 from orderkit.core.order import ledger_applications
 from orderkit.core.order.ledger import OrderEntry, team_namespace
 from orderkit.core.order.ledger_applications import TeamPlace
 from orderkit.core.order.maintenance import DAYS
-from orderkit.core.yaml.manifests import parse_manifests
+from yamlfiles.manifests import parse_manifests
 
 ORGANISATION = "lab"
 ASKED_EACH_S = 2.0

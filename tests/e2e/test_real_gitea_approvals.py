@@ -22,10 +22,9 @@ from forgeusers import ForgeUser, named_user, new_user
 from lab.realgitea import add_token, add_user, serving
 from published import Up
 
-from orderkit.adapters.embedded.platform import BOT_SCOPES
+from ground.errors import OrderkitError, RefusedError
+from ground.names import RepoId
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
-from orderkit.core.errors import OrderkitError, RefusedError
-from orderkit.core.names import RepoId
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.settings import LOCAL_REGISTRY
 from orderkit.flows.approval.deciding import approve, approve_on_forge
@@ -37,6 +36,7 @@ from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.order_report import status
 from orderkit.flows.waiting import until
 from orderkit.ports.requesters import Requester
+from orderkit_standins.platform import BOT_SCOPES
 
 SCOPES = tuple(scope for scope in BOT_SCOPES if "admin" not in scope)
 READY_S = 300.0

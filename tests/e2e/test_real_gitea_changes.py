@@ -26,13 +26,12 @@ from published import Up
 from pullhand import Hand
 from roguery import deliver_main
 
-from orderkit.adapters.embedded.platform import BOT_SCOPES
-from orderkit.adapters.embedded.state import PLATFORM_FILE
+from ground.errors import ConflictError
+from ground.names import CommitSha
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
+from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.connecting import token
 from orderkit.cli.main import run
-from orderkit.core.errors import ConflictError
-from orderkit.core.names import CommitSha
 from orderkit.core.order.change import FieldConflictError, FieldEdit
 from orderkit.core.platform.settings import LOCAL_REGISTRY
 from orderkit.flows.change.reverting import RevertRequest, revert
@@ -45,6 +44,7 @@ from orderkit.flows.order.order_history import history
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import MergeStyle, Operation, PullRequest
 from orderkit.ports.requesters import Requester
+from orderkit_standins.platform import BOT_SCOPES
 
 if TYPE_CHECKING:
     from tests.conftest import Chances

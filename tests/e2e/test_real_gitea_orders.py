@@ -28,17 +28,17 @@ from lab.realgitea import Gitea, add_token, add_user
 from published import Up, read_kit, wanted_repository
 from roguery import deliver_main
 
-from orderkit.adapters.embedded.platform import BOT_SCOPES
-from orderkit.adapters.embedded.state import PLATFORM_FILE
+from ground.names import RepoId
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey, dig
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
+from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.connecting import SECRET_HEADER, token
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey, dig
 from orderkit.core.platform.settings import LOCAL_REGISTRY, Endpoint
 from orderkit.flows.install.bootstrapping import Bootstrapped, BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
+from orderkit_standins.platform import BOT_SCOPES
 
 GUEST = "user:default/guest"
 OPERATION = "Orderkit-Operation:"

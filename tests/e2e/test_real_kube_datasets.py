@@ -12,10 +12,10 @@ import yaml
 from accessreviews import may
 from lab.realkube import Kube
 
+from ground.errors import AccessError
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey, metadata
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.controllers import LEASE, Candidate, LeaderElection
-from orderkit.core.errors import AccessError
-from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey, metadata
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import InvalidObjectError

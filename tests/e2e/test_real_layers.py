@@ -12,12 +12,12 @@ from healthcases import NEW, OLD
 from lab.realargocd import ArgoCD
 from lab.realgitea import Gitea
 
-from orderkit.adapters.embedded.crossplane.crds import crossplane_crds
+from ground.argocd.health_lua import LAYER_LABEL
+from ground.objects.kube_objects import FUNCTION, Manifest, ObjectKey, dig
 from orderkit.adapters.gitea.client import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.argocd.health_lua import LAYER_LABEL
-from orderkit.core.objects.kube_objects import FUNCTION, Manifest, ObjectKey, dig
 from orderkit.flows.argocd.refreshing import REFRESH, application_key
+from orderkit_standins.crossplane.crds import crossplane_crds
 
 WITHIN_S = 180.0
 

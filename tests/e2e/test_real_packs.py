@@ -28,9 +28,8 @@ from labplatform import LabPlatform, bootstrapped, with_portal_and_service
 from quickpack import quick_pack
 from rogues import Pair, Rogue
 
-from orderkit.adapters.embedded.providers.cloud_twin import EXTERNAL
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import (
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     CRD,
@@ -45,6 +44,7 @@ from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import InvalidObjectError
+from orderkit_standins.providers.cloud_twin import EXTERNAL
 
 pytestmark = pytest.mark.timeout(1200)  # the lab comes up within the first test's time
 PACKS = Path(__file__).parents[2] / "packs"

@@ -13,10 +13,10 @@ import pytest
 import requests
 from lab import realprometheus
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.core.errors import RemoteError
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey
+from ground.errors import RemoteError
+from ground.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey
 from orderkit.ports.clock import SystemClock
+from orderkit_standins.cluster import EmbeddedCluster
 from whisperops.metering import Meter
 from whisperops.metrics import Metrics
 from whisperops.prometheus import Prometheus

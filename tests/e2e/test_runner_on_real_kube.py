@@ -11,10 +11,10 @@ import yaml
 from accessreviews import may
 from lab.realkube import Kube
 
+from ground.objects.kube_objects import NAMESPACE as NAMESPACE_KIND
+from ground.objects.kube_objects import Kind
 from orderkit import __version__
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.objects.kube_objects import NAMESPACE as NAMESPACE_KIND
-from orderkit.core.objects.kube_objects import Kind
 from orderkit.core.platform.baking import SENTINEL
 from orderkit.core.portal.runner_job import ACCOUNT, NAMESPACE, RunnerJob, manifest
 from orderkit.flows.waiting import until

@@ -27,8 +27,8 @@ from lab.daemons import Daemon
 from lab.realargocd import SETTINGS, Wishes
 from labplatform import LabPlatform, bootstrapped
 
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey, dig
+from ground.names import RepoId
+from ground.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey, dig
 from orderkit.core.order import ledger_applications
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import application_key

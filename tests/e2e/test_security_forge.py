@@ -22,12 +22,12 @@ from published import Up
 from tests.security import test_forge_ownership as ownership
 from tests.security import test_four_eyes as four_eyes
 
-from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
 from orderkit.core.platform.settings import LOCAL_REGISTRY
 from orderkit.flows.foreign_access import foreign_access
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues
+from orderkit_standins.platform import BOT_SCOPES
 
 SCOPES = tuple(scope for scope in BOT_SCOPES if "admin" not in scope)
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEJ0SVzK8wU2tOUkk7XgT9qZ0P6zqQkM7h1mE1aBcDeF stranger"

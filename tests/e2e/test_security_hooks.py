@@ -18,8 +18,8 @@ from commands import Command, as_process
 from hookattacks import ON_DELETION, STEPS
 from labplatform import LabPlatform, bootstrapped
 
-from orderkit.core.argocd.hooks import HELM_HOOK, HOOK
-from orderkit.core.names import TeamName
+from ground.argocd.hooks import HELM_HOOK, HOOK
+from ground.names import TeamName
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team

@@ -17,7 +17,6 @@ from published import Up
 from pusher import MALLORY, Pusher
 from roguery import unprotect
 
-from orderkit.adapters.embedded.platform import BOT_SCOPES
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.core.platform.settings import LOCAL_REGISTRY
 from orderkit.flows.change.reverting import RevertRequest, revert
@@ -25,6 +24,7 @@ from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.order_history import history
 from orderkit.ports.requesters import Requester
+from orderkit_standins.platform import BOT_SCOPES
 
 SCOPES = tuple(scope for scope in BOT_SCOPES if "admin" not in scope)
 

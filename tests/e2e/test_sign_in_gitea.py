@@ -15,8 +15,6 @@ from lab.realgitea import Gitea, add_token, add_user
 from published import Up
 from realbrowser import RealBrowser, real_browser
 
-from orderkit.adapters.embedded.platform import BOT_SCOPES
-from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
 from orderkit.cli.connecting import connect, service_options
 from orderkit.core.platform.service_access import AccessSettings, OidcSettings, SignInSettings
@@ -27,6 +25,8 @@ from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.team.teams import TeamChange, add_team
 from orderkit.ports.requesters import Requester
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.platform import BOT_SCOPES
 
 OURS, THEIRS = "sign-in-ours", "sign-in-theirs"
 

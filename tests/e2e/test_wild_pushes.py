@@ -20,10 +20,10 @@ from faultypushes import PUSHES, Push, pushed_pack
 from labplatform import LabPlatform, bootstrapped
 from pusher import Pusher
 
-from orderkit.core.names import CommitSha
+from ground.names import CommitSha
+from ground.visible_text import visible
+from kubeschema.validate.located_findings import remedy, sentence
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.schema.validate.located_findings import remedy, sentence
-from orderkit.core.visible_text import visible
 from orderkit.flows.argocd.refreshing import nudge
 from orderkit.flows.order.commit_status import CONTEXT, keep_checked
 from orderkit.flows.order.order_events import order_events

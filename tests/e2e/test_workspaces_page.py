@@ -9,10 +9,7 @@ from realbrowser import RealBrowser, real_browser
 from starlette.responses import FileResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import service_options
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
 from orderkit.core.platform.service_access import (
     AccessSettings,
     Client,
@@ -21,6 +18,9 @@ from orderkit.core.platform.service_access import (
     write_clients,
 )
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, running
 
 PACK = Path(__file__).parents[2] / "packs" / "workspaces"
 PAGE = PACK / "docs" / "workspaces.html"

@@ -20,13 +20,13 @@ from portalsides import eventually
 from reviewedchanges import Members, new_members, reviewed
 from s3server import PYTHON, SDK, S3Server
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.embedded.providers.cloud_twin import EXTERNAL
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.names import RepoId, TeamName
-from orderkit.core.objects.kube_objects import Kind, Manifest
+from ground.names import RepoId, TeamName
+from ground.objects.kube_objects import Kind, Manifest
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.ports.clock import SystemClock
+from orderkit_standins.platform import Ports
+from orderkit_standins.providers.cloud_twin import EXTERNAL
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 PACK = Path(__file__).parents[2] / "packs" / "environments"
 VALUES = {"BUCKET_PREFIX": "acme-mfe", "PROJECT_ID": "acme-lab"}

@@ -20,10 +20,10 @@ from tests.faults import history
 from tests.faults.deeds import Look
 from tests.workers import summary
 
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.names import RepoId
 from orderkit.adapters.gitea import GiteaForge, retries
-from orderkit.core.names import RepoId
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge
 
 TOKEN = "e" * 40
 READ_TIMEOUT_S = {False: 0.5, True: 4.0}

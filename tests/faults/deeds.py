@@ -19,8 +19,8 @@ from typing import Any
 import requests
 from tests.faults import history
 
+from ground.names import BlobSha, CommitSha, RepoId
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.ports.forge import (
     CommitStatus,
     FileChange,

@@ -17,8 +17,8 @@ from pathlib import Path
 from lab.loopback import free_ports
 from tests.crash.processes import Process, Zygote
 
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge
 
 TOKEN = "d" * 40
 _READY = "ready\n"

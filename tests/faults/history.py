@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 import pygit2
 
-from orderkit.core.names import BlobSha, RepoId, blob_sha
+from ground.names import BlobSha, RepoId, blob_sha
 from orderkit.ports.forge import OPERATION_TRAILER, FileChange
 
 Files = Mapping[str, str]

@@ -20,9 +20,9 @@ from tests.faults import deeds, history
 from tests.faults.deeds import BRANCH, DEEDS, Spec
 from tests.faults.writes import is_open
 
+from ground.errors import OrderkitError
+from ground.names import RepoId
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.errors import OrderkitError
-from orderkit.core.names import RepoId
 
 if TYPE_CHECKING:
     from tests.faults.conftest import Bench

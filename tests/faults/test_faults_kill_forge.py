@@ -26,9 +26,9 @@ from tests.crash.processes import Zygote
 from tests.faults import history
 from tests.faults.forgeprocess import TOKEN, ForgeProcess
 
+from ground.errors import OrderkitError
+from ground.names import RepoId
 from orderkit.adapters.gitea import GiteaForge, retries
-from orderkit.core.errors import OrderkitError
-from orderkit.core.names import RepoId
 from orderkit.ports.forge import FileChange, MergeStyle, Operation, PullDraft
 
 if TYPE_CHECKING:

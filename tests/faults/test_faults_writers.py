@@ -10,7 +10,7 @@ import pytest
 from bench.writer import SHARED, Done, Task, run_all
 from tests.faults import history
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 from orderkit.ports.forge import Operation
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from faultproxy import Seeded
 from tests.faults import history
 
+from ground.errors import OrderkitError, RemoteError
+from ground.names import RepoId
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.errors import OrderkitError, RemoteError
-from orderkit.core.names import RepoId
 from orderkit.ports.forge import FileChange, Operation, Written
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ import pytest
 from commands import Command, in_process
 from forgeusers import ForgeUser, embedded_admin, new_user
 
-from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
-from orderkit.adapters.embedded.serving import HttpServer
-from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer
+from orderkit_standins.platform import EmbeddedPlatform, Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 Rename = Callable[[ForgeUser, str], ForgeUser]
 _numbers = itertools.count(1)

@@ -14,21 +14,13 @@ from approvaldesk import RULES, Desk, approval_pack, new_desk, person, published
 from bays import Bay, ask, set_
 from forgeusers import ForgeUser, embedded_admin, named_user, new_user
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.errors import (
-    ConflictError,
-    InvalidInputError,
-    OrderkitError,
-    RefusedError,
-)
+from ground.errors import ConflictError, InvalidInputError, OrderkitError, RefusedError
+from ground.names import RepoId, TeamName
+from ground.objects.kube_objects import Manifest
 from orderkit.core.kit.model import How
-from orderkit.core.names import RepoId, TeamName
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.approval import Agreement
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.yaml import yaml11
 from orderkit.flows.approval.deciding import approve
 from orderkit.flows.approval.settling import settle
 from orderkit.flows.install.doctor_access_checks import approvers
@@ -40,6 +32,9 @@ from orderkit.flows.team.teams import TeamChange, add_team
 from orderkit.ports.clock import Clock
 from orderkit.ports.forge import FileChange, Operation, PullRequest
 from orderkit.ports.requesters import Requester
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
+from yamlfiles import yaml11
 
 
 @pytest.fixture(scope="module")

@@ -22,13 +22,13 @@ import requests
 from hooklistener import listening
 from tests.security.conftest import EmbeddedServers
 
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.forge.api import routes, smart_http
-from orderkit.adapters.embedded.forge.deliveries import Deliveries, Delivery
-from orderkit.adapters.embedded.forge.store import Store
-from orderkit.adapters.embedded.platform import BOT_SCOPES
-from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge
+from orderkit_standins.forge.api import routes, smart_http
+from orderkit_standins.forge.deliveries import Deliveries, Delivery
+from orderkit_standins.forge.store import Store
+from orderkit_standins.platform import BOT_SCOPES
 
 TIMEOUT_S = 60
 VIEWER = ("viewer", "viewer")

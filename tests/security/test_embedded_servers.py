@@ -13,9 +13,9 @@ import pytest
 import requests
 from tests.security.conftest import EmbeddedServers
 
-from orderkit.adapters.embedded.cluster.http.bodies import DEPTH_MAX
 from orderkit.cli.connecting import load_settings
 from orderkit.cli.serving.standalone import ServeRequest, host_names, serving
+from orderkit_standins.cluster.http.bodies import DEPTH_MAX
 
 TIMEOUT_S = 60
 SERVERS = ("forge", "cluster", "portal", "service")

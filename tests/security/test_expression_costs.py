@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from ground.objects.kube_objects import Kind
+from kubeschema.admission import Policy, Review
+from kubeschema.cel import RuleSet
+from kubeschema.cel.conditions import Subject, condition
 from orderkit.core.kit.approval_rules import Subjects, needs_of
 from orderkit.core.kit.lease_approval_windows import Approval, ApprovalRule
 from orderkit.core.kit.model import Kit
-from orderkit.core.objects.kube_objects import Kind
-from orderkit.core.schema.admission import Policy, Review
-from orderkit.core.schema.cel import RuleSet
-from orderkit.core.schema.cel.conditions import Subject, condition
 
 SRC = Path(__file__).parents[2] / "src" / "orderkit"
 TEXTS = {"type": "array", "items": {"type": "string"}}

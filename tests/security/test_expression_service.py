@@ -10,10 +10,10 @@ import requests
 import yaml
 from changingpack import changing_pack
 
-from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.connecting import SECRET_HEADER, token
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.flows.order import placing
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 RULE = "self.split('').all(letter, self.replace(letter, 'x') != '')"
 ATTACKS, OTHERS, TIMEOUT_S = 8, 20, 120

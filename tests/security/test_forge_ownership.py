@@ -13,17 +13,17 @@ from answering import says, server
 from commands import Command, Done
 from forgeusers import ForgeUser
 
+from ground.errors import RefusedError
+from ground.names import RepoId
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import RefusedError
-from orderkit.core.names import RepoId
 from orderkit.core.order import ledger
 from orderkit.flows.foreign_access import foreign_access
 from orderkit.flows.install.bootstrapping.platform_repositories import LedgerStep, PackStep
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, BootstrapRequest
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.platform import ledger_snapshot
+from orderkit_standins.serve_platform import Running
 
 Name = Callable[[], str]
 

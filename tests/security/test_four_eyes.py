@@ -15,14 +15,14 @@ from bays import XR, Bay, ask, new_bay, set_
 from commands import Command
 from forgeusers import ForgeUser, new_user
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import ConflictError, RefusedError
-from orderkit.core.names import MAIN, blob_sha
+from ground.errors import ConflictError, RefusedError
+from ground.names import MAIN, blob_sha
 from orderkit.flows.change.reviewing import merge_reviewed
 from orderkit.flows.main_protection import CONTEXT
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation, PullDraft, PullRequest
 from orderkit.ports.requesters import Requester
+from orderkit_standins.serve_platform import Running
 
 BOSS = "user:default/boss"
 

@@ -6,7 +6,7 @@ import requests
 from tests.security import test_four_eyes as four_eyes
 
 from orderkit.cli.connecting import SECRET_HEADER, token
-from orderkit.cli.serving.embedded_platform import Running
+from orderkit_standins.serve_platform import Running
 
 people, review = four_eyes.people, four_eyes.review
 

@@ -16,16 +16,16 @@ import roguery
 from commands import Command, in_process
 from hookattacks import MALLORY, ON_DELETION, STEPS, outside
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.embedded.state import PLATFORM_FILE
+from ground.argocd.hooks import HELM_HOOK, HINT, HOOK
+from ground.errors import RefusedError
+from ground.names import OrderId, TeamName
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.argocd.hooks import HELM_HOOK, HINT, HOOK
-from orderkit.core.errors import RefusedError
-from orderkit.core.names import OrderId, TeamName
+from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.order.registering import Registration, register
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from compositions.station import Resource, Severity, State, Station, StationRequest
 from orderkit.adapters.folders import confined_stations as confined
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.adapters.folders.station_folder import BrokenStation
 from orderkit.adapters.processes import confinement
 from orderkit.cli.main import run
-from orderkit.core.crossplane.station import Resource, Severity, State, Station, StationRequest
 
 SOURCE = Path(confined.__file__).parents[2]
 CANARY = "canary-5f2c"
@@ -287,7 +287,7 @@ import sys
 from pathlib import Path
 from orderkit.adapters.folders.confined_stations import confined_stations
 from orderkit.cli.main import run
-from orderkit.core.crossplane.station import Resource, State, StationRequest
+from compositions.station import Resource, State, StationRequest
 stations = confined_stations(Path(sys.argv[1]))
 for name in ("looks", "allocates"):
     response = stations[name](StationRequest(State(Resource({}))))

@@ -14,14 +14,11 @@ from commands import as_process
 from labkit import DEFINITION
 from recordedcalls import Right, recording
 
-from orderkit.adapters.embedded.platform import Ports
+from ground.objects.kube_objects import ObjectKey
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.generate.runner_role import runner_role
 from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.notify.order_event import row_events
-from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import NAMESPACE_NAME
 from orderkit.flows.leader_election import LEASE, Candidate, LeaderElection
@@ -33,6 +30,9 @@ from orderkit.flows.notify.notified_events import (
     given_up,
 )
 from orderkit.flows.notify.notifying import LEASE_NAME
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
+from orderkit_workshop.generate.runner_role import runner_role
 
 ROOM = Path(__file__).parents[2] / "day2" / "job"
 SERVICE = "system:serviceaccount:orderkit:orderkit-service"

@@ -10,10 +10,10 @@ import pytest
 import requests
 from jsonpatches import COPIED_MAX, PATCHES, SEED
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.cluster.http import cluster_app
-from orderkit.adapters.embedded.cluster.patches import json_patch
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.cluster.http import cluster_app
+from orderkit_standins.cluster.patches import json_patch
 
 TOKEN = "patches-token"
 MAP = {

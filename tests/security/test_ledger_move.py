@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from commands import in_process
 
-from orderkit.adapters.embedded.platform import Ports
+from ground.names import RepoId
+from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, ObjectKey, metadata
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, ObjectKey, metadata
 from orderkit.flows.install.bootstrapping.ledger_move import delivered_ledger
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 OLD, NEW = RepoId("platform", "ledger"), RepoId("platform", "ledger-two")
 

@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from receivers import Receiver, receiving, smtp_server
 
+from ground.errors import InvalidInputError, OrderkitError, RefusedError
+from ground.names import TeamName
 from orderkit.adapters.backstage.backstage_notifications import BackstageNotifier
 from orderkit.adapters.notify.apprise_notifier import AppriseNotifier
 from orderkit.adapters.notify.webhook_notifier import (
@@ -28,9 +30,6 @@ from orderkit.adapters.notify.webhook_notifier import (
     judged_addresses,
 )
 from orderkit.cli.connecting import notify_options
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError
-from orderkit.core.names import TeamName
 from orderkit.core.notify.event_texts import Message, message_of, to_markdown
 from orderkit.core.notify.order_event import row_events
 from orderkit.core.order import team_file
@@ -44,6 +43,7 @@ from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import Operation
 from orderkit.ports.notifier import NotDeliveredError
 from orderkit.ports.requesters import Requester
+from orderkit_standins.serve_platform import Running
 
 ADDRESS = "https://orders.example.org"
 TEXTS = (

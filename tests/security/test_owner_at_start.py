@@ -9,12 +9,12 @@ import pytest
 from commands import in_process
 from forgeusers import embedded_admin, new_user
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.cli.commands.platform import held_back_text
+from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.connecting import load_settings
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
+from orderkit_standins.commands.up import held_back_text
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, running
 
 QUICK = ("bootstrap", "--no-probe")
 

@@ -8,13 +8,13 @@ from pathlib import Path, PurePosixPath
 import pytest
 from packcopies import copied_pack
 
+from ground.errors import InvalidInputError
 from orderkit.adapters.folders.pack_folder import (
     read_commit,
     read_folder,
     reference_pack,
     write_file,
 )
-from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.pack import read_pack
 
 

@@ -8,14 +8,14 @@ from pathlib import PurePosixPath
 import pytest
 from attackedservice import AttackedService, attacked_service
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
+from ground.js_regex import compile_pattern
+from kubeschema.re2_patterns import compile_pattern as compile_re2
 from orderkit.core.platform.service_access import AccessSettings
-from orderkit.core.portal.js_regex import compile_pattern
-from orderkit.core.portal.render import compile_template
-from orderkit.core.portal.render.globs import matching
-from orderkit.core.schema.re2_patterns import compile_pattern as compile_re2
 from orderkit.ports.revisions import FileChange, Operation
+from orderkit_standins.serve_platform import Running
+from softwaretemplates.render import compile_template
+from softwaretemplates.render.globs import matching
 
 LONG = "a" * 50_000 + "!"
 SHORT = "a" * 60 + "!"

@@ -11,7 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from orderkit.core.crossplane.layered_settings import LayeredValue
+from compositions.layered_settings import LayeredValue
 from orderkit.core.plan.assembly import Assembly, Fault, Note, SecretTraces
 from orderkit.core.plan.comparison import Drift, Plan, ResourceChange
 from orderkit.core.plan.dangers import Danger

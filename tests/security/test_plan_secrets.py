@@ -18,10 +18,11 @@ from urllib.parse import quote
 import pytest
 from outcomes import Shop, an_xr, config, thing, wrapping
 
+from compositions.composed_metadata import RESOURCE_NAME_ANNOTATION
+from compositions.station import Station, StationRequest, StationResponse
+from ground.objects.kube_objects import Manifest
+from ground.secrets import MASK, forms_of
 from orderkit.cli.views.plan_views import Screen, show
-from orderkit.core.crossplane.composed_metadata import RESOURCE_NAME_ANNOTATION
-from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Code, Plan
 from orderkit.core.plan.graph import graph_of
 from orderkit.core.plan.graph_mermaid import to_mermaid
@@ -29,7 +30,6 @@ from orderkit.core.plan.graph_svg import to_svg
 from orderkit.core.plan.masking import AFTER, BEFORE
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
-from orderkit.core.secrets import MASK, forms_of
 from orderkit.flows.plan.announcing import JudgedPlan, comment_text
 from orderkit.flows.plan.fleet_orders import ObjectLookup
 from orderkit.flows.plan.order_plan import OrderPlanner

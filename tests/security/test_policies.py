@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.core.errors import RefusedError
-from orderkit.core.objects.kube_objects import NAMESPACE, Kind
+from ground.errors import RefusedError
+from ground.objects.kube_objects import NAMESPACE, Kind
 from orderkit.core.platform.installation import CrossplaneSettings, Installation
 from orderkit.flows.install.bootstrapping.reach_steps import check_accounts
+from orderkit_standins.cluster import EmbeddedCluster
 
 
 @pytest.fixture

@@ -9,26 +9,26 @@ import roguery
 import rogues
 from rogues import Pair
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.folders.local_pack import LocalPack
-from orderkit.adapters.folders.skeletons import render_skeleton
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
-from orderkit.core.generate.kit_draft import Draft
-from orderkit.core.names import OrderId
-from orderkit.core.objects.kube_objects import ObjectKey
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.names import OrderId
+from ground.objects.kube_objects import ObjectKey
+from kubeschema.admission import BINDING
 from orderkit.core.order import order_file
 from orderkit.core.order.change import FieldEdit
 from orderkit.core.order.ledger import KIT_LABEL, OrderEntry
-from orderkit.core.schema.admission import BINDING
-from orderkit.core.yaml import yaml11
 from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.install import doctor_checks
-from orderkit.flows.kit.start_kit import new_kit
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import Platform, read_text
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
+from orderkit_workshop.folders.local_pack import LocalPack
+from orderkit_workshop.folders.skeletons import render_skeleton
+from orderkit_workshop.generate.kit_draft import Draft
+from orderkit_workshop.stories.start_kit import new_kit
+from yamlfiles import yaml11
 
 PAIR = Pair("ae86", "rx7")
 LOCKER = roguery.entry_of("locker", PAIR.us, "own")

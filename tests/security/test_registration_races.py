@@ -10,18 +10,18 @@ import pytest
 import roguery
 import rogues
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, running
-from orderkit.core.errors import AlreadyOrderedError, OrderkitError
-from orderkit.core.names import OrderId, TeamName
+from ground.errors import AlreadyOrderedError, OrderkitError
+from ground.names import OrderId, TeamName
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.yaml import yaml11
 from orderkit.flows.install import doctor_checks
 from orderkit.flows.order import placing
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import Platform, ledger_snapshot, write_ledger
 from orderkit.ports.forge import Operation
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, running
+from yamlfiles import yaml11
 
 TEAMS = (TeamName("ae86"), TeamName("rx7"))
 

@@ -16,16 +16,16 @@ import pytest
 import requests
 from commands import Command, Done, in_process
 
-from orderkit.adapters.embedded.platform import BOT, BOT_SCOPES, Ports
+from ground.names import RepoId, TeamName
+from ground.objects.kube_objects import Manifest, ObjectKey
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.names import RepoId, TeamName
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.flows.install.bootstrapping.repository_access import SECRET_NAME
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.read_credential import SECRET, credential_secret, decoded, secret_key
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.platform import BOT, BOT_SCOPES, Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 US, THEM = TeamName("ae86"), TeamName("rx7")
 PLATFORM = ObjectKey(SECRET, SECRET_NAME, "argocd")

@@ -16,13 +16,11 @@ from commands import Command, in_process
 from pusher import MALLORY, Pusher
 from roguery import unprotect
 
+from ground.errors import ConflictError, InvalidInputError, RefusedError
 from orderkit.adapters.commit_signatures import Ed25519Signatures, new_signing_key
-from orderkit.adapters.embedded.platform import BOT, Ports
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import token
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.errors import ConflictError, InvalidInputError, RefusedError
 from orderkit.core.order import order_file
 from orderkit.flows.change.reverting import RevertRequest, revert
 from orderkit.flows.change.reviewing import merge_unreviewed
@@ -35,6 +33,8 @@ from orderkit.flows.platform import Platform
 from orderkit.ports.forge import FileChange, MergeStyle, Operation, PullDraft
 from orderkit.ports.requesters import Requester
 from orderkit.ports.signatures import CommitFiles, blob_changes, signed_message
+from orderkit_standins.platform import BOT, Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 _numbers = itertools.count(1)
 BOB = Requester("user:default/bob")

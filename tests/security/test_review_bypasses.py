@@ -13,10 +13,10 @@ from forgeusers import ForgeUser, new_user
 from tests.security import test_four_eyes as four_eyes
 from tests.security.test_four_eyes import BOSS, Review
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import RefusedError
+from ground.errors import RefusedError
 from orderkit.flows.change.reviewing import merge_reviewed
 from orderkit.ports.requesters import UNKNOWN, Requester
+from orderkit_standins.serve_platform import Running
 
 people, review = four_eyes.people, four_eyes.review
 SECOND = """---

@@ -26,21 +26,21 @@ from changingpack import changing_pack
 from commands import Command, in_process
 from pullhand import Hand
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground import secrets
+from ground.objects.kube_objects import Kind, ObjectKey
+from ground.secrets import MASK, forms_of
 from orderkit.cli import command_list
 from orderkit.cli.connecting import SECRET_HEADER, service_options, token
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core import secrets
-from orderkit.core.objects.kube_objects import Kind, ObjectKey
 from orderkit.core.platform.notification_settings import read_notifications
-from orderkit.core.secrets import MASK, forms_of
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.plan.pull_requests import keep_planned
 from orderkit.flows.waiting import until
 from orderkit.web.auditing import AuditLog
 from orderkit.web.operation_table import operations
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 SECRET = Kind("", "v1", "Secret")
 REQUIRED, LIVE, RENDERED = "Kan4rie-required/7", "Kan4rie-live+8", "Kan4rie-rendered 9"

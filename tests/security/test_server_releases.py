@@ -17,14 +17,14 @@ import pytest
 from commands import Command
 from versionproxy import telling
 
-from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
+from ground.objects.kube_objects import APPLICATION, NAMESPACE, Kind, Manifest, ObjectKey
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect
-from orderkit.core.objects.kube_objects import APPLICATION, NAMESPACE, Kind, Manifest, ObjectKey
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.install import server_releases
 from orderkit.flows.platform import Platform
+from orderkit_standins.platform import EmbeddedPlatform, Ports
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment")
 STATEFUL_SET = Kind("apps", "v1", "StatefulSet")

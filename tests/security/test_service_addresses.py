@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from attackedservice import attacked_service
 
-from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.platform.service_access import AccessSettings
+from orderkit_standins.serve_platform import Running
 
 BURST = 6
 

@@ -15,14 +15,14 @@ from forgeusers import embedded_admin, new_user
 from openid import AUDIENCE, Provider, providing
 from signer import signing
 
+from ground.errors import UnreachableError
 from orderkit.adapters.tokens import published_keys
 from orderkit.adapters.tokens.backstage_signatures import BackstageRequesters
 from orderkit.adapters.tokens.oidc_tokens import OidcRequesters
 from orderkit.adapters.tokens.single_flight import WAITERS_MAX
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import UnreachableError
 from orderkit.core.platform.service_access import AccessSettings, OidcSettings
 from orderkit.ports.requesters import UnprovedError
+from orderkit_standins.serve_platform import Running
 
 STRANGERS = 40
 DEEP: list[Any] = []

@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 from attackedservice import AttackedService, attacked_service
 
-from orderkit.adapters.embedded.client_time_limits import ClientTimeLimits
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 from orderkit.core.platform.service_access import (
     RIGHTS,
     AccessSettings,
@@ -23,11 +21,13 @@ from orderkit.core.platform.service_access import (
     read_access,
     write_clients,
 )
-from orderkit.core.yaml import yaml11
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.team.teams import add_team
 from orderkit.ports.requesters import Requester
+from orderkit.web.client_time_limits import ClientTimeLimits
 from orderkit.web.exchange import BODY_MAX_BYTES
+from orderkit_standins.serve_platform import Running
+from yamlfiles import yaml11
 
 TOKEN = "okt_ours_0123456789"
 OURS, THEIRS = "ours", "rx7"

@@ -10,9 +10,9 @@ import pytest
 from markdown_it import MarkdownIt
 from outcomes import Shop, an_xr, config, thing
 
+from compositions.station import Station, StationRequest, StationResponse
 from orderkit.cli.output import emit_json, emit_table
 from orderkit.cli.views.plan_views import Screen, show
-from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.plan import Plan
 from orderkit.flows.plan.announcing import JudgedPlan, comment_text
 from orderkit.flows.plan.fleet_orders import ObjectLookup

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ground.errors import InvalidInputError
 from orderkit.adapters.folders.pack_folder import read_folder
-from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.platform.baking import bake
 

@@ -16,10 +16,7 @@ import roguery
 import yaml
 from commands import Command, Done, in_process
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.objects.kube_objects import (
+from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     Manifest,
@@ -27,6 +24,7 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.delivery_tree import SETTINGS, fitted
@@ -36,6 +34,8 @@ from orderkit.flows.argocd.refreshing import application_key, nudge, refresh
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text, write_ledger
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 TEAMS = ("ae86", "rx7")
 PRIVATE_BASE = "resources: [{forge}/rx7/private.git//manifests]\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from orderkit.core.objects.kube_objects import Kind
+from ground.objects.kube_objects import Kind
 from orderkit.ports.cluster import Cluster
 
 REVIEW = Kind("authorization.k8s.io", "v1", "SubjectAccessReview")

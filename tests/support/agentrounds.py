@@ -12,18 +12,18 @@ from pathlib import Path
 
 import yaml
 
+from compositions.composed import Composed, World, steps_of
+from compositions.composed_metadata import preview_uid, root_labelled
+from compositions.pipeline import compose
+from compositions.python_functions import python_functions
+from compositions.simulation import SimulatedWorld, lookup_in, simulate
+from ground.objects.kube_objects import Manifest, metadata
+from ground.objects.scopes import is_namespaced
+from kubeschema.validate import Validator
 from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.adapters.folders.station_folder import load_stations
-from orderkit.core.crossplane.composed import Composed, World, steps_of
-from orderkit.core.crossplane.composed_metadata import preview_uid, root_labelled
-from orderkit.core.crossplane.pipeline import compose
-from orderkit.core.crossplane.python_functions import python_functions
-from orderkit.core.crossplane.simulation import SimulatedWorld, lookup_in, simulate
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.objects.kube_objects import Manifest, metadata
-from orderkit.core.objects.scopes import is_namespaced
-from orderkit.core.schema.validate import Validator
-from orderkit.core.yaml.manifests import parse_manifests
+from yamlfiles.manifests import parse_manifests
 
 PACK = Path(__file__).parents[2] / "packs" / "agents"
 STATIONS = load_stations(PACK)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import yaml
 
-from orderkit.adapters.embedded.platform import PortalOptions, Ports
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from orderkit.flows.team.teams import TeamChange, add_team
+from orderkit_standins.platform import PortalOptions, Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 PACK = Path(__file__).parents[2] / "packs" / "agents"
 TEAM = "ae86"

@@ -13,15 +13,15 @@ import yaml
 from changingpack import changing_pack
 from forgeusers import ForgeUser, new_user
 
-from orderkit.core.errors import NotFoundError
-from orderkit.core.names import TeamName
+from ground.errors import NotFoundError
+from ground.names import TeamName
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.yaml import yaml11
 from orderkit.flows.order import placing
 from orderkit.flows.order.order_report import OrderReport, status
 from orderkit.flows.platform import Platform, pack_snapshot, read_text
 from orderkit.ports.forge import FileChange, Operation, PullRequest, TeamRight
 from orderkit.ports.requesters import Requester
+from yamlfiles import yaml11
 
 FINANCE = "finance"
 RULES: list[dict[str, Any]] = [

@@ -12,13 +12,13 @@ from typing import Any
 
 import requests
 
-from orderkit.adapters.embedded.client_time_limits import CLIENT_TIME_LIMITS, ClientTimeLimits
-from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
-from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.platform.service_access import AccessSettings
 from orderkit.web.auditing import AuditLog
+from orderkit.web.client_time_limits import CLIENT_TIME_LIMITS, ClientTimeLimits
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.serve_platform import Running
 
 TIMEOUT_S = 60
 """A client's patience: far longer than any answer takes, so it decides nothing by chance."""

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from ground.names import CommitSha, OrderId, RepoId, TeamName, blob_sha
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName, blob_sha
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.change import FieldEdit
-from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.order.registering import Registration, register
@@ -20,6 +19,7 @@ from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import Commit, FileChange, MergeStyle, Operation
 from orderkit.ports.requesters import Requester
+from yamlfiles.manifests import parse_manifests
 
 XR = PurePosixPath("manifests", "xgarage.yaml")
 _numbers = itertools.count(1)

@@ -19,10 +19,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ground.errors import OrderkitError
+from ground.names import RepoId
 from orderkit.adapters.gitea import retries
 from orderkit.cli.connecting import connect, load_settings
-from orderkit.core.errors import OrderkitError
-from orderkit.core.names import RepoId
 from orderkit.core.order.change import FieldConflictError, FieldEdit
 from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.platform import Platform

@@ -19,12 +19,12 @@ from typing import Any
 from bays import XR, Bay
 from changers import Spec, Wish, command, outcomes, wishes
 
-from orderkit.core.errors import OrderkitError
+from ground.errors import OrderkitError
 from orderkit.core.order.change import ABSENT, FieldDifference, same, value_at
-from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.order.order_history import HistoryEntry, history
 from orderkit.ports.forge import MergeStyle, Operation
+from yamlfiles.manifests import parse_manifests
 
 _STYLES = tuple(MergeStyle)
 _FIELDS = {

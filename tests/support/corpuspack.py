@@ -10,17 +10,17 @@ from typing import Any
 
 import yaml
 
-from orderkit.adapters.folders.local_pack import LocalPack
+from ground.objects.kube_objects import Manifest
 from orderkit.adapters.folders.pack_folder import read_folder
-from orderkit.core.generate.kit_files import generate
 from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.model import Kit
-from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.portal.render import SkeletonFile, render_data, render_tree
-from orderkit.core.portal.template import Template, parse_template
-from orderkit.core.yaml.documents import Files
-from orderkit.core.yaml.manifests import parse_manifests
-from orderkit.flows.kit.generate_kits import apply_generation, plan_generation
+from orderkit_workshop.folders.local_pack import LocalPack
+from orderkit_workshop.generate.kit_files import generate
+from orderkit_workshop.stories.generate_kits import apply_generation, plan_generation
+from softwaretemplates.render import SkeletonFile, render_data, render_tree
+from softwaretemplates.template import Template, parse_template
+from yamlfiles.documents import Files
+from yamlfiles.manifests import parse_manifests
 
 ROOT = Path(__file__).parents[1] / "corpus"
 _REFERENCE = Path(__file__).parents[2] / "gitops"

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.adapters.embedded.crossplane.crds import crossplane_crds
-from orderkit.core.objects.kube_objects import CRD, Manifest
-from orderkit.core.schema.validate import Validator
+from ground.objects.kube_objects import CRD, Manifest
+from kubeschema.validate import Validator
+from orderkit_standins.crossplane.crds import crossplane_crds
 
 TEXT: dict[str, Any] = {"type": "string"}
 OPEN: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

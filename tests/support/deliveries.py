@@ -10,15 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import NotFoundError
-from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects.kube_objects import (
-    APPLICATION,
-    ARGOCD_NAMESPACE,
-    Manifest,
-    ObjectKey,
-    dig,
-)
+from ground.errors import NotFoundError
+from ground.names import CommitSha, RepoId
+from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Manifest, ObjectKey, dig
 from orderkit.flows.argocd.refreshing import REFRESH
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import FileChange, Forge, Operation

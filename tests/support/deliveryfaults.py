@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from deliveries import Delivery
 
-from orderkit.core.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, Manifest, dig
+from ground.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, Manifest, dig
 
 RECORDED = Path(__file__).parents[1] / "unit" / "argocd" / "applications"
 OWNER = "test"

@@ -20,8 +20,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from ground.names import CommitSha
 from orderkit.cli.connecting import connect, load_settings
-from orderkit.core.names import CommitSha
 from orderkit.core.notify.order_event import due, row_events
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import NAMESPACE_NAME

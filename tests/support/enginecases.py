@@ -26,26 +26,16 @@ import yaml
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 from google.protobuf.struct_pb2 import DESCRIPTOR as STRUCT
 
+from compositions.composed import Composed, World, steps_of
+from compositions.composed_metadata import RESOURCE_NAME_ANNOTATION, preview_uid, root_labelled
+from compositions.pipeline import compose
+from compositions.simulation import lookup_in
+from compositions.station import Ready, Result, Severity, StationRequest, StationResponse
+from ground.objects.conditions import RECONCILE_SUCCESS, RESPONSIVE, reconcile_error
+from ground.objects.kube_objects import Manifest, annotations_of, metadata
+from ground.objects.plain_data import copied
+from ground.objects.scopes import is_namespaced
 from orderkit.adapters.functions.function_messages import answered
-from orderkit.core.crossplane.composed import Composed, World, steps_of
-from orderkit.core.crossplane.composed_metadata import (
-    RESOURCE_NAME_ANNOTATION,
-    preview_uid,
-    root_labelled,
-)
-from orderkit.core.crossplane.pipeline import compose
-from orderkit.core.crossplane.simulation import lookup_in
-from orderkit.core.crossplane.station import (
-    Ready,
-    Result,
-    Severity,
-    StationRequest,
-    StationResponse,
-)
-from orderkit.core.objects.conditions import RECONCILE_SUCCESS, RESPONSIVE, reconcile_error
-from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
-from orderkit.core.objects.plain_data import copied
-from orderkit.core.objects.scopes import is_namespaced
 
 FOLDER = Path(__file__).parents[1] / "conformance" / "functions"
 FUNCTION = "function-script"

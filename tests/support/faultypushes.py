@@ -16,9 +16,9 @@ from pathlib import Path
 import yaml
 from packcopies import copied_pack
 
-from orderkit.adapters.folders.local_pack import LocalPack
-from orderkit.core.yaml import yaml11
-from orderkit.flows.kit.generate_kits import apply_generation, plan_generation
+from orderkit_workshop.folders.local_pack import LocalPack
+from orderkit_workshop.stories.generate_kits import apply_generation, plan_generation
+from yamlfiles import yaml11
 
 FILE = "manifests/xgarage.yaml"
 _SECOND = """apiVersion: blog.opsbogus.dev/v1alpha1

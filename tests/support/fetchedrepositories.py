@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from orderkit.adapters.embedded.argocd import BareRepositories, SourceError
-from orderkit.core.names import CommitSha
+from ground.names import CommitSha
+from orderkit_standins.argocd import BareRepositories, SourceError
 
 _FULL_SHA = re.compile(r"[0-9a-f]{40}")
 _EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")

@@ -13,10 +13,10 @@ from urllib.parse import quote
 import requests
 from pagereader import Page, read_page
 
-from orderkit.adapters.embedded.forge import EmbeddedForge
+from ground.names import CommitSha, RepoId
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.forge import EmbeddedForge
 
 OWNER = ("warden", "warden-pw1")
 GUEST = ("guest", "guest-pw12")

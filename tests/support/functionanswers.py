@@ -17,8 +17,8 @@ from typing import Any
 
 from functioncases import CASES, answer_of, cases_of
 
+from compositions.function_processes import FunctionProcess
 from orderkit.adapters.functions.remote_function import RemoteFunction
-from orderkit.core.crossplane.function_processes import FunctionProcess
 
 
 def address_of(function: str) -> str:

@@ -15,15 +15,8 @@ from typing import Any
 
 import yaml
 
-from orderkit.core.crossplane.station import (
-    Ready,
-    Resource,
-    Selector,
-    State,
-    StationRequest,
-    StationResponse,
-)
-from orderkit.core.objects.plain_data import copied
+from compositions.station import Ready, Resource, Selector, State, StationRequest, StationResponse
+from ground.objects.plain_data import copied
 
 CASES = Path(__file__).parents[1] / "conformance" / "functions"
 

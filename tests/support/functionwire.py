@@ -22,7 +22,7 @@ from cryptography.x509.oid import NameOID
 from google.protobuf import json_format
 from lab.daemons import Daemon
 
-from orderkit.core.crossplane.station import (
+from compositions.station import (
     Ready,
     Resource,
     Result,
@@ -32,8 +32,8 @@ from orderkit.core.crossplane.station import (
     StationRequest,
     StationResponse,
 )
-from orderkit.core.objects.conditions import Condition, ConditionStatus
-from orderkit.core.objects.plain_data import copied
+from ground.objects.conditions import Condition, ConditionStatus
+from ground.objects.plain_data import copied
 
 V1, V1BETA1 = "apiextensions.fn.proto.v1", "apiextensions.fn.proto.v1beta1"
 START_S, CALL_S = 120.0, 120.0

@@ -1,7 +1,7 @@
 """
 What a real Argo CD says of an object with our checks: one table for all who judge.
 
-``core.argocd.health`` judges them for the embedded platform, the Lua of ``core.argocd.health_lua``
+``ground.argocd.health`` judges them for the embedded platform, the Lua of ``health_lua`` beside it
 for Argo CD.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.argocd.health_lua import LAYER_LABEL
-from orderkit.core.objects.kube_objects import Manifest
+from ground.argocd.health_lua import LAYER_LABEL
+from ground.objects.kube_objects import Manifest
 
 XR = "blog.opsbogus.dev/v1alpha1 XGarage"
 XRD = "apiextensions.crossplane.io/v2 CompositeResourceDefinition"

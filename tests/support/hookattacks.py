@@ -13,10 +13,10 @@ import yaml
 from commands import Command
 from rogues import XGARAGE
 
-from orderkit.core.argocd.hooks import HELM_HOOK, HINT, HOOK, delete_hooks
-from orderkit.core.errors import OrderkitError
-from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import (
+from ground.argocd.hooks import HELM_HOOK, HINT, HOOK, delete_hooks
+from ground.errors import OrderkitError
+from ground.names import CommitSha
+from ground.objects.kube_objects import (
     CONFIG_MAP,
     CRD,
     Kind,

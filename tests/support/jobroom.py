@@ -19,11 +19,11 @@ import yaml
 from commands import Command
 from jobrunner import JOB, Attempt, JobRunner
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.objects.kube_objects import Manifest, dig
+from ground.objects.kube_objects import Manifest, dig
 from orderkit.core.platform.baking import SENTINEL
 from orderkit.core.portal.job_copy import job_copy
 from orderkit.core.portal.runner_job import CREDENTIALS, NAMESPACE
+from orderkit_standins.serve_platform import Running
 
 _MANIFESTS = Path(__file__).parents[2] / "day2" / "job"
 

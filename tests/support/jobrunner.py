@@ -20,7 +20,7 @@ from typing import Any
 
 import container
 
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey, dig
+from ground.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey, dig
 from orderkit.ports.cluster import Cluster
 
 JOB, SECRET = Kind("batch", "v1", "Job"), Kind("", "v1", "Secret")

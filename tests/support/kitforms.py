@@ -8,14 +8,14 @@ from typing import Any
 
 import yaml
 
-from orderkit.core.generate.kit_files import generate
 from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.yaml_settings import read_settings, yaml_roots
-from orderkit.core.portal.render import SkeletonFile, render_data, render_tree
-from orderkit.core.portal.template import Template, parse_template
-from orderkit.core.yaml.manifests import parse_manifests
+from orderkit_workshop.generate.kit_files import generate
+from softwaretemplates.render import SkeletonFile, render_data, render_tree
+from softwaretemplates.template import Template, parse_template
+from yamlfiles.manifests import parse_manifests
 
 BAKED = {"forge_host": "forge.example.org", "pack_commit": "a" * 40}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from orderkit.core.schema.re2_patterns import compile_pattern
+from kubeschema.re2_patterns import compile_pattern
 
 Schema = dict[str, Any]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from orderkit.core.check import KitUnderCheck, PackFacts
-from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
-from orderkit.core.errors import OrderkitError
-from orderkit.core.generate.kit_files import projected
+from compositions.station import Station, StationRequest, StationResponse
+from ground.errors import OrderkitError
 from orderkit.core.kit.checked_kits import checked_kit
+from orderkit_workshop.check import KitUnderCheck, PackFacts
+from orderkit_workshop.generate.kit_files import projected
 
 EXAMPLES = """\
   examples:

@@ -19,30 +19,26 @@ from lab import accounts, realargocd, realgitea, realkube
 from lab.realargocd import ArgoCD, Wishes
 from lab.realgitea import Gitea
 
-from orderkit.adapters.embedded.catalog import EmbeddedCatalog
-from orderkit.adapters.embedded.catalog.http import catalog_app
-from orderkit.adapters.embedded.controller import side_by_side
-from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
-from orderkit.adapters.embedded.platform import BOT_SCOPES
-from orderkit.adapters.embedded.providers import ManagedLibrary, Providers
-from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.adapters.embedded.workloads import Workloads
+from compositions.python_functions import python_functions
 from orderkit.adapters.folders.pack_folder import SCHEMAS, read_room, reference_pack
 from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.cli.connecting import connect, service_options, token
 from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
-from orderkit.core.crossplane.python_functions import python_functions
-from orderkit.core.platform.installation import (
-    CROSSPLANE_ACCOUNT,
-    Installation,
-    PlatformTarget,
-)
+from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT, Installation, PlatformTarget
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.flows.install.bootstrapping import bootstrap
 from orderkit.flows.platform import Platform
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.catalog import EmbeddedCatalog
+from orderkit_standins.catalog.http import catalog_app
+from orderkit_standins.controller import side_by_side
+from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds
+from orderkit_standins.platform import BOT_SCOPES
+from orderkit_standins.providers import ManagedLibrary, Providers
+from orderkit_standins.workloads import Workloads
 
 NOBODY = "http://127.0.0.1:9"
 """Where neither a portal nor a service listens."""

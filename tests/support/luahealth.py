@@ -15,9 +15,9 @@ from typing import Any
 import lupa.lua51
 import yaml
 
-from orderkit.core.argocd.health import Health, HealthStatus
-from orderkit.core.generate.health_checks import KEY
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from ground.argocd.health import Health, HealthStatus
+from ground.objects.kube_objects import Kind, Manifest, metadata
+from orderkit_workshop.generate.health_checks import KEY
 
 WORDS = ("Healthy", "Suspended", "Progressing", "Missing", "Degraded", "Unknown")
 

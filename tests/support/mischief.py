@@ -16,9 +16,9 @@ from forgeusers import ForgeUser
 from pusher import Pusher
 from roguery import unprotect
 
-from orderkit.core.errors import NotFoundError
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import (
+from ground.errors import NotFoundError
+from ground.names import RepoId
+from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     Kind,

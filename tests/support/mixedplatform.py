@@ -20,24 +20,24 @@ import yaml
 from fetchedrepositories import FetchedRepositories
 from published import Up
 
+from compositions.python_functions import python_functions
+from ground.objects.kube_objects import ARGOCD_NAMESPACE
 from orderkit.adapters.commit_signatures import new_signing_key
-from orderkit.adapters.embedded.argocd import EmbeddedArgoCD, argocd_crds
-from orderkit.adapters.embedded.catalog import EmbeddedCatalog
-from orderkit.adapters.embedded.catalog.http import catalog_app
-from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.cluster.http import cluster_app
-from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
-from orderkit.adapters.embedded.serving import HOST, HttpServer, bind
-from orderkit.adapters.embedded.state import PLATFORM_FILE
 from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.connecting import connect, service_options
-from orderkit.core.crossplane.python_functions import python_functions
-from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE
 from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.web.service import service_app
+from orderkit.web.serving import HOST, HttpServer, bind
+from orderkit_standins.argocd import EmbeddedArgoCD, argocd_crds
+from orderkit_standins.catalog import EmbeddedCatalog
+from orderkit_standins.catalog.http import catalog_app
+from orderkit_standins.certificates import Certificate, ensure_certificate
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.cluster.http import cluster_app
+from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

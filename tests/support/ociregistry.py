@@ -23,7 +23,7 @@ from typing import Any
 
 import requests
 
-from orderkit.adapters.embedded.certificates import Certificate
+from orderkit_standins.certificates import Certificate
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"

@@ -23,8 +23,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from orderkit.adapters.embedded.certificates import Certificate
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.certificates import Certificate
 
 AUDIENCE = "orderkit"
 CLIENT_SECRET = "provider-secret"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from published import Kit
 from scaffolderapi import Task
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 
 TEMPLATE = "garage"
 

@@ -12,20 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from orderkit.core.crossplane.composed import PipelineStep
-from orderkit.core.crossplane.python_functions import (
-    AUTO_READY_FUNCTION,
-    STATION_FUNCTION,
-    python_functions,
-)
-from orderkit.core.crossplane.station import INPUT, Station, StationRequest, StationResponse
-from orderkit.core.objects.kube_objects import Manifest
+from compositions.composed import PipelineStep
+from compositions.python_functions import AUTO_READY_FUNCTION, STATION_FUNCTION, python_functions
+from compositions.station import INPUT, Station, StationRequest, StationResponse
+from ground.objects.kube_objects import Manifest
+from kubeschema.known import SchemaSet, built_in, layer_of
+from kubeschema.validate import Validator
 from orderkit.core.plan import AssemblyContext, Blueprint, Plan, assemble, compare
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.judging import JudgingFacts, judge
 from orderkit.core.plan.pack_rules import PackRules
-from orderkit.core.schema.known import SchemaSet, built_in, layer_of
-from orderkit.core.schema.validate import Validator
 
 GROUP = "shop.example.org"
 UID = "11111111-0000-0000-0000-000000000000"

@@ -18,17 +18,17 @@ from pathlib import Path, PurePosixPath
 from portalworld import portal_world
 from recordingservice import RecordingService
 
+from ground.names import RepoId
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
-from orderkit.adapters.embedded.catalog import EmbeddedCatalog
-from orderkit.adapters.embedded.catalog.http import catalog_app
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY
 from orderkit.cli.connecting import token as token_of
-from orderkit.core.names import RepoId
 from orderkit.core.platform.settings import PACK
 from orderkit.ports.forge import FileChange, Operation
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.catalog import EmbeddedCatalog
+from orderkit_standins.catalog.http import catalog_app
+from orderkit_standins.forge import EmbeddedForge
 
 PORTAL_TOKEN = "portal-token-of-the-contracts"
 SERVICE_SECRET = "service-secret-of-the-contracts"

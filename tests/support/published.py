@@ -14,10 +14,10 @@ from orderkit.adapters.processes.confined_rendering import judge_confined
 from orderkit.core.kit.pack import Files
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.core.portal.profile import natural_path
-from orderkit.core.portal.template import Template, parse_template
 from orderkit.flows.platform import Platform, pack_files, pack_snapshot
 from orderkit.flows.template import scaffolder
 from orderkit.flows.template.actions.action_context import PublishRequest
+from softwaretemplates.template import Template, parse_template
 
 
 @dataclass(frozen=True)

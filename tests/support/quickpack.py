@@ -6,7 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
-from orderkit.adapters.embedded.providers.provider_objects import DELAY, TWIN
+from orderkit_standins.providers.provider_objects import DELAY, TWIN
 
 MOMENT = "0.1s"
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from compositions.station import Station, StationRequest, StationResponse
 from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.adapters.folders.station_folder import load_stations
-from orderkit.core.check.scenario import read_scenario
-from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.yaml import yaml11
-from orderkit.flows.kit.try_scenario import prepare
+from orderkit_workshop.check.scenario import read_scenario
+from orderkit_workshop.stories.try_scenario import prepare
+from yamlfiles import yaml11
 
 _MAP = {"type": "object"}
 _ODD: tuple[Any, ...] = (

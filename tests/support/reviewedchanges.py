@@ -5,10 +5,10 @@ from __future__ import annotations
 from commands import Command
 from forgeusers import ForgeUser, embedded_admin, new_user
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId, TeamName
+from ground.names import RepoId, TeamName
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import TeamChange, change_team
+from orderkit_standins.serve_platform import Running
 
 Members = tuple[ForgeUser, ForgeUser]
 

@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 from rogues import Pair, Rogue
 
+from ground.names import BlobSha, CommitSha, OrderId, RepoId, TeamName
+from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, ObjectKey, dig
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.names import BlobSha, CommitSha, OrderId, RepoId, TeamName
-from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, ObjectKey, dig
 from orderkit.core.order.ledger import OrderEntry, team_application
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.flows.argocd.commit_pinning import deliver

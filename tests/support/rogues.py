@@ -15,17 +15,17 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
-from orderkit.adapters.folders.local_pack import LocalPack
+from ground.names import OrderId, TeamName
+from ground.objects.kube_objects import Kind, Manifest
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.adapters.folders.skeletons import render_skeleton
-from orderkit.core.generate.kit_draft import Draft, FieldDraft
-from orderkit.core.names import OrderId, TeamName
-from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.ledger_applications import order_application
-from orderkit.core.yaml import yaml11
-from orderkit.flows.kit.generate_kits import apply_generation, plan_generation
-from orderkit.flows.kit.start_kit import new_kit
+from orderkit_workshop.folders.local_pack import LocalPack
+from orderkit_workshop.folders.skeletons import render_skeleton
+from orderkit_workshop.generate.kit_draft import Draft, FieldDraft
+from orderkit_workshop.stories.generate_kits import apply_generation, plan_generation
+from orderkit_workshop.stories.start_kit import new_kit
+from yamlfiles import yaml11
 
 GROUP = "rogues.example.org"
 XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")

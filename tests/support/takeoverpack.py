@@ -9,7 +9,7 @@ import yaml
 
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.main import run
-from orderkit.core.yaml import yaml11
+from yamlfiles import yaml11
 
 STATION = '''"""The bay, and a bucket: made, or taken over."""
 

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey
+from ground.objects.kube_objects import CONFIG_MAP, ObjectKey
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.serve_platform import Running
 
 PASSWORD = "correct-horse-battery"
 KIT = PurePosixPath("templates/garage/kit.yaml")

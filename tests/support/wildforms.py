@@ -7,10 +7,10 @@ from typing import Any
 
 from published import Up
 
+from ground.names import RepoId
 from orderkit.cli.main import run
-from orderkit.core.names import RepoId
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.manifests import parse_manifests
+from yamlfiles import yaml11
+from yamlfiles.manifests import parse_manifests
 
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orderkit.core.yaml.edit import EditRefusal
+from yamlfiles.edit import EditRefusal
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """
 YAML texts at random, written in many manners, with the lines on which each value stands.
 
-For tests of ``core.yaml.edit``. A text is valid for PyYAML, ruamel and Go's readers unless it says
+For tests of ``yamlfiles.edit``. A text is valid for PyYAML, ruamel and Go's readers unless it says
 so (``hazards``). Every comment is unique, so that a lost one is seen.
 """
 

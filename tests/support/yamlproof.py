@@ -17,7 +17,7 @@ from typing import Any
 from yamldocs import VALUES, Node, Path, Text, generate
 from yamlreaders import Reader, Unreadable, typed
 
-from orderkit.core.yaml.edit import Edit, EditRefusal, EditRefusedError, Op, edit, read_value
+from yamlfiles.edit import Edit, EditRefusal, EditRefusedError, Op, edit, read_value
 
 NEW_KEYS = ("new", "new.key", "yes", "8080", "a: b", "x y", "é", "-", "a#b", "", "null", "=", "~x")
 HAZARD_CODES = {EditRefusal.ALIAS, EditRefusal.ANCHOR_IN_USE, EditRefusal.MERGE_KEY,

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orderkit.core import secrets as registry
-from orderkit.core.secrets import MASK, SHORTEST, redact, register
+from ground import secrets as registry
+from ground.secrets import MASK, SHORTEST, redact, register
 
 SECRET = "p@ss/word +1?"
 

@@ -10,8 +10,8 @@ import pytest
 from commands import Command, in_process
 from faultypushes import pushed_pack
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 _numbers = itertools.count(1)
 

@@ -14,17 +14,9 @@ import pytest
 from commands import Command
 from roguery import place
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.crossplane.composed_metadata import composed_keys
-from orderkit.core.names import TeamName
-from orderkit.core.objects.kube_objects import (
-    CONFIG_MAP,
-    NAMESPACE,
-    Kind,
-    Manifest,
-    ObjectKey,
-    metadata,
-)
+from compositions.composed_metadata import composed_keys
+from ground.names import TeamName
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey, metadata
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import nudge
 from orderkit.flows.end.remaining_objects import Absence
@@ -33,6 +25,7 @@ from orderkit.flows.platform import published_kit
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.serve_platform import Running
 
 XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")
 FILE = PurePosixPath("manifests", "xgarage.yaml")

@@ -13,12 +13,12 @@ import pytest
 import yaml
 from commands import Done
 
+from compositions.auto_ready import auto_ready
+from compositions.function_twins.patch_and_transform import patch_and_transform
+from compositions.station import Ready, Resource, State, StationRequest
+from ground.errors import RefusedError
 from orderkit.cli.main import run
-from orderkit.core.crossplane.auto_ready import auto_ready
-from orderkit.core.crossplane.function_twins.patch_and_transform import patch_and_transform
-from orderkit.core.crossplane.station import Ready, Resource, State, StationRequest
-from orderkit.core.errors import RefusedError
-from orderkit.core.generate.converted_composition import converted
+from orderkit_workshop.generate.converted_composition import converted
 
 BUCKET = {"apiVersion": "s3.example.org/v1", "kind": "Bucket", "spec": {"forProvider": {}}}
 

@@ -12,16 +12,16 @@ from faultypushes import PUSHES, Push
 from pusher import Pusher
 from roguery import place
 
+from ground.names import CommitSha, RepoId, TeamName
 from orderkit.cli.connecting import token
 from orderkit.cli.main import run
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import CommitSha, RepoId, TeamName
 from orderkit.flows.argocd.refreshing import nudge
 from orderkit.flows.order.commit_status import CONTEXT
 from orderkit.flows.order.order_report import OrderReport, status
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import CommitStatus
+from orderkit_standins.serve_platform import Running
 
 TEAM = "wild-pushes"
 WAIT_S = 20.0

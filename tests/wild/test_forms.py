@@ -15,14 +15,14 @@ import yaml
 from commands import Command, in_process
 from wildforms import TEXT, group, imported_pack, wild_xrd
 
-from orderkit.adapters.embedded.platform import Ports
+from ground.names import RepoId
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.main import run
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.core.kit.kit_reader import definition_path
-from orderkit.core.names import RepoId
-from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
+from yamlfiles.manifests import parse_manifests
 
 OWN = {"name", "team", "forge_host", "pack_commit"}
 

@@ -13,11 +13,11 @@ import yaml
 from commands import Command
 from packcopies import copied_pack
 
-from orderkit.adapters.embedded.crossplane.circuit_breaker import BURST
+from ground.names import RepoId
+from ground.objects.kube_objects import Kind, ObjectKey, condition
 from orderkit.cli.main import run
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import Kind, ObjectKey, condition
+from orderkit_standins.crossplane.circuit_breaker import BURST
+from orderkit_standins.serve_platform import Running
 
 PAUSED = "crossplane.io/paused"
 XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")

@@ -13,10 +13,8 @@ from commands import Command
 from forgeusers import ForgeUser, embedded_admin, new_user
 from pusher import Pusher
 
-from orderkit.adapters.embedded.argocd.source_repositories import BareRepositories
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import MAIN, CommitSha, OrderId, TeamName
-from orderkit.core.objects.kube_objects import dig
+from ground.names import MAIN, CommitSha, OrderId, TeamName
+from ground.objects.kube_objects import dig
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.argocd.refreshing import REFRESH, application_key, refresh
@@ -26,6 +24,8 @@ from orderkit.flows.team.pinning import unpinned_teams
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import CommitStatus, FileChange, MergeStyle, Operation
+from orderkit_standins.argocd.source_repositories import BareRepositories
+from orderkit_standins.serve_platform import Running
 
 REFS = ("refs/tags/main", "refs/heads/main\N{NO-BREAK SPACE}x", "refs/heads/refs/heads/main")
 WAIT_S = 60.0

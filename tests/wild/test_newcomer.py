@@ -10,14 +10,14 @@ import pytest
 from bays import XR
 from commands import Command, in_process
 
-from orderkit.adapters.embedded.platform import Ports
+from ground.names import CommitSha, OrderId, RepoId
 from orderkit.cli.main import run
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.names import CommitSha, OrderId, RepoId
 from orderkit.core.order.change.conflicts import FieldConflict, FieldConflictError
 from orderkit.flows.team.teams import add_team, remove_team
 from orderkit.ports.forge import FileChange, Operation, PullDraft
 from orderkit.web.exchange import Refusal
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 DISK_XR = XR.with_name("xdisk.yaml")
 DISK = RepoId("rx7", "disk-one")

@@ -12,10 +12,10 @@ from typing import TextIO
 import pytest
 from roguery import place
 
+from ground.names import RepoId, TeamName
 from orderkit.cli.main import main
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId, TeamName
 from orderkit.flows.team.teams import add_team
+from orderkit_standins.serve_platform import Running
 
 TEAM = "wild-outputs"
 Run = Callable[..., tuple[int, str]]

@@ -33,9 +33,8 @@ from mischief import (
 )
 from roguery import place, unprotect
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import OrderId, TeamName
-from orderkit.core.objects.kube_objects import (
+from ground.names import OrderId, TeamName
+from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     CONFIG_MAP,
@@ -44,13 +43,14 @@ from orderkit.core.objects.kube_objects import (
     dig,
 )
 from orderkit.core.order.ledger_applications import is_safe, order_application
-from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.refreshing import nudge, refresh
 from orderkit.flows.platform import write_ledger
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.cluster import InvalidObjectError
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.serve_platform import Running
+from yamlfiles import yaml11
 
 
 @pytest.fixture(scope="module")

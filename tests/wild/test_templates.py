@@ -10,8 +10,8 @@ from commands import Command
 from templates import step, template
 
 from orderkit.cli.main import run
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.portal.render.tree import FILE_BYTES_MAX, FILES_MAX, TREE_BYTES_MAX
+from orderkit_standins.serve_platform import Running
+from softwaretemplates.render.tree import FILE_BYTES_MAX, FILES_MAX, TREE_BYTES_MAX
 
 FORM = {"properties": {"name": {"type": "string"}, "repository": {"type": "string"}}}
 FETCH = step("fetch", "fetch:template", url="./skeleton", values={"name": "${{ parameters.name }}"})

@@ -17,15 +17,15 @@ import pytest
 from click.shell_completion import ShellComplete
 from commands import Command
 
+from ground.names import TeamName
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli import commands as commands_package
 from orderkit.cli import completion
 from orderkit.cli.main import run
 from orderkit.cli.output import Progress, columns_of, emit_table, phase_color, say
 from orderkit.cli.root import root
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import TeamName
 from orderkit.flows.team.teams import add_team
+from orderkit_standins.serve_platform import Running
 
 Capture = pytest.CaptureFixture[str]
 CLOSED = Path("/sys/orderkit-test")

@@ -18,13 +18,13 @@ from commands import Command
 from mischief import XGARAGE
 from roguery import place
 
-from orderkit.adapters.embedded.platform import Ports
+from ground.names import TeamName
+from ground.objects.kube_objects import ObjectKey
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.names import TeamName
-from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.team.teams import add_team
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 TEAM = "wild-watching"
 WITHIN_S = 60.0

@@ -9,11 +9,11 @@ import requests
 from commands import Command
 from roguery import place
 
+from ground.names import TeamName
 from orderkit.cli.connecting import SECRET_HEADER, token
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import TeamName
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.team.teams import add_team
+from orderkit_standins.serve_platform import Running
 
 TEAM = "wrong-fields"
 

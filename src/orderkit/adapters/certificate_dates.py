@@ -1,8 +1,7 @@
 """
 Read when the certificates expire that platform.yaml and a kubeconfig name.
 
-Reads local files only. Tokens have no date and are ignored. Called by ``orderkit platform
-check``.
+Reads local files only. Tokens have no date and are ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from orderkit.core.objects.kube_objects import dig
+from ground.objects.kube_objects import dig
 
 
 def ends_of(pem: bytes) -> Iterator[dt.datetime]:

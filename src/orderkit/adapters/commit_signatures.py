@@ -2,7 +2,7 @@
 Sign commits with an Ed25519 key in a file, and check signatures with public keys.
 
 The file is PEM, as ``openssl genpkey -algorithm ed25519`` writes it. A file with the public half
-alone checks and publishes, and cannot sign. Called by ``cli.connecting`` and the embedded platform.
+alone checks and publishes, and cannot sign.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orderkit.core.errors import InvalidInputError, NotFoundError
+from ground.errors import InvalidInputError, NotFoundError
 from orderkit.ports.signatures import PublicKey
 
 if TYPE_CHECKING:

@@ -1,8 +1,7 @@
 """
 What our HTTP clients share: checks of addresses, and a cap on answers.
 
-Called by ``gitea``, ``backstage`` and ``registry``. Sessions, retries and the meaning of answers
-are theirs.
+Sessions, retries and the meaning of answers are theirs.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from urllib.parse import urlsplit
 
 import requests
 
-from orderkit.core.errors import InvalidInputError, RefusedError, RemoteError
-from orderkit.core.secrets import redact
+from ground.errors import InvalidInputError, RefusedError, RemoteError
+from ground.secrets import redact
 
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 30.0

@@ -3,7 +3,7 @@ Trust the authority of a cluster that idpbuilder made, instead of checking no ce
 
 idpbuilder keeps its self-signed authority in Secret ``default/idpbuilder-cert``, key ``ca.crt``. It
 is not a secret; a copy goes into the user's cache, under a name made of its content, because
-clients want a file. Called by ``cli.connecting``.
+clients want a file.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import hashlib
 import os
 from pathlib import Path
 
-from orderkit.adapters.embedded.state import write_atomically
-from orderkit.core.errors import InvalidInputError, NotFoundError
-from orderkit.core.objects.kube_objects import Kind, ObjectKey, dig
+from ground.errors import InvalidInputError, NotFoundError
+from ground.objects.kube_objects import Kind, ObjectKey, dig
+from orderkit.adapters.state_folder import write_atomically
 from orderkit.ports.cluster import Cluster
 
 SECRET = ObjectKey(Kind("", "v1", "Secret"), "idpbuilder-cert", "default")

@@ -11,10 +11,10 @@ import os
 import sys
 
 COMMANDS = {
-    "up": ("platform", "Run the embedded platform until ctrl-C."),
+    "up": ("", "Run the embedded platform until ctrl-C."),
     "bootstrap": ("bootstrap", "Bring a platform up, or show what that would take."),
     "doctor": ("doctor", "Say what is missing and what to do about it."),
-    "demo": ("demo", "Show the whole loop on a platform of its own."),
+    "demo": ("", "Show the whole loop on a platform of its own."),
     "order": ("ordering", "Order a kit and wait until it is Ready."),
     "register": ("orders", "Enter an order that is written already into the ledger."),
     "adopt": ("orders", "Take a repository made by hand, or a living XR, over as an order."),
@@ -40,8 +40,8 @@ COMMANDS = {
     "repair": ("orders", "Undo what was done to an order by hand, where that is safe."),
     "destroy": ("orders", "End an order and prove that nothing is left."),
     "team": ("team", "Add and list teams."),
-    "kit": ("kit", "Start, write, check and test the kits of a pack."),
-    "init": ("init", "Start a pack: a repository for kits of your own."),
+    "kit": ("", "Start, write, check and test the kits of a pack."),
+    "init": ("", "Start a pack: a repository for kits of your own."),
     "serve": ("serve", "Run the HTTP service for portals and programs."),
     "notify": ("notify", "See what people and programs are notified of, and try channels."),
     "console": ("console", "Make a link that signs you in to the console."),
@@ -53,7 +53,9 @@ COMMANDS = {
     "render": ("render", "Render a skeleton as the portal would, or check it."),
     "run": ("run", "Run a scaffolder template: a file, or one of the pack."),
 }
-"""Each command's module in this package, and its line in ``--help``, which imports none."""
+"""Each command's module in ``commands``, and its line in ``--help``, which imports none."""
+EXTRA_OF = {"demo": "embedded", "init": "workshop", "kit": "workshop", "up": "embedded"}
+"""The commands that another distribution brings, and the extra that installs it."""
 READING = frozenset(
     {
         *(

@@ -3,8 +3,7 @@ What the shell offers for orders, kits and fields when Tab is pressed (click's s
 
 The platform is asked, for at most `_ASKING_S`. Whatever goes wrong offers nothing and says nothing:
 a shell has no place for errors while somebody types. Shells put what is offered into the command
-line as it is, and would run a ``$(…)`` in it; so only plain words are offered. Called by the
-commands' arguments.
+line as it is, and would run a ``$(…)`` in it; so only plain words are offered.
 """
 
 from __future__ import annotations

@@ -18,14 +18,15 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ground.errors import NotFoundError
+from ground.secrets import register
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.commit_signatures import Ed25519Signatures
-from orderkit.adapters.embedded.state import PLATFORM_FILE, default_state
 from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.gitea.credentials import CredentialSources
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.errors import NotFoundError
+from orderkit.adapters.state_folder import PLATFORM_FILE, default_state
 from orderkit.core.platform import notification_settings
 from orderkit.core.platform import settings as platform_settings
 from orderkit.core.platform.installation import PlatformTarget
@@ -35,8 +36,6 @@ from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.core.platform.webhook_key import channel_key, hook_key
 from orderkit.core.portal.catalog_origins import pack_location
 from orderkit.core.portal.profile import Profile
-from orderkit.core.secrets import register
-from orderkit.core.yaml import yaml11
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.webhooks import service_webhook
 from orderkit.ports.catalog import Catalog
@@ -47,19 +46,20 @@ from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requesters
 from orderkit.ports.sign_in import SignIn
 from orderkit.ports.signatures import Signatures
+from yamlfiles import yaml11
 
 if TYPE_CHECKING:
+    from ground.objects.kube_objects import Manifest
     from orderkit.adapters.tokens.oidc_tokens import BelievedGroups
     from orderkit.core.kit.model import Kit
-    from orderkit.core.objects.kube_objects import Manifest
-    from orderkit.core.objects.secret_values import SecretTexts
     from orderkit.core.order.order_cost import OrderCost
     from orderkit.core.plan import Plan
-    from orderkit.core.portal.render import FileOutcome, Tree, TreeOptions
+    from orderkit.core.secret_values import SecretTexts
     from orderkit.flows.notify.notifying import NotifyOptions
     from orderkit.ports.notifier import Notifier
     from orderkit.web.auditing import AuditLog
     from orderkit.web.operations import ServiceOptions
+    from softwaretemplates.render import FileOutcome, Tree, TreeOptions
 
 SERVICE_PROXY = "orderkit"
 """The portal's proxy endpoint that leads to our service: ``/proxy/orderkit``."""

@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.objects.values import path_text
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import Manifest
+from ground.objects.values import path_text
 from orderkit.core.order.change import FieldEdit
-from orderkit.core.yaml import assignments
-from orderkit.core.yaml.manifests import parse_manifests
+from yamlfiles import assignments
+from yamlfiles.manifests import parse_manifests
 
 if TYPE_CHECKING:
+    from kubeschema.known import Layer
     from orderkit.core.plan.price_table import PriceTable
-    from orderkit.core.schema.known import Layer
 
 
 def edits(texts: Iterable[str]) -> tuple[FieldEdit, ...]:

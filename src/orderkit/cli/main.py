@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command; return the exit code (see ``core.errors``)."""
+    """Run one command; return the exit code (see ``ground.errors``)."""
     try:
         text = _quick_answer(arguments)
         if text is None:

@@ -12,7 +12,6 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from orderkit.adapters.folders.local_pack import LocalPack
     from orderkit.flows.platform import Platform
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -76,23 +75,6 @@ profile_option = click.option(
 )
 
 
-def _local_pack(_context: click.Context, _option: click.Parameter, folder: str) -> LocalPack:
-    from pathlib import Path
-
-    from orderkit.adapters.folders.local_pack import LocalPack
-
-    return LocalPack(Path(folder))
-
-
-pack_option = click.option(
-    "--pack",
-    metavar="DIR",
-    default=".",
-    callback=_local_pack,
-    help="The pack's folder. Default: the current folder.",
-)
-
-
 def _names(
     _context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[str, ...]:
@@ -121,8 +103,8 @@ def state_option(function: F) -> F:
 
 
 def _seconds(_context: click.Context, _option: click.Parameter, text: str) -> float:
+    from ground.errors import InvalidInputError
     from orderkit.core.durations import parse_duration
-    from orderkit.core.errors import InvalidInputError
 
     try:
         seconds = float(text.removesuffix("s"))
@@ -161,7 +143,7 @@ def state_path(folder: str | None) -> Path:
     """Return the state folder: the given one, else the default."""
     from pathlib import Path
 
-    from orderkit.adapters.embedded.state import default_state
+    from orderkit.adapters.state_folder import default_state
 
     return Path(folder).absolute() if folder else default_state()
 

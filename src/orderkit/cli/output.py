@@ -19,14 +19,9 @@ from typing import Any, TextIO
 
 import click
 
-from orderkit.core.errors import (
-    InvalidInputError,
-    OrderkitError,
-    SeveralProblemsError,
-    shorten,
-)
-from orderkit.core.secrets import redact
-from orderkit.core.visible_text import visible
+from ground.errors import InvalidInputError, OrderkitError, SeveralProblemsError, shorten
+from ground.secrets import redact
+from ground.visible_text import visible
 
 Row = tuple[str, ...]
 Colors = Mapping[int, Callable[[str], str]]

@@ -2,17 +2,18 @@
 The command line's root, and the one place where errors become exit codes.
 
 Modules of this package import click and nothing heavy. Each command parses, calls one flow, prints
-one result. Called by ``cli.main``.
+one result.
 """
 
 from __future__ import annotations
 
 import click
 
+from ground import errors
 from orderkit import __version__
-from orderkit.cli.command_list import COMMANDS, EPILOG, SUMMARY
+from orderkit.cli import extras
+from orderkit.cli.command_list import COMMANDS, EPILOG, EXTRA_OF, SUMMARY
 from orderkit.cli.options import no_color_option
-from orderkit.core import errors
 
 
 class _Lazy(click.Group):
@@ -26,6 +27,8 @@ class _Lazy(click.Group):
 
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name in EXTRA_OF:
+            return extras.command(cmd_name)
         module = importlib.import_module(f"orderkit.cli.commands.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
@@ -56,7 +59,7 @@ def root() -> None:
 
 
 def invoke(arguments: list[str]) -> int:
-    """Run one command; return the exit code (see ``core.errors``)."""
+    """Run one command; return the exit code (see ``ground.errors``)."""
     try:
         code = root.main(arguments, prog_name="orderkit", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as raised:  # noqa: BLE001 - the last line of defence
@@ -88,7 +91,8 @@ def _explained(raised: BaseException) -> errors.OrderkitError:
         return _said(_file_error(raised))
     if isinstance(raised, errors.OrderkitError):
         return _said(raised)
-    return _said_bug()
+    missing = extras.missing_extra(raised)
+    return _said(missing) if missing else _said_bug()
 
 
 def _file_error(error: OSError) -> errors.OrderkitError:
@@ -107,8 +111,8 @@ def _file_error(error: OSError) -> errors.OrderkitError:
 
 
 def _said(error: errors.OrderkitError) -> errors.OrderkitError:
+    from ground.secrets import redact
     from orderkit.cli.output import say_wrapped
-    from orderkit.core.secrets import redact
 
     say_wrapped(redact(f"error: {error}"))
     if error.hint:
@@ -119,8 +123,8 @@ def _said(error: errors.OrderkitError) -> errors.OrderkitError:
 def _said_bug() -> errors.OrderkitError:
     import traceback
 
+    from ground.secrets import redact
     from orderkit.cli.output import say
-    from orderkit.core.secrets import redact
 
     say(redact(traceback.format_exc()), err=True)
     return _said(_BugError("this is a bug in Orderkit; please report the lines above"))

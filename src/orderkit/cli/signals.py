@@ -1,8 +1,4 @@
-"""
-How a thread waits for what the handler of a signal sets, and how the handler sets it.
-
-Called by the commands that run until they are told to stop, and by the agents' controllers.
-"""
+"""How a thread waits for what the handler of a signal sets, and how the handler sets it."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-from orderkit.core.errors import OrderkitError
+from ground.errors import OrderkitError
 
 
 class _OutOfTime(BaseException):

@@ -16,16 +16,13 @@ What the tool guarantees:
 - `redact` masks every secret that was passed to `register_secret`. `connect` registers the
   credentials it reads.
 
-Everything else of ``orderkit`` is private, except `orderkit.stations` and `orderkit.testing`.
-docs/public-api.md has an example.
+Everything else of ``orderkit`` is private, except `orderkit.stations`. docs/public-api.md has an
+example.
 """
 
 from __future__ import annotations
 
-from orderkit.adapters.http import check_url, read_capped
-from orderkit.controllers.connection import Connection, connect
-from orderkit.controllers.loop import Loop, Work, stop_on_signals
-from orderkit.core.errors import (
+from ground.errors import (
     AccessError,
     ConflictError,
     IncompleteError,
@@ -37,10 +34,10 @@ from orderkit.core.errors import (
     UnreachableError,
     shorten,
 )
-from orderkit.core.names import LABEL_MAX, BlobSha, CommitSha, RepoId, blob_sha, check_label
-from orderkit.core.objects.conditions import Condition
-from orderkit.core.objects.conditions import merged as merge_conditions
-from orderkit.core.objects.kube_objects import (
+from ground.names import LABEL_MAX, BlobSha, CommitSha, RepoId, blob_sha, check_label
+from ground.objects.conditions import Condition
+from ground.objects.conditions import merged as merge_conditions
+from ground.objects.kube_objects import (
     CONFIG_MAP,
     Kind,
     Manifest,
@@ -51,15 +48,18 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.secrets import redact
-from orderkit.core.secrets import register as register_secret
-from orderkit.core.yaml.yaml11 import dump as dump_yaml
-from orderkit.core.yaml.yaml11 import load as load_yaml
+from ground.secrets import redact
+from ground.secrets import register as register_secret
+from orderkit.adapters.http import check_url, read_capped
+from orderkit.controllers.connection import Connection, connect
+from orderkit.controllers.loop import Loop, Work, stop_on_signals
 from orderkit.flows.leader_election import LEASE, Candidate, LeaderElection
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock, SystemClock
 from orderkit.ports.cluster import Cluster, InvalidObjectError
 from orderkit.ports.forge import FileChange, Forge, Operation
+from yamlfiles.yaml11 import dump as dump_yaml
+from yamlfiles.yaml11 import load as load_yaml
 
 __all__ = [
     "CONFIG_MAP",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 
 PATTERN = r"^[1-9][0-9]{0,5}[mhdw]$"
 """The pattern of a duration, in every dialect of regular expressions."""

@@ -2,10 +2,8 @@
 Refuse organisations and repositories of the forge into which somebody else has a way.
 
 Anybody who may create organisations could have made one of a name that a platform will use, and
-would own what is put there. So whatever exists is checked before it is used, and again after it
-was made, because somebody may have been faster.
-
-Called by the flows that set up a platform, a team or an order, and by ``orderkit doctor``.
+would own what is put there. So whatever exists is checked before it is used, and again after it was
+made, because somebody may have been faster.
 """
 
 from __future__ import annotations
@@ -13,8 +11,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection
 
-from orderkit.core.errors import RefusedError
-from orderkit.core.names import RepoId
+from ground.errors import RefusedError
+from ground.names import RepoId
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import AccessGrant
 

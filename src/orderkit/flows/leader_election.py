@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
+from ground.errors import ConflictError, NotFoundError, OrderkitError
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster
 

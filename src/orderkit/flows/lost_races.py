@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from orderkit.core.errors import ConflictError
+from ground.errors import ConflictError
 
 T = TypeVar("T")
 

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from orderkit.core.errors import AccessError, OrderkitError
+from ground.errors import AccessError, OrderkitError
+from ground.names import MAIN, RepoId
 from orderkit.core.kit.model import How, Kit
-from orderkit.core.names import MAIN, RepoId
 from orderkit.core.order import approval, ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack

@@ -12,16 +12,16 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from orderkit.core.crossplane.function_processes import FunctionProcess
-from orderkit.core.errors import NotFoundError
+from compositions.function_processes import FunctionProcess
+from ground.errors import NotFoundError
+from ground.names import BlobSha, CommitSha, RepoId
+from ground.objects.kube_objects import Manifest, ObjectKey
 from orderkit.core.kit import deliverable_kinds
 from orderkit.core.kit.kit_reader import definition_path, kit_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
-from orderkit.core.names import BlobSha, CommitSha, RepoId
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey
-from orderkit.core.objects.secret_values import SecretTexts
 from orderkit.core.order.order_cost import OrderCost
+from orderkit.core.secret_values import SecretTexts
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster, NoSuchKindError

@@ -1,8 +1,4 @@
-"""
-The platform's own price table: ``gitops/prices.yaml`` of its pack, as published.
-
-Called by the flows that plan, and by those that hold teams to their limits.
-"""
+"""The platform's own price table: ``gitops/prices.yaml`` of its pack, as published."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import replace
 
-from orderkit.core.names import CommitSha, RepoId
+from ground.names import CommitSha, RepoId
 from orderkit.core.plan.price_table import PRICES, PriceTable, read_prices
 from orderkit.flows.platform import Platform, pack_files
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from orderkit.core.errors import IncompleteError
+from ground.errors import IncompleteError
 from orderkit.ports.clock import Clock
 
 T = TypeVar("T")

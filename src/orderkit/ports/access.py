@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 from orderkit.ports.pulls import ForgeUser
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from orderkit.core.objects.kube_objects import Manifest
+from ground.objects.kube_objects import Manifest
 
 
 @dataclass(frozen=True, slots=True)

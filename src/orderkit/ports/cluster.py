@@ -3,7 +3,7 @@ The cluster: an object store with the Kubernetes semantics Orderkit relies on.
 
 Argo CD and Crossplane are driven through their custom resources here, never through their
 own APIs. Two adapters exist: ``adapters.kube`` (any API server) and
-``adapters.embedded.cluster`` (ours, in process). Both pass ``tests/conformance/cluster``.
+``orderkit_standins.cluster`` (ours, in process). Both pass ``tests/conformance/cluster``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from orderkit.core.errors import ConflictError, OrderkitError
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
+from ground.errors import ConflictError, OrderkitError
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 

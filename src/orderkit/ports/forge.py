@@ -2,11 +2,11 @@
 The forge: where repositories live, and the only place Orderkit writes to.
 
 One Protocol in three parts: repositories and their files (here), ``ports.pulls`` and
-``ports.access``. Every write is idempotent: it compares and swaps blob ids, carries an operation
-id as a commit trailer, and after an unclear answer the adapter reads the repository before it
-reports a failure. Every adapter passes one contract suite (``tests/conformance/forge``).
+``ports.access``. Every write is idempotent: it compares and swaps blob ids, carries an operation id
+as a commit trailer, and after an unclear answer the adapter reads the repository before it reports
+a failure. Every adapter passes one contract suite (``tests/conformance/forge``).
 
-Called by flows. All names of the three parts can be imported from here.
+All names of the three parts can be imported from here.
 """
 
 from __future__ import annotations
@@ -16,15 +16,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from orderkit.core.names import BlobSha, CommitSha, RepoId
+from ground.names import BlobSha, CommitSha, RepoId
 from orderkit.core.platform.neighbours import ReleaseVerdict
-from orderkit.ports.access import (
-    AccessGrant,
-    ForgeAccess,
-    ReaderAccount,
-    TeamRight,
-    Webhook,
-)
+from orderkit.ports.access import AccessGrant, ForgeAccess, ReaderAccount, TeamRight, Webhook
 from orderkit.ports.pulls import (
     CommitStatus,
     ForgePulls,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from orderkit.core.errors import RemoteError
+from ground.errors import RemoteError
 from orderkit.core.notify.event_texts import Message
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from orderkit.core.crossplane.function_processes import FunctionProcess
-from orderkit.core.crossplane.station import Station
-from orderkit.core.yaml.documents import Files
+from compositions.function_processes import FunctionProcess
+from compositions.station import Station
+from yamlfiles.documents import Files
 
 
 class PipelineFunctions(Protocol):

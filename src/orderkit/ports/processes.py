@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from orderkit.core.errors import OrderkitError
+from ground.errors import OrderkitError
 
 if TYPE_CHECKING:  # children import this module, and not all of them render
-    from orderkit.core.portal.render import FileOutcome, Tree, TreeOptions
+    from softwaretemplates.render import FileOutcome, Tree, TreeOptions
 
 
 class ChildTimeoutError(OrderkitError):

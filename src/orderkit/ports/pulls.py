@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
 
-from orderkit.core.names import CommitSha, RepoId
+from ground.names import CommitSha, RepoId
 from orderkit.ports.revisions import Commit, Operation
 
 PullState = Literal["open", "closed", "merged"]

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from orderkit.core.errors import RefusedError
-from orderkit.core.names import UNKNOWN_PERSON
+from ground.errors import RefusedError
+from ground.names import UNKNOWN_PERSON
 from orderkit.core.platform.service_access import RIGHTS, Right
 
 UNKNOWN = UNKNOWN_PERSON

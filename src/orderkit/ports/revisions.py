@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from orderkit.core.names import BlobSha, CommitSha
+from ground.names import BlobSha, CommitSha
 
 OPERATION_TRAILER = "Orderkit-Operation"
 REQUESTER_TRAILER = "Orderkit-Requester"

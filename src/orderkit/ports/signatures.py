@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from orderkit.core.names import BlobSha, CommitSha, RepoId
+from ground.names import BlobSha, CommitSha, RepoId
 from orderkit.ports.revisions import PLAIN, SUBMODULE, Commit, Operation, SpecialFile, trailers
 
 SIGNATURE_TRAILER = "Orderkit-Signature"

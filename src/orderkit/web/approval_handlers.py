@@ -2,12 +2,12 @@
 Handlers for approvals: what waits for the caller, and their decision.
 
 The caller's teams do not matter here: who is asked is what the order's kit says, and the forge
-knows its groups. Called by ``request_pipeline``, listed in ``operation_table``.
+knows its groups.
 """
 
 from __future__ import annotations
 
-from orderkit.core.errors import NotFoundError, RefusedError
+from ground.errors import NotFoundError, RefusedError
 from orderkit.core.order import ledger
 from orderkit.flows.approval.deciding import Decision, approve, decline
 from orderkit.flows.approval.pending import pending

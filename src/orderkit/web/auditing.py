@@ -22,8 +22,8 @@ from typing import Any
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from orderkit.core.errors import shorten
-from orderkit.core.secrets import redact
+from ground.errors import shorten
+from ground.secrets import redact
 
 AUDIT_KEY = "orderkit.audit"
 """Where a request's scope has the fields of its audit line, for handlers to add to."""

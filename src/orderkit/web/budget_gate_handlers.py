@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from ground.objects.kube_objects import Manifest, metadata
 from orderkit.core.kit.budget_gate import GateState, GateVerdict
-from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.flows.order.budget_gate_check import GateRequest, Gates, UnknownGateError, team_of
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 

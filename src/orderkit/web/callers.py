@@ -6,8 +6,6 @@ portal itself, or whoever holds the platform's credentials: it may do everything
 it names is a claim. A token proves a person or a program; then the requester in the body is
 ignored, and the teams come from the proof: a member of a platform group may act for every team,
 others for the teams whose group ``group:default/<team>`` the proof names.
-
-Called by ``request_pipeline`` and the handlers.
 """
 
 from __future__ import annotations
@@ -18,8 +16,8 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
-from orderkit.core.errors import RefusedError
-from orderkit.core.names import check_requester
+from ground.errors import RefusedError
+from ground.names import check_requester
 from orderkit.core.platform.service_access import Right
 from orderkit.ports.requesters import UNKNOWN, Requester, Requesters, UnprovedError
 

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
+from ground.names import CommitSha, TeamName
 from orderkit.core.kit.model import How
-from orderkit.core.names import CommitSha, TeamName
 from orderkit.core.order.change import FieldConflictError
 from orderkit.core.order.order_state import short
 from orderkit.core.plan.plan_json import to_json

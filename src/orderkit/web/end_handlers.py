@@ -14,8 +14,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from orderkit.core.errors import ConflictError, InvalidInputError, NotFoundError, OrderkitError
-from orderkit.core.names import OrderId, TeamName
+from ground.errors import ConflictError, InvalidInputError, NotFoundError, OrderkitError
+from ground.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.end_record import EndRecord, Phase, parse
 from orderkit.core.order.ledger import OrderEntry

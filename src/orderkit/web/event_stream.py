@@ -6,7 +6,7 @@ one that lags too far behind is told to load everything again. Each event has th
 change as ``id``; a client that comes back with ``Last-Event-ID`` gets what it missed. A stream ends
 after a while, because what proved its caller may have ended; the client reconnects.
 
-``serving`` cuts connections whose reader takes nothing. Called by ``stream_handlers``.
+``serving`` cuts connections whose reader takes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from orderkit.core.errors import InProgressError
+from ground.errors import InProgressError
 from orderkit.core.order.order_view import OrderRow
 from orderkit.flows.live.change_log import ChangeLog, RowChange
 from orderkit.flows.live.order_model import OrderModel

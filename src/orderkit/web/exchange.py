@@ -17,17 +17,17 @@ from typing import Any, Protocol
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from orderkit.core import errors
+from ground import errors
+from ground.secrets import redact
+from ground.strict_schemas import first_problem
 from orderkit.core.order.change import FieldConflictError
-from orderkit.core.secrets import redact
-from orderkit.core.strict_schemas import first_problem
-from orderkit.core.yaml.manifests import depth_exceeds
 from orderkit.web.callers import Caller, CallerAccess, identify
 from orderkit.web.operations import ServiceOperation, ServiceRequest, ServiceResponse
 from orderkit.web.request_schemas import KEY, LABEL, POSITION
+from yamlfiles.manifests import depth_exceeds
 
 DEPTH_MAX = 64
-"""Bound on lists and maps inside each other, as in YAML (``core.yaml.manifests``)."""
+"""Bound on lists and maps inside each other, as in YAML (``yamlfiles.manifests``)."""
 BODY_MAX_BYTES, HOOK_MAX_BYTES = 100_000, 2_000_000
 
 

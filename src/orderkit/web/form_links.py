@@ -15,7 +15,8 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from orderkit.core.errors import NotFoundError, RefusedError
+from ground.errors import NotFoundError, RefusedError
+from ground.names import OrderId, TeamName
 from orderkit.core.kit.change_forms import (
     COMPONENT,
     END,
@@ -26,7 +27,6 @@ from orderkit.core.kit.change_forms import (
     form_data,
     template_name,
 )
-from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.end_record import parse
 from orderkit.core.order.ledger import OrderEntry

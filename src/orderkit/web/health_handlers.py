@@ -5,7 +5,6 @@ Handlers for monitoring: health, readiness, metrics and the OpenAPI document.
 tokens do, and that the live model is complete. The result of asking them is cached for a few
 seconds, because anybody may request it; one request checks, and the others meanwhile get the last
 result.
-Called by ``request_pipeline``, listed in ``operation_table``.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import APPLICATION
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import APPLICATION
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.web.metrics import model_text, notifications_text
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse

@@ -8,12 +8,7 @@ import json
 from orderkit.core.durations import parse_duration
 from orderkit.flows.lease.extending import ExtendRequest, extend_lease, lease_of
 from orderkit.web.change_handlers import member
-from orderkit.web.operations import (
-    Service,
-    ServiceOperation,
-    ServiceRequest,
-    ServiceResponse,
-)
+from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import entry_for
 from orderkit.web.request_schemas import EXTEND, named
 

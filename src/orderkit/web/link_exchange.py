@@ -3,7 +3,7 @@ Answer links of an order's page: programs get JSON, people get a page.
 
 People come from the portal, without a token; a session of the console, if they have one, says who
 they are. What is refused becomes a page that says what happened to the order and where to go. The
-page needs no console. Called by ``request_pipeline`` for operations of ``form_links``.
+page needs no console.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 Handlers for orders: place, register and show them.
 
 A caller may use the orders of their teams. An order of another team is answered like one that does
-not exist. Called by ``request_pipeline``, listed in ``operation_table``.
+not exist.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from orderkit.core.names import OrderId, TeamName
+from ground.names import OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_selection import OrderQuery, select_by

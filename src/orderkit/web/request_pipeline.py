@@ -8,7 +8,6 @@ a time limit: the work continues, and a repeated request finds it. Probes need n
 Callers are limited by name. Requests without a proof are limited by address, and so are those whose
 proof fails: after too many, further ones get 429. A good proof is never limited by address, because
 many people may share one.
-Called by ``service``.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import anyio.to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError, UnreachableError
+from ground.errors import InvalidInputError, OrderkitError, RefusedError, UnreachableError
 from orderkit.ports.requesters import UnprovedError
 from orderkit.web.auditing import AUDIT_KEY
 from orderkit.web.callers import Caller

@@ -1,8 +1,4 @@
-"""
-Handler for ``GET /v1/stream``.
-
-Called by ``request_pipeline``, listed in ``operation_table``.
-"""
+"""Handler for ``GET /v1/stream``."""
 
 from __future__ import annotations
 

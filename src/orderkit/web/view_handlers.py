@@ -1,19 +1,15 @@
-"""
-Handlers for what people look at: an order's view and its secret outputs, kits, and a team.
-
-Called by ``request_pipeline``, listed in ``operation_table``.
-"""
+"""Handlers for what people look at: an order's view and its secret outputs, kits, and a team."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from ground.names import TeamName
 from orderkit.core.kit.change_forms import changes_of, title_of
 from orderkit.core.kit.field_titles import label_of
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import fields_of
-from orderkit.core.names import TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.order_cost import sums_json
 from orderkit.core.order.order_selection import OrderQuery, counts, select

@@ -11,8 +11,8 @@ import json
 import re
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, shorten
-from orderkit.core.names import MAIN, RepoId
+from ground.errors import InvalidInputError, shorten
+from ground.names import MAIN, RepoId
 
 _EVENTS = frozenset({"pull_request", "pull_request_approved", "pull_request_rejected", "push"})
 _ACTIONS = frozenset({"opened", "reopened", "synchronized", "edited", "reviewed", "closed"})

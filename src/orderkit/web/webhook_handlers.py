@@ -22,13 +22,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from orderkit.core.errors import (
-    InProgressError,
-    NotFoundError,
-    OrderkitError,
-    RefusedError,
-)
-from orderkit.core.names import MAIN, RepoId
+from ground.errors import InProgressError, NotFoundError, OrderkitError, RefusedError
+from ground.names import MAIN, RepoId
 from orderkit.core.platform.webhook_key import HEADER, hook_key, is_signed
 from orderkit.flows.approval.settling import settle_pull, settle_touched
 from orderkit.flows.change.reviewing import keep_judged

@@ -9,9 +9,9 @@ from approvaldesk import Desk, approval_pack, new_desk
 from commands import Command, in_process
 from forgeusers import ForgeUser, embedded_admin
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.flows.platform import Platform
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 
 @pytest.fixture(scope="package")

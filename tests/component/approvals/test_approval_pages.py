@@ -14,10 +14,10 @@ from tests.component.approvals.test_approval_ways import await_phase
 from tests.component.console.test_console_hostile import EVIL, NEVER
 
 from orderkit.cli.connecting import token
-from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.ports.forge import REASON_TRAILER
 from orderkit.ports.requesters import Requester
+from orderkit_standins.serve_platform import Running
 
 DELIVERED = ("Written", "Delivering", "Assembling", "Ready")
 SignIn = Callable[..., Browser]

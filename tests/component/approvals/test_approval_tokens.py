@@ -14,7 +14,6 @@ from tests.component.approvals.test_approval_ways import await_phase
 
 from orderkit.adapters.tokens.access_tokens import new_token
 from orderkit.cli.connecting import SECRET_HEADER
-from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.service_access import (
     RIGHTS,
@@ -26,6 +25,7 @@ from orderkit.core.platform.service_access import (
     write_clients,
 )
 from orderkit.flows.platform import read_text
+from orderkit_standins.serve_platform import Running
 
 APPROVE = {"decision": "approve"}
 

@@ -15,7 +15,6 @@ from commands import Command
 from forgeusers import ForgeUser
 
 from orderkit.cli.connecting import SECRET_HEADER, token
-from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.order.end_record import Phase
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
@@ -27,6 +26,7 @@ from orderkit.flows.end.withdrawing import begin_withdrawal
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.serve_platform import Running
 
 
 def await_phase(desk: Desk, entry: OrderEntry, *phases: str) -> None:

@@ -7,7 +7,7 @@ from approvaldesk import Desk, person
 from bays import Bay, ask, set_
 from forgeusers import ForgeUser
 
-from orderkit.core.errors import RefusedError
+from ground.errors import RefusedError
 from orderkit.core.kit.model import How
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.approval.deciding import approve, decline

@@ -10,14 +10,14 @@ from bays import Bay, ask, set_
 from commands import Command
 from tests.component.platform.test_costs import TABLE, publish
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import RefusedError
+from ground.errors import RefusedError
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.approval.deciding import approve
 from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.change.reviewing import merge_reviewed
 from orderkit.flows.order.registering import Registration, register
 from orderkit.ports.requesters import Requester
+from orderkit_standins.serve_platform import Running
 
 LIMIT = "above the team's cost limit of 50.00"
 

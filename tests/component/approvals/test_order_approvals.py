@@ -10,8 +10,8 @@ import pytest
 from approvaldesk import Desk, person, published_approval
 from commands import Command
 
-from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError, RefusedError
-from orderkit.core.names import TeamName
+from ground.errors import ConflictError, NotFoundError, OrderkitError, RefusedError
+from ground.names import TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.approval.deciding import approve, decline

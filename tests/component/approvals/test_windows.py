@@ -11,17 +11,17 @@ import yaml
 from changingpack import changing_pack
 from commands import Command, in_process
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.names import TeamName
-from orderkit.core.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, ObjectKey
+from ground.names import TeamName
+from ground.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, ObjectKey
 from orderkit.core.order import ledger
 from orderkit.core.order.maintenance import DAYS
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.order import order_report
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
+from yamlfiles import yaml11
+from yamlfiles.manifests import parse_manifests
 
 KEY = ObjectKey(APP_PROJECT, "ae86", ARGOCD_NAMESPACE)
 DAY = DAYS[(datetime.now(UTC) + timedelta(days=3)).weekday()]

@@ -10,12 +10,9 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
-from orderkit.adapters.folders.station_folder import load_stations
-from orderkit.core.crossplane.python_functions import python_functions
-from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
-from orderkit.core.objects.kube_objects import (
+from compositions.python_functions import python_functions
+from compositions.station import Station, StationRequest, StationResponse
+from ground.objects.kube_objects import (
     COMPOSITION,
     EVENT,
     FUNCTION,
@@ -27,7 +24,10 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
+from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.ports.cluster import Cluster
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds
 
 PACK = Path(__file__).parents[3]
 APP = Kind("lab.example.org", "v1", "App")

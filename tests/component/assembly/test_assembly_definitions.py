@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orderkit.core.objects.kube_objects import (
-    CONFIG_MAP,
-    CRD,
-    XRD,
-    Kind,
-    ObjectKey,
-    condition,
-    metadata,
-)
-from orderkit.core.schema.xrd import XRD_KIND
+from ground.objects.kube_objects import CONFIG_MAP, CRD, XRD, Kind, ObjectKey, condition, metadata
+from kubeschema.xrd import XRD_KIND
 
 if TYPE_CHECKING:
     from tests.component.assembly.conftest import Lab

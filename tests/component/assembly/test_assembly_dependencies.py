@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orderkit.core.crossplane.station import StationRequest, StationResponse
-from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, metadata
+from compositions.station import StationRequest, StationResponse
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, metadata
 
 if TYPE_CHECKING:
     from tests.component.assembly.conftest import Lab

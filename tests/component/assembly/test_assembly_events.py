@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.crossplane.events import EventRecorder
-from orderkit.core.objects.kube_objects import EVENT, Manifest
+from ground.objects.kube_objects import EVENT, Manifest
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.crossplane.events import EventRecorder
 
 ABOUT: Manifest = {
     "apiVersion": "lab.example.org/v1",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orderkit.core.crossplane.station import Ready, StationRequest, StationResponse
-from orderkit.core.objects.kube_objects import (
+from compositions.station import Ready, StationRequest, StationResponse
+from ground.objects.kube_objects import (
     COMPOSITION,
     CONFIG_MAP,
     Kind,

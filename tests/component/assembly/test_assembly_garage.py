@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orderkit.core.objects.kube_objects import (
-    CONFIG_MAP,
-    NAMESPACE,
-    Kind,
-    Manifest,
-    ObjectKey,
-    metadata,
-)
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey, metadata
 
 if TYPE_CHECKING:
     from tests.component.assembly.conftest import Lab

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.component.assembly.conftest import APP, Lab
 
-from orderkit.core.crossplane.generated_passwords import SEED_NAMESPACE, seed_secret
-from orderkit.core.crossplane.station import INPUT
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
+from compositions.generated_passwords import SEED_NAMESPACE, seed_secret
+from compositions.station import INPUT
+from ground.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
 from orderkit.stations import (
     Parts,
     StationRequest,

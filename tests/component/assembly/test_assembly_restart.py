@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orderkit.core.crossplane.station import StationRequest, StationResponse
-from orderkit.core.errors import UnreachableError
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey, metadata
+from compositions.station import StationRequest, StationResponse
+from ground.errors import UnreachableError
+from ground.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey, metadata
 from orderkit.ports.cluster import (
     Cluster,
     NoSuchKindError,

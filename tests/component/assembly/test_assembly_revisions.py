@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orderkit.core.objects.kube_objects import (
+from ground.objects.kube_objects import (
     COMPOSITION,
     COMPOSITION_REVISION,
     FUNCTION,

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from compositions.station import Resource, State, StationRequest
 from orderkit.adapters.folders.station_folder import BrokenStation, load_stations
-from orderkit.core.crossplane.station import Resource, State, StationRequest
 
 GOOD = """
-from orderkit.core.crossplane.station import StationResponse
+from compositions.station import StationResponse
 from .words import GREETING
 
 def station(request):

@@ -8,11 +8,11 @@ import pytest
 import yaml
 from tests.component.assembly.conftest import APP, Lab, config_map
 
-from orderkit.core.crossplane.composed import steps_of
-from orderkit.core.crossplane.python_functions import functions_here
-from orderkit.core.objects.kube_objects import CONFIG_MAP, FUNCTION, Kind, Manifest, condition
+from compositions.composed import steps_of
+from compositions.python_functions import functions_here
+from ground.objects.kube_objects import CONFIG_MAP, FUNCTION, Kind, Manifest, condition
+from kubeschema.validate import Validator
 from orderkit.core.plan import AssemblyContext, Blueprint, assemble
-from orderkit.core.schema.validate import Validator
 
 SECRET = Kind("", "v1", "Secret")
 PACKAGES = {

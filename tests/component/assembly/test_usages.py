@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import (
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import (
     CLUSTER_USAGE,
     CONFIG_MAP,
     NAMESPACE,
@@ -25,6 +23,8 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds
 
 HOME, TEST = "shop", "test"
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from commands import Command, in_process
 
-from orderkit.adapters.embedded.platform import EmbeddedPlatform, Ports
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.platform import Platform
+from orderkit_standins.platform import EmbeddedPlatform, Ports
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from pathlib import Path, PurePosixPath
 import pytest
 from commands import Command, Done
 
+from compositions.generated_passwords import seed_secret
+from ground.errors import RefusedError
+from ground.names import CommitSha, RepoId
+from ground.objects.kube_objects import APPLICATION, XRD, ObjectKey
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
-from orderkit.core.crossplane.generated_passwords import seed_secret
-from orderkit.core.errors import RefusedError
-from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects.kube_objects import APPLICATION, XRD, ObjectKey
 from orderkit.core.platform.installation import Installation
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.install.bootstrapping import (

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from compositions.generated_passwords import SEED_NAME, SEED_NAMESPACE, is_seed
+from ground.names import RepoId
+from ground.objects.kube_objects import APPLICATION, ObjectKey, metadata
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
-from orderkit.core.crossplane.generated_passwords import SEED_NAME, SEED_NAMESPACE, is_seed
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import APPLICATION, ObjectKey, metadata
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.install.bootstrapping import BootstrapRequest, StepVerdict, plan
 from orderkit.flows.install.pack_rendering import values_of

@@ -7,10 +7,10 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 
+from ground.errors import InvalidInputError
+from ground.names import RepoId
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
-from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.pack import Files
-from orderkit.core.names import RepoId
 from orderkit.core.platform import idpbuilder
 from orderkit.flows.install.bootstrapping import BootstrapRequest, StepVerdict
 from orderkit.flows.install.bootstrapping.idpbuilder_steps import (

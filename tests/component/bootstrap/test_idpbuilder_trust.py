@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.embedded import serving
-from orderkit.adapters.embedded.certificates import ensure_certificate
-from orderkit.adapters.embedded.forge import EmbeddedForge
+from ground.errors import NotFoundError, OrderkitError
+from ground.objects.kube_objects import Manifest
 from orderkit.adapters.idpbuilder_certificate import SECRET
 from orderkit.cli.connecting import connect
-from orderkit.core.errors import NotFoundError, OrderkitError
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.platform.installation import Installation, PlatformTarget
+from orderkit.web import serving
+from orderkit_standins.certificates import ensure_certificate
+from orderkit_standins.forge import EmbeddedForge
 
 from .conftest import Bare
 

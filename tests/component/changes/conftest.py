@@ -12,11 +12,11 @@ from changingpack import changing_pack
 from commands import Command, in_process
 from faultproxy import Plan, open_proxy
 
-from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.gitea import GiteaForge, retries
 from orderkit.cli.connecting import token
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.flows.platform import Platform
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 Through = Callable[[Plan], AbstractContextManager[Platform]]
 """Gives the platform as a client sees it through a proxy that follows a plan."""

@@ -14,12 +14,12 @@ import requests
 from agentsite import TEAM, Provider, agents_platform, spend
 from commands import Command, Done, in_process
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import Kind, ObjectKey, dig
-from orderkit.core.yaml.manifests import parse_manifests
+from ground.names import RepoId
+from ground.objects.kube_objects import Kind, ObjectKey, dig
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
+from orderkit_standins.serve_platform import Running
+from yamlfiles.manifests import parse_manifests
 
 AWKWARD = 'He said "no": it\'s fine\nline two \\n # : -\n${{ values.x }} {{ y }} \U0001f3ce\ufe0f'
 

@@ -9,10 +9,10 @@ import pytest
 from bays import XR, Bay
 from commands import Command
 
-from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
-from orderkit.core.yaml.manifests import parse_manifests
+from ground.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import trailers
+from yamlfiles.manifests import parse_manifests
 
 
 def test_a_direct_change_is_one_commit_that_is_delivered_and_ready(

@@ -13,8 +13,8 @@ from faultproxy import Decision, Fault, Listed, Plan, is_contents
 from roguery import deliver_main
 from tests.component.changes.conftest import Through
 
-from orderkit.core.errors import InvalidInputError, RemoteError
-from orderkit.core.objects.kube_objects import dig
+from ground.errors import InvalidInputError, RemoteError
+from ground.objects.kube_objects import dig
 from orderkit.core.order.change import FieldConflictError, FieldEdit
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.platform import Platform

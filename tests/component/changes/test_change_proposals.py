@@ -11,7 +11,7 @@ from commands import Command
 from faultproxy import Decision, Fault, Listed
 from tests.component.changes.conftest import Through
 
-from orderkit.core.errors import ConflictError, InvalidInputError, RefusedError
+from ground.errors import ConflictError, InvalidInputError, RefusedError
 from orderkit.core.kit.model import How
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.change import Changed, ChangeRequest, change

@@ -13,8 +13,8 @@ from bays import TEAM, Bay, ask, new_bay, set_
 from changingpack import changing_pack
 from commands import Command, Done
 
+from ground.errors import NotFoundError
 from orderkit.cli.main import run
-from orderkit.core.errors import NotFoundError
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.platform import Platform
 

@@ -7,8 +7,8 @@ from bays import Bay
 from commands import Command
 from pullhand import Hand
 
-from orderkit.cli.serving.embedded_platform import Running
 from orderkit.ports.forge import CommitStatus
+from orderkit_standins.serve_platform import Running
 
 
 @pytest.fixture

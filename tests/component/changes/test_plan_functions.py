@@ -87,7 +87,7 @@ def test_scenarios_fail_in_words_where_the_process_is_gone() -> None:
 
 
 def test_platform_yaml_names_processes_for_plans(tmp_path: Path) -> None:
-    from orderkit.core.crossplane.function_processes import FunctionProcess
+    from compositions.function_processes import FunctionProcess
     from orderkit.core.platform.settings import parse
 
     endpoint = "{url: http://127.0.0.1:1, tokenFile: t}"

@@ -15,15 +15,15 @@ from faultproxy import Plan as Faults
 from pullhand import Hand
 from roguery import deliver_main
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.argocd.hooks import HELM_HOOK, HINT, HOOK
-from orderkit.core.errors import NotFoundError, RefusedError
+from ground.argocd.hooks import HELM_HOOK, HINT, HOOK
+from ground.errors import NotFoundError, RefusedError
+from ground.names import RepoId
 from orderkit.core.kit.model import How
-from orderkit.core.names import RepoId
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.plan.announcing import ACCEPT_LOSS
 from orderkit.flows.plan.pull_requests import keep_planned, plan_pull
 from orderkit.flows.platform import Platform
+from orderkit_standins.serve_platform import Running
 
 Through = Callable[[Faults], AbstractContextManager[Platform]]
 

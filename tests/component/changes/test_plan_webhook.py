@@ -17,10 +17,9 @@ from faultproxy import Decision, Fault, open_proxy
 from faultproxy import Plan as Faults
 from pullhand import Hand
 
+from ground.errors import InProgressError
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import SECRET_HEADER, token
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import InProgressError
 from orderkit.core.platform.webhook_key import HEADER, PATH, hook_key, signature
 from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.plan.announcing import CONTEXT
@@ -32,6 +31,7 @@ from orderkit.web.event_stream import OrderStreams
 from orderkit.web.metrics import Metrics
 from orderkit.web.operations import Service, ServiceOptions, ServiceRequest
 from orderkit.web.webhook_handlers import TEAM_MAX, PullPlans
+from orderkit_standins.serve_platform import Running
 
 SECRET = "secret-of-a-test"
 

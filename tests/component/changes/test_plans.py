@@ -9,9 +9,9 @@ import yaml
 from bays import TEAM, Bay, ask, new_bay, set_
 from commands import Command
 
-from orderkit.core.errors import RefusedError
+from ground.errors import RefusedError
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey
 from orderkit.core.kit.model import How
-from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey
 from orderkit.core.plan import Action, Plan
 from orderkit.flows.change import Changed
 from orderkit.flows.order.delivering import await_commit

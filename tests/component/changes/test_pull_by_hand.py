@@ -15,10 +15,10 @@ from bays import Bay, new_bay
 from pullhand import Hand
 
 from orderkit.cli.connecting import token
-from orderkit.cli.serving.embedded_platform import Running
 from orderkit.flows.plan.announcing import CONTEXT
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
+from orderkit_standins.serve_platform import Running
 
 Git = Callable[..., str]
 

@@ -14,15 +14,15 @@ import pytest
 import requests
 from bays import Bay, new_bay
 
-from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import SECRET_HEADER, service_options, token
-from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.order.end_record import Phase
 from orderkit.flows.end.destroying import destroy
 from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.serve_platform import Running
 
 PORTAL = "https://portal.example.com"
 END_S = 180.0

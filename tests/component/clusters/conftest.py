@@ -13,13 +13,13 @@ from quickpack import quick_pack
 from reviewedchanges import Members, new_members
 from tests.component.leases.conftest import TurnedClock
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.names import TeamName
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
+from ground.names import TeamName
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 PACK = Path(__file__).parents[3] / "packs" / "clusters"
 CLUSTER = Kind("myplatform.io", "v1alpha1", "XCluster")

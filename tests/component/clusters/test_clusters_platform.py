@@ -13,7 +13,7 @@ from reviewedchanges import Members, reviewed
 from tests.component.clusters.conftest import TEAM, OrderedCluster
 from tests.component.leases.conftest import TurnedClock
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until

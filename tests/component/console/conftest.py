@@ -12,12 +12,12 @@ from bays import TEAM, Bay, new_bay
 from changingpack import changing_pack
 from consolebrowser import Browser
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import connect, service_options, token
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.ports.requesters import Requester
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 LEAD = Requester("user:default/keiichi", "a one-time link", frozenset({f"group:default/{TEAM}"}))
 STRANGER = Requester("user:default/bunta", "a one-time link", frozenset({"group:default/rx7"}))

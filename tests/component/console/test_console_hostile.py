@@ -13,8 +13,8 @@ from pusher import Pusher
 from tests.component.console.conftest import Site
 from tests.component.console.test_console_pages import until
 
+from ground.errors import EXIT_DIFFERS
 from orderkit.cli.connecting import token
-from orderkit.core.errors import EXIT_DIFFERS
 from orderkit.core.order.order_state import short
 from orderkit.ports.forge import (
     CHANGE_TRAILER,

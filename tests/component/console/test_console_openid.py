@@ -16,9 +16,8 @@ from consolebrowser import Browser
 from openid import AUDIENCE, CLIENT_SECRET, Provider, providing
 from tests.component.console.conftest import LEAD, PLATFORM, Site
 
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.errors import InvalidInputError
 from orderkit.cli.connecting import connect, service_options
-from orderkit.core.errors import InvalidInputError
 from orderkit.core.platform.service_access import (
     SCOPES,
     AccessSettings,
@@ -28,6 +27,7 @@ from orderkit.core.platform.service_access import (
 from orderkit.core.platform.settings import parse
 from orderkit.web.console.sessions import link_token
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from bays import TEAM, Bay, ask, set_
 from consolebrowser import Answer, Browser
 from tests.component.console.conftest import PLATFORM, Site, serving
 
-from orderkit.core.objects.kube_objects import Kind, ObjectKey
+from ground.objects.kube_objects import Kind, ObjectKey
 from orderkit.flows.team.teams import TeamChange, add_team
 
 

@@ -14,7 +14,7 @@ from forgeusers import embedded_admin
 from itsdangerous import URLSafeTimedSerializer
 from tests.component.console.conftest import LEAD, Site, serving
 
-from orderkit.core.errors import RefusedError
+from ground.errors import RefusedError
 from orderkit.ports.requesters import Requester, UnprovedError
 from orderkit.web.console import sessions
 from orderkit.web.console.sessions import Sessions, link_token

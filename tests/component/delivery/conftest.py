@@ -17,10 +17,8 @@ import pygit2
 import pytest
 import yaml
 
-from orderkit.adapters.embedded.argocd import BareRepositories, EmbeddedArgoCD, argocd_crds
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import (
+from ground.names import RepoId
+from ground.objects.kube_objects import (
     APP_PROJECT,
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -31,6 +29,8 @@ from orderkit.core.objects.kube_objects import (
     ObjectKey,
     dig,
 )
+from orderkit_standins.argocd import BareRepositories, EmbeddedArgoCD, argocd_crds
+from orderkit_standins.cluster import EmbeddedCluster
 
 FORGE = "http://127.0.0.1:7300"
 DEADLINE_S = 90.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
+from ground.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
 
 if TYPE_CHECKING:
     from tests.component.delivery.conftest import Lab

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
-from orderkit.core.objects.kube_objects import (
+from ground.objects.kube_objects import (
     COMPOSITION,
     CONFIG_MAP,
     FUNCTION,
@@ -20,6 +19,7 @@ from orderkit.core.objects.kube_objects import (
     annotations_of,
     dig,
 )
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.platform.delivery_tree import ROOT
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack

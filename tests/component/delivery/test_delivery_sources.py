@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.embedded.argocd import BareRepositories, SourceError
-from orderkit.adapters.embedded.argocd.source_repositories import same_repository
-from orderkit.core.names import CommitSha, RepoId
+from ground.names import CommitSha, RepoId
+from orderkit_standins.argocd import BareRepositories, SourceError
+from orderkit_standins.argocd.source_repositories import same_repository
 
 BASE = "http://127.0.0.1:7300"
 URL = f"{BASE}/ae86/garage.git"

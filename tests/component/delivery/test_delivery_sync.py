@@ -6,7 +6,7 @@ import functools
 import time
 from typing import TYPE_CHECKING
 
-from orderkit.core.objects.kube_objects import CONFIG_MAP, annotations_of, dig
+from ground.objects.kube_objects import CONFIG_MAP, annotations_of, dig
 
 if TYPE_CHECKING:
     from tests.component.delivery.conftest import Lab

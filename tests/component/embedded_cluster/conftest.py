@@ -14,10 +14,10 @@ import pytest
 import requests
 import yaml
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.cluster.http import cluster_app, kubeconfig
-from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.core.objects.kube_objects import Kind, Manifest
+from ground.objects.kube_objects import Kind, Manifest
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.cluster.http import cluster_app, kubeconfig
 
 TOKEN = "test-token"
 GARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.core.errors import RefusedError
-from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Manifest, ObjectKey
+from ground.errors import RefusedError
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Manifest, ObjectKey
 from orderkit.ports.cluster import ExpiredError
+from orderkit_standins.cluster import EmbeddedCluster
 
 _WRITER = """
 import sys
 from pathlib import Path
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
+from orderkit_standins.cluster import EmbeddedCluster
 
 cluster = EmbeddedCluster(Path(sys.argv[1]))
 number = 0

@@ -10,20 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.component.embedded_cluster.conftest import GARAGE_CRD
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.cluster.admission import AdmissionRequest
-from orderkit.adapters.embedded.cluster.refusals import Forbidden
-from orderkit.core.errors import AccessError
-from orderkit.core.objects.kube_objects import (
-    CONFIG_MAP,
-    CRD,
-    EVENT,
-    NAMESPACE,
-    Kind,
-    Manifest,
-    ObjectKey,
-)
+from ground.errors import AccessError
+from ground.objects.kube_objects import CONFIG_MAP, CRD, EVENT, NAMESPACE, Kind, Manifest, ObjectKey
 from orderkit.ports.cluster import InvalidObjectError
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.cluster.admission import AdmissionRequest
+from orderkit_standins.cluster.refusals import Forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -234,7 +226,7 @@ def test_admission_sees_every_write_and_can_refuse(cluster_file: Path) -> None:
 
 def test_no_increment_is_lost_when_eight_writers_share_an_object(cluster: EmbeddedCluster) -> None:
     """Optimistic concurrency: every acknowledged increment is in the counter."""
-    from orderkit.core.errors import ConflictError
+    from ground.errors import ConflictError
 
     cluster.create({**sheet("counter"), "data": {"n": "0"}}, owner="me")
 

@@ -15,9 +15,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.cluster.http import cluster_app, kubeconfig
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
+from ground.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.cluster.http import cluster_app, kubeconfig
 
 if TYPE_CHECKING:
     from tests.component.embedded_cluster.conftest import Api

@@ -7,8 +7,8 @@ import subprocess
 import threading
 from typing import TYPE_CHECKING
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
+from ground.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
+from orderkit_standins.cluster import EmbeddedCluster
 
 if TYPE_CHECKING:
     from tests.component.embedded_cluster.conftest import Kubectl

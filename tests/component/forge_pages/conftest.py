@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from forgedesk import GUEST, OWNER, TOKEN, Desk
 
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge
 
 
 @pytest.fixture(scope="package")

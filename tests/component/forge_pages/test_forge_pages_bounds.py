@@ -10,10 +10,10 @@ from urllib.parse import quote
 import pytest
 from forgedesk import OWNER, Desk
 
-from orderkit.adapters.embedded.forge.pages import changes
-from orderkit.adapters.embedded.forge.pages.texts import FILE_MAX_BYTES, LINES_MAX
-from orderkit.core.names import RepoId
-from orderkit.core.visible_html import LINE_MAX_CHARS
+from ground.names import RepoId
+from orderkit_standins.forge.pages import changes
+from orderkit_standins.forge.pages.texts import FILE_MAX_BYTES, LINES_MAX
+from orderkit_standins.visible_html import LINE_MAX_CHARS
 
 SCRIPT = "<script>alert(1)</script>"
 OVERRIDE = "\u202eexe.txt"

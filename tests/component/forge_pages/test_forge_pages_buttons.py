@@ -9,7 +9,7 @@ import requests
 from forgedesk import GUEST, OWNER, Desk
 from pagereader import Page
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 
 AUTHOR, WRITER, READER = (
     ("author", "author-pw1"),

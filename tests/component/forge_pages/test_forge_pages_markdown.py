@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from forgedesk import Desk
 
-from orderkit.core.markdown_html import PAGE_MAX_CHARS, in_html
+from orderkit_standins.markdown_html import PAGE_MAX_CHARS, in_html
 
 BASE = "/o/r/src/branch/main"
 SIZE = 200_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from forgedesk import GUEST, Desk
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 
 BODY = "Why\r\n\r\n<!-- orderkit-operation: op42 requester: user:default/takumi -->"
 

@@ -10,18 +10,12 @@ import pytest
 from functionwire import Authority, FunctionServer, normal, piped
 from recordedrequests import recorded
 
+from compositions.function_processes import FunctionProcess
+from compositions.station import OpaqueError, Resource, State, StationRequest, station_runner
+from ground.errors import NotFoundError
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.functions.remote_function import RemoteFunction
-from orderkit.core.crossplane.function_processes import FunctionProcess
-from orderkit.core.crossplane.station import (
-    OpaqueError,
-    Resource,
-    State,
-    StationRequest,
-    station_runner,
-)
-from orderkit.core.errors import NotFoundError
 
 PATIENT_S = 100.0
 EMPTY = StationRequest(State(Resource({"apiVersion": "example.org/v1", "kind": "X"})))

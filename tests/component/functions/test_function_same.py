@@ -10,9 +10,9 @@ from functionwire import Authority, Client, FunctionServer, normal, piped
 from recordedrequests import recorded, varied
 from tests.conftest import Chances
 
+from compositions.station import station_runner
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.adapters.folders.station_folder import load_stations
-from orderkit.core.crossplane.station import station_runner
 
 ROOT = Path(__file__).parents[3]
 PACKS = [reference_pack(), *sorted(p.parent for p in (ROOT / "packs").glob("*/stations"))]

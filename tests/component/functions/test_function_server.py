@@ -21,7 +21,7 @@ from functionwire import (
     station_input,
 )
 
-from orderkit.core.crossplane.station import (
+from compositions.station import (
     Ready,
     Resource,
     Result,
@@ -31,7 +31,7 @@ from orderkit.core.crossplane.station import (
     StationRequest,
     StationResponse,
 )
-from orderkit.core.objects.conditions import Condition
+from ground.objects.conditions import Condition
 
 HASTY_S = 1.0
 """What the hasty server gives a station: nothing but a station that hangs may be asked of it."""

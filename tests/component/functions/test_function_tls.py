@@ -11,7 +11,7 @@ import grpc
 import pytest
 from functionwire import Authority, Client, FunctionServer, refused_with, station_input
 
-from orderkit.core.crossplane.station import Resource, State, StationRequest
+from compositions.station import Resource, State, StationRequest
 
 XR = {
     "apiVersion": "blog.opsbogus.dev/v1alpha1",

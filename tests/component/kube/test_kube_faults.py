@@ -18,19 +18,14 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 import yaml
 
-from orderkit.adapters.embedded.certificates import ensure_certificate
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.cluster.http import cluster_app
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.errors import AccessError, InvalidInputError, RemoteError, UnreachableError
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.errors import (
-    AccessError,
-    InvalidInputError,
-    RemoteError,
-    UnreachableError,
-)
-from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey
 from orderkit.ports.cluster import ExpiredError
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.certificates import ensure_certificate
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.cluster.http import cluster_app
 
 SECRET = "tok-1234567890"
 SILENT_S = 60.0

@@ -13,10 +13,8 @@ import yaml
 from commands import Command, in_process
 from packcopies import copied_pack
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.names import OrderId, TeamName
-from orderkit.core.objects.kube_objects import annotations_of
+from ground.names import OrderId, TeamName
+from ground.objects.kube_objects import annotations_of
 from orderkit.core.order.lease import EXPIRES_AT, time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import application_key
@@ -27,6 +25,8 @@ from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 KIT = PurePosixPath("templates/garage/kit.yaml")
 LEASE = {

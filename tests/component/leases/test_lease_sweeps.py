@@ -18,9 +18,8 @@ from commands import Command
 from consolebrowser import Browser
 from tests.component.leases.conftest import KIT, LEASE, Leases, TurnedClock, entry_of
 
+from ground.errors import OrderkitError, RefusedError
 from orderkit.cli.connecting import SECRET_HEADER, token
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import OrderkitError, RefusedError
 from orderkit.core.order.lease import CLOCK_BOUND, EXPIRES_AT, RECORD
 from orderkit.flows.lease.extending import ExtendRequest, extend_lease
 from orderkit.flows.lease.sweeper import LeaseSweeper
@@ -30,6 +29,7 @@ from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
+from orderkit_standins.serve_platform import Running
 
 HOUR = timedelta(hours=1)
 EVE = Requester("user:default/eve")
@@ -247,7 +247,7 @@ def old_order(platform: Platform, order: str) -> str:
 
 
 def _key(order: str) -> Any:
-    from orderkit.core.names import OrderId
+    from ground.names import OrderId
     from orderkit.flows.argocd.refreshing import application_key
 
     return application_key(OrderId(order))

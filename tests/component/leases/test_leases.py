@@ -9,12 +9,12 @@ from pathlib import PurePosixPath
 from commands import Command
 from tests.component.leases.conftest import Leases, entry_of
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 from orderkit.core.order.lease import EXPIRES_AT, time_text
-from orderkit.core.yaml import yaml11
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import FileChange, Operation
+from yamlfiles import yaml11
 
 XR = PurePosixPath("manifests/xgarage.yaml")
 HOUR = timedelta(hours=1)

@@ -11,10 +11,10 @@ import yaml
 from changingpack import changing_pack
 from commands import Command, in_process
 
-from orderkit.adapters.embedded.platform import Ports
 from orderkit.cli.main import run
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.flows.team.teams import add_team
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 
 @pytest.fixture(scope="package")

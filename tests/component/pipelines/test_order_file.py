@@ -11,9 +11,9 @@ import pytest
 import yaml
 from commands import Command
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId
-from orderkit.core.yaml import yaml11
+from ground.names import RepoId
+from orderkit_standins.serve_platform import Running
+from yamlfiles import yaml11
 
 XR = {"apiVersion": "blog.opsbogus.dev/v1alpha1", "kind": "XGarage"}
 Write = Callable[..., str]

@@ -10,9 +10,9 @@ import pytest
 import yaml
 from cirunners import Runner
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId
-from orderkit.core.yaml import yaml11
+from ground.names import RepoId
+from orderkit_standins.serve_platform import Running
+from yamlfiles import yaml11
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "pipelines"
 WHO = {"github.actor": "eve", "github.repository": "ae86/site", "github.sha": "c0ffee"}

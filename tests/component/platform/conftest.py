@@ -9,10 +9,10 @@ import pytest
 import requests
 from commands import Command, in_process
 
-from orderkit.adapters.embedded.platform import BOT, Ports
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
 from orderkit.flows.team.teams import add_team
+from orderkit_standins.platform import BOT, Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 ANY_PORT = Ports(0, 0, 0, 0)
 

@@ -8,13 +8,13 @@ from pathlib import PurePosixPath
 import pytest
 from commands import Command
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import Kind, ObjectKey, metadata
+from ground.names import RepoId
+from ground.objects.kube_objects import Kind, ObjectKey, metadata
 from orderkit.core.order import order_file
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.serve_platform import Running
 
 XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")
 XR_FILE = PurePosixPath("manifests/bay.yaml")

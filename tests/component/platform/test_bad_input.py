@@ -13,14 +13,14 @@ import pytest
 import requests
 from commands import Command
 
+from ground.names import RepoId
+from ground.objects.kube_objects import ObjectKey, condition
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.main import run
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import ObjectKey, condition
 from orderkit.core.platform import settings as platform_settings
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
+from orderkit_standins.serve_platform import Running
 
 
 def heads(platform: Running) -> object:

@@ -13,10 +13,9 @@ from commands import Command
 from forgeusers import ForgeUser, embedded_admin, new_user
 from tests.component.platform.test_orders import push
 
+from ground.errors import OrderkitError, RefusedError
+from ground.names import OrderId, RepoId, TeamName
 from orderkit.cli.connecting import SECRET_HEADER, token
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import OrderkitError, RefusedError
-from orderkit.core.names import OrderId, RepoId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.plan.price_table import PRICES
 from orderkit.flows.approval.deciding import approve
@@ -28,6 +27,7 @@ from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
+from orderkit_standins.serve_platform import Running
 
 TABLE = """\
 apiVersion: orderkit.dev/v1alpha1

@@ -13,15 +13,15 @@ import requests
 from answering import Answering, own_certificate, says, server
 from commands import Command
 
-from orderkit.adapters.embedded.certificates import Certificate, ensure_certificate
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import LOOPBACK_NAMES, HttpServer, bind
+from ground.names import RepoId
+from ground.objects.kube_objects import Kind, ObjectKey
 from orderkit.adapters.gitea import credentials
 from orderkit.cli.connecting import token
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import Kind, ObjectKey
 from orderkit.core.platform.settings import Endpoint
+from orderkit.web.serving import LOOPBACK_NAMES, HttpServer, bind
+from orderkit_standins.certificates import Certificate, ensure_certificate
+from orderkit_standins.forge import EmbeddedForge
+from orderkit_standins.serve_platform import Running
 
 PAGE = b"<html><title>Welcome to the gateway</title></html>"
 

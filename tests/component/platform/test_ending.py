@@ -14,18 +14,14 @@ from pusher import Pusher
 from rivals import Rival
 from roguery import deliver_main, unprotect
 
-from orderkit.adapters.embedded.argocd import argocd_crds
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
+from compositions.composed_metadata import COMPOSITE_LABEL
+from ground.names import MAIN, OrderId, RepoId, TeamName
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey
 from orderkit.cli.connecting import token
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL
 from orderkit.core.kit.model import KindRef
-from orderkit.core.names import MAIN, OrderId, RepoId, TeamName
-from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey
 from orderkit.core.order import end_record, ledger
 from orderkit.core.order.end_guards import DEPENDS_ON, PROTECTED
 from orderkit.core.order.end_record import Phase
-from orderkit.core.yaml import yaml11
 from orderkit.flows.end.destroying import destroy
 from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.end.remaining_objects import Absence
@@ -34,6 +30,10 @@ from orderkit.flows.platform import ledger_snapshot, published_pack, read_text
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import LINK, FileChange, Operation
+from orderkit_standins.argocd import argocd_crds
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.serve_platform import Running
+from yamlfiles import yaml11
 
 XR = PurePosixPath("manifests/xgarage.yaml")
 KEEP = PurePosixPath("manifests/.gitkeep")

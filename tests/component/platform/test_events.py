@@ -7,11 +7,11 @@ from typing import Any
 
 from commands import Command
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.objects.kube_objects import EVENT, Manifest, ObjectKey
+from ground.objects.kube_objects import EVENT, Manifest, ObjectKey
 from orderkit.flows.order.order_events import order_events
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
+from orderkit_standins.serve_platform import Running
 
 
 def event(about: ObjectKey, name: str, **said: Any) -> Manifest:

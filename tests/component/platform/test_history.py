@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from commands import Command
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import CommitSha, RepoId
+from ground.names import CommitSha, RepoId
 from orderkit.flows.order import order_history
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.serve_platform import Running
 
 XR = PurePosixPath("manifests", "xgarage.yaml")
 

@@ -9,7 +9,7 @@ import yaml
 
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.main import run
-from orderkit.cli.serving.embedded_platform import Running
+from orderkit_standins.serve_platform import Running
 
 XRD = "xgarages.blog.opsbogus.dev"
 

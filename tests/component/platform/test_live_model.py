@@ -14,16 +14,13 @@ import pytest
 import requests
 from commands import Command
 
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.names import OrderId, RepoId, TeamName
 from orderkit.cli.connecting import SECRET_HEADER, service_options, token
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import OrderId, RepoId, TeamName
 from orderkit.core.order import ledger, ledger_applications, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_selection import OrderQuery
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.webhook_key import HEADER, PATH, hook_key, signature
-from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.end.destroying import destroy
@@ -38,6 +35,9 @@ from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.serve_platform import Running
+from yamlfiles import yaml11
 
 DEADLINE_S = 120.0
 EVE = "user:default/eve"

@@ -12,11 +12,11 @@ import pytest
 import requests
 from commands import Command
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.objects.kube_objects import NAMESPACE, ObjectKey, dig
+from ground.objects.kube_objects import NAMESPACE, ObjectKey, dig
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
+from orderkit_standins.serve_platform import Running
 
 
 def page(platform: Running, path: str) -> requests.Response:

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from receivers import Fault, Receiver, receiving
 
+from ground.errors import UnreachableError
 from orderkit.adapters.notify.webhook_notifier import WebhookNotifier, WebhookTarget
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import UnreachableError
 from orderkit.core.notify.event_texts import Message
 from orderkit.core.notify.order_event import OrderEvent, due, row_events
 from orderkit.core.order.order_view import OrderRow
@@ -24,6 +23,7 @@ from orderkit.flows.notify.channel_worker import ChannelPlan, ChannelWorker
 from orderkit.flows.notify.notified_events import NotifiedEvents, given_up
 from orderkit.ports.clock import Clock
 from orderkit.ports.notifier import Notifier
+from orderkit_standins.serve_platform import Running
 
 DEADLINE_S = 60.0
 ADDRESS = "https://orders.example.org"

@@ -19,12 +19,11 @@ import requests
 from commands import in_process
 from receivers import Receiver, receiving
 
+from ground.names import RepoId
+from ground.objects.kube_objects import ObjectKey
 from orderkit.cli.connecting import notify_options, token, webhook_key
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId
 from orderkit.core.notify.event_texts import message_of
 from orderkit.core.notify.order_event import row_events
-from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import read_notifications
 from orderkit.core.platform.settings import PlatformSettings
@@ -40,6 +39,7 @@ from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.pulls import PullDraft
 from orderkit.ports.requesters import Requester
+from orderkit_standins.serve_platform import Running
 
 DEADLINE_S = 120.0
 

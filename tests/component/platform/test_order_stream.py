@@ -15,9 +15,7 @@ import requests
 from openid import AUDIENCE, providing
 from portalsides import eventually
 
-from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import SECRET_HEADER, service_options, token
-from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.platform.service_access import (
     AccessSettings,
     Client,
@@ -30,6 +28,8 @@ from orderkit.flows.team.teams import add_team
 from orderkit.ports.requesters import Requester
 from orderkit.web.event_stream import StreamBounds
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.serve_platform import Running
 
 OURS, THEIRS = "stream-ours", "stream-theirs"
 TOKEN = "okt_stream_0123456789"

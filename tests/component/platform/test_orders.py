@@ -9,11 +9,11 @@ import pytest
 from commands import Command
 from roguery import deliver_main
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey, dig
+from ground.names import RepoId
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey, dig
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
+from orderkit_standins.serve_platform import Running
 
 OPERATION = "Orderkit-Operation:"
 
@@ -209,7 +209,7 @@ def test_a_failing_order_can_be_ended(
 
 def push(platform: Running, team: str, folder: Path, edit: object) -> str:
     """Edit the XR in a clone with the real git and push it; return the commit."""
-    from orderkit.cli.demo.narration import git
+    from orderkit_standins.demo.narration import git
 
     clone = folder / "clone"
     url = f"{platform.settings.forge.url}/{team}/garage-{team}.git"

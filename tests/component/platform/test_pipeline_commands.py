@@ -12,11 +12,10 @@ from commands import Command
 from roguery import deliver_main
 from viewedkit import PASSWORD, declared_outputs, put_secret
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core import secrets
-from orderkit.core.errors import EndedError
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import Kind, ObjectKey
+from ground import secrets
+from ground.errors import EndedError
+from ground.names import RepoId
+from ground.objects.kube_objects import Kind, ObjectKey
 from orderkit.core.order.end_record import Phase
 from orderkit.flows.end.destroying import destroy
 from orderkit.flows.end.end_request import EndRequest
@@ -24,6 +23,7 @@ from orderkit.flows.order.awaiting import wait, wait_request
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.serve_platform import Running
 
 XR_FILE = PurePosixPath("manifests/xgarage.yaml")
 GARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")

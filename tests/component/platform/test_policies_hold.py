@@ -9,13 +9,13 @@ import pytest
 from commands import Command
 from roguery import deliver_main
 
-from orderkit.cli.demo.narration import git
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import OrderkitError
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
+from ground.errors import OrderkitError
+from ground.names import RepoId
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
+from orderkit_standins.demo.narration import git
+from orderkit_standins.serve_platform import Running
 
 XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
+from ground.errors import AccessError, IncompleteError
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import AccessError, IncompleteError
 from orderkit.flows.install.bootstrapping.portal_steps import PortalStep
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, BootstrapRequest
 from orderkit.flows.install.pack_rendering import PlatformValues
@@ -21,6 +20,7 @@ from orderkit.flows.platform import Platform
 from orderkit.ports.catalog import Location
 from orderkit.ports.portal import PortalResponse
 from orderkit.ports.requesters import Requester
+from orderkit_standins.serve_platform import Running
 
 
 class Portal:

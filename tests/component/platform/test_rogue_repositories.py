@@ -11,13 +11,13 @@ import rogues
 from commands import as_process
 from rogues import ROGUES, XGARAGE, Pair, Rogue, object_of
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import ObjectKey
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import ObjectKey
 from orderkit.flows.order import tracing
 from orderkit.flows.platform import write_ledger
 from orderkit.ports.forge import Operation
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 PAIR = Pair("ae86", "rx7")
 _THEIRS = {

@@ -11,11 +11,11 @@ import pytest
 from commands import Command, Done
 from templates import log, step, template
 
+from ground.names import RepoId
+from ground.objects.kube_objects import CONFIG_MAP, ObjectKey
 from orderkit.cli.main import run
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.serve_platform import Running
 
 FORM = {
     "required": ["name"],

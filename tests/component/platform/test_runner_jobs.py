@@ -14,14 +14,14 @@ from commands import Command
 from jobroom import Portal, furnish, only, runner_of
 from jobrunner import JOB, Attempt, JobRunner
 
+from ground.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
 from orderkit import __version__
-from orderkit.adapters.embedded.platform import Ports
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
 from orderkit.core.portal.runner_job import NAMESPACE, SETTINGS, RunnerJob, manifest
 from orderkit.flows.order.order_history import history
 from orderkit.ports.forge import REASON_TRAILER, REQUESTER_TRAILER
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 _WHY = container.reason_not_possible()
 pytestmark = pytest.mark.skipif(bool(_WHY), reason=f"no containers here: {_WHY}")

@@ -17,9 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from openid import AUDIENCE, Provider, providing
 from signer import EVE, Key, Signer, signing
 
-from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
-from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.platform.service_access import (
     RIGHTS,
     AccessSettings,
@@ -33,6 +31,8 @@ from orderkit.flows.team.teams import add_team
 from orderkit.ports.requesters import Requester
 from orderkit.web.auditing import AuditLog
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.serve_platform import Running
 
 OURS, THEIRS = "ours", "theirs"
 EXPIRED = date(2020, 1, 1)

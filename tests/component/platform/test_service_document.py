@@ -18,11 +18,11 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from tests.conftest import Chances
 
-from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.cli.connecting import SECRET_HEADER, service_options
-from orderkit.cli.serving.embedded_platform import Running
 from orderkit.web.event_stream import StreamBounds
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.serve_platform import Running
 
 ROOT = Path(__file__).parents[3]
 COPY = ROOT / "docs" / "openapi.json"

@@ -13,11 +13,8 @@ import requests
 import yaml
 from changingpack import changing_pack
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.platform.service_access import (
     AccessSettings,
     Client,
@@ -31,6 +28,9 @@ from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.requesters import Requester
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 TEAM, OTHER = "ae86", "rx7"
 CHAT, STRANGER = "okt_chat_0123456789", "okt_stranger_0123456789"

@@ -12,8 +12,8 @@ import requests
 from commands import Command
 from lab.daemons import Daemon
 
-from orderkit.cli.serving.embedded_platform import Running
 from orderkit.core.platform.service_access import AccessSettings
+from orderkit_standins.serve_platform import Running
 
 READY_S = 180.0
 

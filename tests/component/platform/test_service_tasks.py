@@ -13,11 +13,9 @@ import pytest
 import requests
 from signer import EVE, Signer, signing
 
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.names import RepoId
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId
 from orderkit.core.order.order_file import PATH as RECORD
 from orderkit.core.platform.service_access import AccessSettings
 from orderkit.core.platform.settings import PlatformSettings
@@ -29,6 +27,8 @@ from orderkit.flows.template.actions.action_context import PublishRequest
 from orderkit.flows.template.published_templates import published_template
 from orderkit.flows.template.scaffolder import TaskOptions
 from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.serve_platform import Running
 
 GUEST = "user:default/guest"
 PROOF = "Orderkit-Requester-Proof"

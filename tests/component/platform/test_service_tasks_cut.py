@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from ground.names import RepoId
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId
 from orderkit.core.portal.profile import Profile
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.placing import TaskDone, TaskRequest, run_task
 from orderkit.flows.platform import Platform
 from orderkit.ports.requesters import Requester
+from orderkit_standins.serve_platform import Running
 
 WRITES = ["ensure_repo", "write", "protect_branch", "write", "register"]
 """What the garage kit's natural steps write: repository, order, its protection, ledger, catalog."""

@@ -17,9 +17,7 @@ from commands import Command
 from forgeusers import embedded_admin, new_user
 from tests.component.platform.test_costs import TABLE, ask, publish
 
-from orderkit.cli.demo.narration import git
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 from orderkit.core.plan.cost_statement import Statement
 from orderkit.flows.approval.deciding import approve
 from orderkit.flows.plan import statements
@@ -27,6 +25,8 @@ from orderkit.flows.plan.statements import StatementRequest, make_statement
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
+from orderkit_standins.demo.narration import git
+from orderkit_standins.serve_platform import Running
 
 XR = PurePosixPath("manifests/xgarage.yaml")
 MONTH_S = 730 * 3600

@@ -8,16 +8,16 @@ from pathlib import PurePosixPath
 import pytest
 from commands import Command
 
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import OrderkitError
-from orderkit.core.names import OrderId, RepoId, TeamName
-from orderkit.core.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, ObjectKey, dig
+from ground.errors import OrderkitError
+from ground.names import OrderId, RepoId, TeamName
+from ground.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, ObjectKey, dig
 from orderkit.core.order import ledger
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot, read_text, write_ledger
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.serve_platform import Running
 
 
 def project(team: str) -> ObjectKey:

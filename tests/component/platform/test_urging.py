@@ -12,12 +12,9 @@ import pytest
 import roguery
 from commands import Command
 
-from orderkit.adapters.embedded.argocd import argocd_crds
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.errors import IncompleteError
-from orderkit.core.names import CommitSha, RepoId, TeamName
-from orderkit.core.objects.kube_objects import (
+from ground.errors import IncompleteError
+from ground.names import CommitSha, RepoId, TeamName
+from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     Manifest,
@@ -41,6 +38,9 @@ from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.platform import Platform
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.argocd import argocd_crds
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.serve_platform import Running
 
 OLD, NEW = "a" * 40, "b" * 40
 NOTE = PurePosixPath("manifests/note.md")

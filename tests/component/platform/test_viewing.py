@@ -13,9 +13,8 @@ import requests
 from commands import Command
 from viewedkit import PASSWORD, declared_outputs, put_secret
 
+from ground.names import RepoId
 from orderkit.cli.connecting import SECRET_HEADER, token
-from orderkit.cli.serving.embedded_platform import Running
-from orderkit.core.names import RepoId
 from orderkit.flows.order import order_damage
 from orderkit.flows.order.damaged_orders import damaged_orders
 from orderkit.flows.order.order_report import list_orders
@@ -23,6 +22,7 @@ from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import Forge
+from orderkit_standins.serve_platform import Running
 
 ATTENTION = """\
   attention:

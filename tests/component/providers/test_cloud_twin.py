@@ -9,11 +9,8 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.crossplane import crossplane_crds
-from orderkit.adapters.embedded.providers import ManagedLibrary, Providers, read_twins
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import (
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import (
     CONFIG_MAP,
     NAMESPACE,
     Kind,
@@ -24,6 +21,9 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.ports.cluster import Cluster
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.crossplane import crossplane_crds
+from orderkit_standins.providers import ManagedLibrary, Providers, read_twins
 
 from .test_provider_twins import EXTERNAL, HOME, SECRET, TEST, made, says, wait, wait_gone
 

@@ -8,11 +8,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.crossplane import crossplane_crds
-from orderkit.adapters.embedded.providers import Providers
-from orderkit.adapters.embedded.workloads import Workloads
-from orderkit.core.objects.kube_objects import (
+from ground.objects.kube_objects import (
     CONFIG_MAP,
     NAMESPACE,
     Kind,
@@ -25,6 +21,10 @@ from orderkit.core.objects.kube_objects import (
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.crossplane import crossplane_crds
+from orderkit_standins.providers import Providers
+from orderkit_standins.workloads import Workloads
 
 PROVIDER = Kind("pkg.crossplane.io", "v1", "Provider")
 OBJECT = Kind("kubernetes.m.crossplane.io", "v1alpha1", "Object")

@@ -10,16 +10,16 @@ from bays import XR, Bay, merge, new_repository
 from commands import Command, in_process
 from takeoverpack import takeover_pack
 
-from orderkit.adapters.embedded.platform import Ports
+from ground.errors import RefusedError
+from ground.names import TeamName
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.cli.main import run
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.errors import RefusedError
-from orderkit.core.names import TeamName
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.waiting import until
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 EXTERNAL = Kind("cloud.embedded.orderkit.dev", "v1alpha1", "ExternalResource")
 THERE = {"location": "EU", "storageClass": "NEARLINE", "labels": {"owner": "eve"}}

@@ -15,18 +15,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from ground.names import RepoId
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
-from orderkit.adapters.embedded.argocd import argocd_crds
-from orderkit.adapters.embedded.catalog import EmbeddedCatalog
-from orderkit.adapters.embedded.catalog.http import catalog_app
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import HttpServer, bind
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.processes.confined_rendering import judge_confined
-from orderkit.core.names import RepoId
-from orderkit.core.portal.render import SkeletonFile
-from orderkit.core.portal.template import parse_template
 from orderkit.flows.order.publishing import publish
 from orderkit.flows.template import scaffolder
 from orderkit.flows.template.scaffolder import (
@@ -38,6 +30,14 @@ from orderkit.flows.template.scaffolder import (
     TaskResult,
 )
 from orderkit.ports.forge import FileChange, Operation
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.argocd import argocd_crds
+from orderkit_standins.catalog import EmbeddedCatalog
+from orderkit_standins.catalog.http import catalog_app
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.forge import EmbeddedForge
+from softwaretemplates.render import SkeletonFile
+from softwaretemplates.template import parse_template
 
 FORGE_TOKEN = "0123456789abcdef0123456789abcdef01234567"
 PORTAL_TOKEN = "portal-token-of-the-tests"

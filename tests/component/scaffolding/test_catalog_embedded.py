@@ -9,13 +9,10 @@ from typing import Any
 import pytest
 import requests
 
+from ground.errors import InvalidInputError, RefusedError
+from ground.names import RepoId
 from orderkit.adapters.backstage import BackstageCatalog
-from orderkit.adapters.embedded.catalog import EmbeddedCatalog
-from orderkit.core.errors import (
-    InvalidInputError,
-    RefusedError,
-)
-from orderkit.core.names import RepoId
+from orderkit_standins.catalog import EmbeddedCatalog
 
 REPO = RepoId("platform", "repo")
 ENTITY = """\

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from templates import log, step, template
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.names import RepoId
-from orderkit.core.portal.render import RenderError
+from ground.errors import InvalidInputError
+from ground.names import RepoId
+from softwaretemplates.render import RenderError
 
 PUBLISH = step(
     "publish",

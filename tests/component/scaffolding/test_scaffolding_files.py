@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import pytest
 from templates import step, template
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError
-from orderkit.core.names import RepoId
-from orderkit.core.portal.render import RenderError, SkeletonFile
+from ground.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError
+from ground.names import RepoId
 from orderkit.flows.template import scaffolder
 from orderkit.flows.template.actions.action_context import ActionContext
 from orderkit.flows.template.actions.file_sources import ForgeFolder, source_of
+from softwaretemplates.render import RenderError, SkeletonFile
 
 EXECUTABLE = 0o100755
 FILES: dict[str, bytes | SkeletonFile] = {

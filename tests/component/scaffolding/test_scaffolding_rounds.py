@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import pytest
 from templates import log, step, template
 
-from orderkit.core.errors import InvalidInputError, OrderkitError
-from orderkit.core.names import RepoId
-from orderkit.core.portal.render import RenderError
+from ground.errors import InvalidInputError, OrderkitError
+from ground.names import RepoId
 from orderkit.flows.template.scaffolder import Environment
+from softwaretemplates.render import RenderError
 
 FORM = {"properties": {"n": {"type": "integer"}, "list": {"type": "array"}}}
 BROKEN_RENAME = step("fail", "fs:rename", files=[{"from": "no", "to": "x"}])

@@ -13,8 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from templates import log, step, template
 
-from orderkit.core import secrets as registry
-from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError, shorten
+from ground import secrets as registry
+from ground.errors import InvalidInputError, OrderkitError, RefusedError, shorten
 from orderkit.flows.template.scaffolder import Environment
 from orderkit.flows.template.scaffolder.masking import Masker
 

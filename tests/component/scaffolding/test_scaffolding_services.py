@@ -9,16 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from orderkit.core.errors import (
-    AlreadyOrderedError,
-    InvalidInputError,
-    RemoteError,
-    SeveralProblemsError,
-)
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import APPLICATION, ObjectKey
-from orderkit.core.portal.render import RenderError, UndefinedValueError
-from orderkit.core.yaml.manifests import parse_manifests
+from ground.errors import AlreadyOrderedError, InvalidInputError, RemoteError, SeveralProblemsError
+from ground.names import RepoId
+from ground.objects.kube_objects import APPLICATION, ObjectKey
+from softwaretemplates.render import RenderError, UndefinedValueError
+from yamlfiles.manifests import parse_manifests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

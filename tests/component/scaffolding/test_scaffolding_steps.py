@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import pytest
 import yaml
 
-from orderkit.core.errors import InvalidInputError, OrderkitError
-from orderkit.core.portal.render import RenderError
+from ground.errors import InvalidInputError, OrderkitError
 from orderkit.flows.template.scaffolder import StepEvent, TaskResult
+from softwaretemplates.render import RenderError
 
 
 class World(Protocol):

@@ -13,12 +13,12 @@ from commands import Command, in_process
 from quickpack import quick_pack
 from tests.component.leases.conftest import TurnedClock
 
-from orderkit.adapters.embedded.platform import Ports
-from orderkit.cli.serving.embedded_platform import EmbeddedRunRequest, Running, running
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
+from orderkit_standins.platform import Ports
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 PACK = Path(__file__).parents[3] / "packs" / "workspaces"
 WORKSPACE = Kind("platform.acme.io", "v1alpha1", "GpuDevWorkspace")

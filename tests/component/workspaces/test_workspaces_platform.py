@@ -11,12 +11,12 @@ from tests.component.leases.conftest import TurnedClock
 from tests.component.leases.test_lease_sweeps import KilledError, killed
 from tests.component.workspaces.conftest import Workspace, ordered_workspace
 
-from orderkit.adapters.embedded.providers.cloud_twin import EXTERNAL
-from orderkit.core.crossplane.managed_state import FAIL
-from orderkit.core.objects.kube_objects import ObjectKey, annotations_of
+from compositions.managed_state import FAIL
+from ground.objects.kube_objects import ObjectKey, annotations_of
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.order.live_order import find_living
 from orderkit.flows.platform import Platform
+from orderkit_standins.providers.cloud_twin import EXTERNAL
 
 HOUR = timedelta(hours=1)
 EXTERNAL_NAME = "crossplane.io/external-name"

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from agentrounds import CASES, PACK, prepared
 
-from orderkit.core.crossplane.composed import Composed
-from orderkit.core.objects.conditions import RECONCILE_SUCCESS, RESPONSIVE, Condition
-from orderkit.core.objects.kube_objects import dig
-from orderkit.core.yaml.manifests import parse_manifests
+from compositions.composed import Composed
+from ground.objects.conditions import RECONCILE_SUCCESS, RESPONSIVE, Condition
+from ground.objects.kube_objects import dig
+from yamlfiles.manifests import parse_manifests
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parent / "recorded.json").read_text()

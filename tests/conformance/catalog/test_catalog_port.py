@@ -11,8 +11,8 @@ import pytest
 from lab.loopback import free_ports
 from portalsides import Side, eventually
 
+from ground.errors import AccessError, InvalidInputError, NotFoundError, UnreachableError
 from orderkit.adapters.backstage import BackstageCatalog
-from orderkit.core.errors import AccessError, InvalidInputError, NotFoundError, UnreachableError
 from orderkit.core.portal.catalog_origins import is_owned
 from orderkit.ports.catalog import Catalog
 

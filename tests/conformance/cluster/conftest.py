@@ -23,20 +23,12 @@ import pytest
 import yaml
 from lab.realkube import Kube
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.cluster.http import cluster_app
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.objects.kube_objects import CONFIG_MAP, CRD, NAMESPACE, Kind, Manifest, ObjectKey, dig
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.objects.kube_objects import (
-    CONFIG_MAP,
-    CRD,
-    NAMESPACE,
-    Kind,
-    Manifest,
-    ObjectKey,
-    dig,
-)
 from orderkit.ports.cluster import Cluster, WatchEvent
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.cluster.http import cluster_app
 
 IMPLEMENTATIONS = ("embedded", "embedded-http", "real")
 TOKEN = "suite-token"

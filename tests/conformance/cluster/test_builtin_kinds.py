@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.objects.kube_objects import Kind
-from orderkit.core.schema.extensions import PRESERVE
-from orderkit.core.schema.known import built_in, openapi_kind
+from ground.objects.kube_objects import Kind
+from kubeschema.extensions import PRESERVE
+from kubeschema.known import built_in, openapi_kind
 from orderkit.ports.cluster import Cluster
 
 _OF_OTHERS = {"metadata", "status"}

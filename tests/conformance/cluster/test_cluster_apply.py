@@ -6,14 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey
-from orderkit.ports.cluster import (
-    ApplyConflictError,
-    Cluster,
-    InvalidObjectError,
-    WrongTypeError,
-)
+from ground.errors import ConflictError, NotFoundError
+from ground.objects.kube_objects import Manifest, ObjectKey
+from orderkit.ports.cluster import ApplyConflictError, Cluster, InvalidObjectError, WrongTypeError
 
 if TYPE_CHECKING:
     from tests.conformance.cluster.conftest import World

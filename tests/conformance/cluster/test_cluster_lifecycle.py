@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orderkit.core.errors import AccessError, ConflictError
-from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Manifest, ObjectKey, metadata
+from ground.errors import AccessError, ConflictError
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Manifest, ObjectKey, metadata
 from orderkit.ports.cluster import Cluster, InvalidObjectError
 
 if TYPE_CHECKING:

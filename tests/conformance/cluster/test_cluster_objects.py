@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey
+from ground.errors import ConflictError, NotFoundError
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey
 from orderkit.ports.cluster import (
     Cluster,
     InvalidObjectError,

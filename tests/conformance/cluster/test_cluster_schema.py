@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orderkit.core.objects.kube_objects import CONFIG_MAP, CRD, Kind, Manifest, ObjectKey, dig
-from orderkit.core.schema.known import openapi_kind
+from ground.objects.kube_objects import CONFIG_MAP, CRD, Kind, Manifest, ObjectKey, dig
+from kubeschema.known import openapi_kind
 from orderkit.ports.cluster import Cluster, InvalidObjectError, NoSuchKindError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orderkit.core.errors import UnreachableError
-from orderkit.core.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
+from ground.errors import UnreachableError
+from ground.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
 from orderkit.ports.cluster import Cluster, ExpiredError, WatchEvent, WatchStop
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import Manifest
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import Manifest
+from kubeschema.known import SchemaSet, built_in
 from orderkit.core.plan import Assembly
 from orderkit.core.plan.judging import JudgingFacts, judge
-from orderkit.core.schema.known import SchemaSet, built_in
 from orderkit.ports.cluster import Cluster
 
 if TYPE_CHECKING:

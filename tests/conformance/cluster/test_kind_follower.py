@@ -24,13 +24,13 @@ from tests.conformance.cluster.conftest import (
     kubeconfig,
 )
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.cluster.http import cluster_app
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.objects.kube_objects import CRD, Kind, Manifest, ObjectKey
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.objects.kube_objects import CRD, Kind, Manifest, ObjectKey
 from orderkit.flows.live.following import KindFollower, Receiver
 from orderkit.ports.cluster import Cluster
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.cluster.http import cluster_app
 
 if TYPE_CHECKING:
     from tests.conformance.cluster.conftest import World

@@ -17,15 +17,15 @@ from tests.conformance.crossplane.furnishing import AGENTS, OWNER, ROOT, furnish
 from tests.conformance.crossplane.playing import Core, Expected
 from tests.conformance.crossplane.seeing import Eyes, Tables
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.cluster.http import cluster_app
-from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from compositions.python_functions import NAMES, python_functions
+from compositions.station import Station
+from ground.objects.kube_objects import FUNCTION, NAMESPACE, Kind, Manifest
 from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.crossplane.python_functions import NAMES, python_functions
-from orderkit.core.crossplane.station import Station
-from orderkit.core.objects.kube_objects import FUNCTION, NAMESPACE, Kind, Manifest
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.cluster.http import cluster_app
+from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds
 
 CORE_VARIABLE = "ORDERKIT_TEST_CROSSPLANE"
 _TOKEN = "scene-token"

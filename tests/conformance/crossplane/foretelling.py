@@ -18,11 +18,11 @@ from tests.conformance.crossplane.furnishing import compositions, definitions
 from tests.conformance.crossplane.playing import SCENES, Hold, Play
 from tests.conformance.crossplane.seeing import stable_name
 
-from orderkit.core.crossplane.composed import steps_of
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
+from compositions.composed import steps_of
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
+from kubeschema.validate import Validator
+from kubeschema.xrd import default_composition, xr_kind
 from orderkit.core.plan import Assembly, AssemblyContext, Blueprint, assemble
-from orderkit.core.schema.validate import Validator
-from orderkit.core.schema.xrd import default_composition, xr_kind
 
 ChangePlan = dict[str, Any]
 

@@ -18,24 +18,19 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from orderkit.adapters.embedded.crossplane.events import EventRecorder
-from orderkit.adapters.embedded.crossplane.reconciler_context import ReconcilerContext
-from orderkit.adapters.embedded.providers.cloud_twin import CloudSettings, CloudTwin, external_crd
-from orderkit.adapters.embedded.providers.crds import config_crds, managed_crd, object_crd
-from orderkit.adapters.embedded.providers.kubernetes_twin import (
-    CONFIG_VERSION,
-    LEGACY,
-    MODERN,
-    ObjectTwin,
-)
-from orderkit.adapters.embedded.providers.played_kinds import ManagedLibrary
-from orderkit.adapters.embedded.workloads import Workloads
-from orderkit.core.objects.kube_objects import NAMESPACE, Kind, Manifest
-from orderkit.core.schema.xrd import xr_kind
-from orderkit.core.yaml.manifests import parse_manifests
+from ground.objects.kube_objects import NAMESPACE, Kind, Manifest
+from kubeschema.xrd import xr_kind
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
+from orderkit_standins.crossplane.events import EventRecorder
+from orderkit_standins.crossplane.reconciler_context import ReconcilerContext
+from orderkit_standins.providers.cloud_twin import CloudSettings, CloudTwin, external_crd
+from orderkit_standins.providers.crds import config_crds, managed_crd, object_crd
+from orderkit_standins.providers.kubernetes_twin import CONFIG_VERSION, LEGACY, MODERN, ObjectTwin
+from orderkit_standins.providers.played_kinds import ManagedLibrary
+from orderkit_standins.workloads import Workloads
 from whisperops.demo.kagent import Operators
+from yamlfiles.manifests import parse_manifests
 
 ROOT = Path(__file__).parents[3]
 AGENTS = ROOT / "packs" / "agents"

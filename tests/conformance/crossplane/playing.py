@@ -20,7 +20,7 @@ from typing import Any
 from tests.conformance.crossplane.furnishing import OWNER
 from tests.conformance.crossplane.seeing import Account, Eyes
 
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey, condition, dig, metadata
+from ground.objects.kube_objects import Manifest, ObjectKey, condition, dig, metadata
 from orderkit.ports.cluster import Cluster
 
 Hold = Callable[[Manifest | None], bool]

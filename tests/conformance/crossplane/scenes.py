@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.conformance.crossplane.playing import Play, gone, says, scene, settled, shows
 
-from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey
 from whisperops.demo.kagent import AGENT as AGENT_KIND
 from whisperops.records import XDATASET
 

@@ -19,8 +19,8 @@ from typing import Any, cast
 
 import requests
 
-from orderkit.core.crossplane.composed_metadata import RESOURCE_NAME_ANNOTATION, child_name
-from orderkit.core.objects.kube_objects import (
+from compositions.composed_metadata import RESOURCE_NAME_ANNOTATION, child_name
+from ground.objects.kube_objects import (
     EVENT,
     Kind,
     Manifest,

@@ -18,11 +18,8 @@ from typing import Any
 import pytest
 from tests.conformance.crossplane import cores
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
-from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.crossplane.composition_choice import choose_in_the_end
-from orderkit.core.objects.kube_objects import (
+from compositions.composition_choice import choose_in_the_end
+from ground.objects.kube_objects import (
     COMPOSITION_REVISION,
     FUNCTION,
     Kind,
@@ -32,9 +29,12 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.schema.xrd import XRD_KIND, machinery_path, xr_kind
+from kubeschema.xrd import XRD_KIND, machinery_path, xr_kind
+from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.flows.plan.cluster_questions import looked_up
 from orderkit.ports.cluster import Cluster
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds
 
 OWNER = "choices"
 GROUP = "choices.example.org"

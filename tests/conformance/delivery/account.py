@@ -24,9 +24,9 @@ from typing import Any
 from tests.conformance.delivery.builders import HOLD
 from tests.conformance.delivery.eventlog import Event, per_object
 
-from orderkit.core.argocd.delivery_hindrances import tracker
-from orderkit.core.argocd.waves import wave_of
-from orderkit.core.objects.kube_objects import (
+from ground.argocd.delivery_hindrances import tracker
+from ground.argocd.waves import wave_of
+from ground.objects.kube_objects import (
     APPLICATION,
     TRACKING_ID,
     Kind,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.argocd.waves import SYNC_OPTIONS, SYNC_WAVE
-from orderkit.core.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, XRD, Kind, Manifest
+from ground.argocd.waves import SYNC_OPTIONS, SYNC_WAVE
+from ground.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, XRD, Kind, Manifest
 
 GROUP = "shop.example.org"
 WIDGET = Kind(GROUP, "v1", "Widget")

@@ -3,7 +3,7 @@ Where the embedded Argo CD differs from the real Argo CD, exactly.
 
 An entry that no longer holds fails the suite, as does a difference that has no entry. What cannot
 be seen in an event log (timing, how often something is written) stands in
-``orderkit.adapters.embedded.argocd`` and in docs/embedded-platform.md.
+``orderkit_standins.argocd`` and in docs/embedded-platform.md.
 """
 
 from __future__ import annotations

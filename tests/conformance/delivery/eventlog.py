@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.ports.cluster import Cluster, ExpiredError, NoSuchKindError
 
 _SLICE_S = 1.0

@@ -21,11 +21,8 @@ from tests.conformance.delivery.eventlog import EventLog
 from tests.conformance.delivery.repositories import Repositories
 from tests.conformance.delivery.stage import Platform
 
-from orderkit.adapters.embedded.argocd import BareRepositories, EmbeddedArgoCD, argocd_crds
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.errors import NotFoundError
-from orderkit.core.objects.kube_objects import (
+from ground.errors import NotFoundError
+from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     CONFIG_MAP,
@@ -38,7 +35,10 @@ from orderkit.core.objects.kube_objects import (
     condition,
     metadata,
 )
+from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.ports.cluster import Cluster
+from orderkit_standins.argocd import BareRepositories, EmbeddedArgoCD, argocd_crds
+from orderkit_standins.cluster import EmbeddedCluster
 
 GITOPS = Path(__file__).parents[3] / "gitops"
 SECRET = Kind("", "v1", "Secret")

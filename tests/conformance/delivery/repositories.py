@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pygit2
 
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.names import RepoId
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.names import RepoId
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge
 
 _TOKEN = "c" * 40
 _LOGIN = ("suite", "suite-password")

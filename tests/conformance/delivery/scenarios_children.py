@@ -9,8 +9,8 @@ from tests.conformance.delivery.playing import scenario
 from tests.conformance.delivery.scenarios_refusing import BROKEN
 from tests.conformance.delivery.stage import Stage
 
-from orderkit.core.argocd.waves import SYNC_OPTIONS
-from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE, annotations_of, dig
+from ground.argocd.waves import SYNC_OPTIONS
+from ground.objects.kube_objects import ARGOCD_NAMESPACE, annotations_of, dig
 
 
 def root(stage: Stage, **changes: Any) -> None:

@@ -7,7 +7,7 @@ from tests.conformance.delivery.playing import scenario
 from tests.conformance.delivery.scenarios_ordering import WAITS, two_waves
 from tests.conformance.delivery.stage import REFRESH, Stage
 
-from orderkit.core.objects.kube_objects import annotations_of, metadata
+from ground.objects.kube_objects import annotations_of, metadata
 
 TWO = {f"manifests/{name}.yaml": config_map(name) for name in ("a", "b")}
 

@@ -8,7 +8,7 @@ from tests.conformance.delivery.builders import config_map
 from tests.conformance.delivery.playing import scenario
 from tests.conformance.delivery.stage import Stage
 
-from orderkit.core.objects.kube_objects import CONFIG_MAP, annotations_of, labels_of
+from ground.objects.kube_objects import CONFIG_MAP, annotations_of, labels_of
 
 BY_HAND = {"data": {"v": "hand"}}
 IGNORED = [{"group": "", "kind": "ConfigMap", "jsonPointers": ["/data/v"]}]

@@ -15,7 +15,7 @@ from tests.conformance.delivery.playing import scenario
 from tests.conformance.delivery.scenarios_ordering import NO_RETRY, WAITS, two_waves
 from tests.conformance.delivery.stage import Stage
 
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind
+from ground.objects.kube_objects import CONFIG_MAP, Kind
 
 BAD = {"manifests/w.yaml": widget("w", size=1000)}
 GOOD = {"manifests/w.yaml": None, "manifests/a.yaml": config_map("a", v="good")}

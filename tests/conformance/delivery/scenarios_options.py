@@ -8,13 +8,7 @@ from tests.conformance.delivery.builders import config_map
 from tests.conformance.delivery.playing import scenario
 from tests.conformance.delivery.stage import PERSON, Stage
 
-from orderkit.core.objects.kube_objects import (
-    CONFIG_MAP,
-    NAMESPACE,
-    annotations_of,
-    labels_of,
-    metadata,
-)
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, annotations_of, labels_of, metadata
 
 FILE = {"manifests/a.yaml": config_map("a", v="1")}
 

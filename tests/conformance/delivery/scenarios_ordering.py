@@ -17,7 +17,7 @@ from tests.conformance.delivery.platforms import ROLE, SECRET
 from tests.conformance.delivery.playing import scenario
 from tests.conformance.delivery.stage import Content, Stage
 
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind
+from ground.objects.kube_objects import CONFIG_MAP, Kind
 
 WAITS = "waiting for healthy state of shop.example.org/Widget/w"
 NO_RETRY = {"limit": 0}

@@ -15,7 +15,7 @@ from tests.conformance.delivery.builders import (
 from tests.conformance.delivery.playing import scenario
 from tests.conformance.delivery.stage import Stage
 
-from orderkit.core.objects.kube_objects import Manifest, metadata
+from ground.objects.kube_objects import Manifest, metadata
 
 KEPT = {"manifests/a.yaml": config_map("a")}
 EMPTY = {"manifests/a.yaml": None, "manifests/.gitkeep": ""}

@@ -22,9 +22,9 @@ from tests.conformance.delivery.builders import HOLD
 from tests.conformance.delivery.eventlog import EventLog
 from tests.conformance.delivery.repositories import Repositories
 
-from orderkit.core.errors import ConflictError
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import (
+from ground.errors import ConflictError
+from ground.names import RepoId
+from ground.objects.kube_objects import (
     APP_PROJECT,
     APPLICATION,
     ARGOCD_NAMESPACE,

@@ -25,11 +25,11 @@ import requests
 from lab.realgitea import Gitea
 from tests.conformance.forge.coverage import CASE, case_of
 
-from orderkit.adapters.embedded.forge import EmbeddedForge
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from ground.names import RepoId
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.names import RepoId
 from orderkit.ports.forge import FileChange, Operation
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge
 
 TIMEOUT_S = 90
 FILES = {"README.md": "hello\n", "dir/a.txt": "a\n", "dir/b.txt": "b\n", "top.yaml": "x: 1\n"}

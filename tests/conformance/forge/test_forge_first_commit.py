@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 from orderkit.ports.forge import Operation
 
 if TYPE_CHECKING:

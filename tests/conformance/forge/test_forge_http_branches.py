@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.conformance.forge.pullcases import Pulls
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 
 if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 from orderkit.ports.forge import FileChange
 
 if TYPE_CHECKING:

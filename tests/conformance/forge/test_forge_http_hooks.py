@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hooklistener import Arrived, Listener, listening
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 
 if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.conformance.forge.conftest import Workshop
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 
 FILE, LINK, FOLDER, SUBMODULE = "100644", "120000", "40000", "160000"
 BAD_MODULE = '[submodule "x"]\n\tpath = x\n\turl = -u./payload\n'

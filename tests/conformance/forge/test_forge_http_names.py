@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop
 
-    from orderkit.core.names import RepoId
+    from ground.names import RepoId
 
 PASSWORD = "Pw-12345678"
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 
 if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop

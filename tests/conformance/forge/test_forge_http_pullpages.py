@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import requests
 
-from orderkit.core.names import RepoId
+from ground.names import RepoId
 
 if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop

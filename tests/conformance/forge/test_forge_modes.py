@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orderkit.core.errors import NotFoundError
-from orderkit.core.names import CommitSha
+from ground.errors import NotFoundError
+from ground.names import CommitSha
 
 if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop

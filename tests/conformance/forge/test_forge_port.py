@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.errors import (
+from ground.errors import (
     AccessError,
     ConflictError,
     InvalidInputError,
@@ -18,7 +17,8 @@ from orderkit.core.errors import (
     NotFoundError,
     RefusedError,
 )
-from orderkit.core.names import BlobSha, CommitSha, RepoId
+from ground.names import BlobSha, CommitSha, RepoId
+from orderkit.adapters.gitea import GiteaForge
 from orderkit.ports.forge import OPERATION_TRAILER, FileChange, Forge
 
 if TYPE_CHECKING:

@@ -12,15 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ground.errors import AccessError, InvalidInputError, MovedError, NotFoundError, RefusedError
+from ground.names import RepoId
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.errors import (
-    AccessError,
-    InvalidInputError,
-    MovedError,
-    NotFoundError,
-    RefusedError,
-)
-from orderkit.core.names import RepoId
 from orderkit.flows.team.webhooks import service_webhook
 from orderkit.ports.forge import FileChange, ReaderAccount, TeamRight, Webhook
 

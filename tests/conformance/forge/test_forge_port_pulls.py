@@ -10,20 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orderkit.core.errors import (
-    ConflictError,
-    InvalidInputError,
-    NotFoundError,
-    RefusedError,
-)
-from orderkit.core.names import CommitSha, RepoId
-from orderkit.ports.forge import (
-    CommitStatus,
-    FileChange,
-    MergeStyle,
-    PullDraft,
-    PullRequest,
-)
+from ground.errors import ConflictError, InvalidInputError, NotFoundError, RefusedError
+from ground.names import CommitSha, RepoId
+from orderkit.ports.forge import CommitStatus, FileChange, MergeStyle, PullDraft, PullRequest
 
 if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ground.errors import AccessError, NotFoundError, RefusedError
+from ground.names import RepoId
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.core.errors import AccessError, NotFoundError, RefusedError
-from orderkit.core.names import RepoId
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import CommitStatus, ForgeUser, MergeStyle, PullDraft, PullRequest

@@ -15,11 +15,11 @@ from formanswers import TEAMS, fill
 from tests.conftest import Chances
 from tests.engines.process import Engines
 
+from ground.objects.kube_objects import Manifest
+from kubeschema.validate import Reason, Validator
 from orderkit.core.kit.change_forms import form_data
 from orderkit.core.kit.model import KitChange
 from orderkit.core.kit.xrd_fields import fields_of
-from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.schema.validate import Reason, Validator
 
 SHORT, FULL = 3, 300
 

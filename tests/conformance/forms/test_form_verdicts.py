@@ -19,8 +19,8 @@ from tests.conformance.forms.schemas import PATTERNS, TEXTS, Forms
 from tests.conftest import Chances
 from tests.engines.process import Engines
 
-from orderkit.core.portal.form_schema import SchemaError, accepts, check
-from orderkit.core.portal.js_regex import compile_pattern
+from ground.js_regex import compile_pattern
+from softwaretemplates.form_schema import SchemaError, accepts, check
 
 SHORT, FULL, PER_SCHEMA, PATTERN_COUNT = 2_000, 100_000, 4, 1_000
 JUDGED_LEAST = 0.8

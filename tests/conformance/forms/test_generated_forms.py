@@ -17,9 +17,9 @@ from kitschemas import SPECS, values_of
 from tests.conftest import Chances
 from tests.engines.process import Engines
 
+from kubeschema.re2_patterns import compile_pattern
 from orderkit.core.kit.js_patterns import to_javascript
-from orderkit.core.portal.render import render_data
-from orderkit.core.schema.re2_patterns import compile_pattern
+from softwaretemplates.render import render_data
 
 OPTIONS = {"compat": False, "trim": False, "lstrip": False}
 PATTERNS, FULL = 1_000, 100_000

@@ -10,8 +10,8 @@ import pytest
 from tests.conftest import Chances
 from tests.engines.process import Engines
 
-from orderkit.core.portal.page_conditions import check_condition, shown_pages
-from orderkit.core.portal.render import RenderError
+from softwaretemplates.page_conditions import check_condition, shown_pages
+from softwaretemplates.render import RenderError
 
 SHORT, FULL = 1_500, 100_000
 NAMES = ("a", "b", "c", "d")

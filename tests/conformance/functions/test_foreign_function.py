@@ -20,21 +20,11 @@ from functionanswers import address_of
 from google.protobuf.json_format import MessageToDict, ParseDict
 from packcopies import copied_pack
 
-from orderkit.adapters.functions.outgoing_requests import (
-    asked_twice,
-    request_message,
-    response_of,
-)
+from compositions.function_processes import FunctionProcess
+from compositions.station import OpaqueError, Resource, Selector, State, StationRequest
+from orderkit.adapters.functions.outgoing_requests import asked_twice, request_message, response_of
 from orderkit.adapters.functions.remote_function import RemoteFunction
 from orderkit.cli.main import run
-from orderkit.core.crossplane.function_processes import FunctionProcess
-from orderkit.core.crossplane.station import (
-    OpaqueError,
-    Resource,
-    Selector,
-    State,
-    StationRequest,
-)
 
 FUNCTION = "function-go-templating"
 RECORDED = Path(__file__).with_name(f"{FUNCTION}.json")

@@ -14,8 +14,8 @@ import pytest
 from functionanswers import address_of, asked, recorded_answers
 from functioncases import FunctionCase, answer_of, cases_of
 
-from orderkit.core.crossplane.function_twins.choice import TWINS
-from orderkit.core.crossplane.station import OpaqueError
+from compositions.function_twins.choice import TWINS
+from compositions.station import OpaqueError
 
 FUNCTIONS = ("function-environment-configs", "function-extra-resources",
              "function-patch-and-transform")  # fmt: skip

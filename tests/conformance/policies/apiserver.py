@@ -10,7 +10,7 @@ from typing import Any
 import requests
 import yaml
 
-from orderkit.core.objects.kube_objects import Kind
+from ground.objects.kube_objects import Kind
 
 _DEADLINE_S, _TIMEOUT_S, _PAUSE_S = 60.0, 60.0, 0.05
 _CONFLICT = 409

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from tests.conformance.policies.apiserver import ApiServer
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.cluster.http import cluster_app
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.cluster.http import cluster_app
 
 TOKEN = "suite-token"
 

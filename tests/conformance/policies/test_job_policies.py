@@ -12,13 +12,13 @@ import pytest
 import yaml
 from tests.conformance.policies.apiserver import ApiServer, Object, eventually
 
+from ground.names import OrderId, TeamName
 from orderkit import __version__
-from orderkit.adapters.embedded.argocd import argocd_crds
-from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.ledger_applications import order_application
 from orderkit.core.portal.runner_job import ACCOUNT, NAMESPACE, RunnerJob, manifest
 from orderkit.flows.argocd.refreshing import REFRESH
+from orderkit_standins.argocd import argocd_crds
 
 POLICIES = Path(__file__).parents[3] / "day2" / "job" / "policies.yaml"
 RUNNER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"

@@ -12,16 +12,16 @@ import yaml
 from tests.conformance.policies.apiserver import ApiServer, Object, eventually
 from tests.conformance.policies.policykits import KITS, VALUES, xrd
 
-from orderkit.adapters.embedded.argocd import argocd_crds
-from orderkit.core.argocd.hooks import HELM_HOOK, HOOK
-from orderkit.core.generate.order_policy import order_policies
+from ground.argocd.hooks import HELM_HOOK, HOOK
+from ground.objects.kube_objects import TRACKING_ID
+from kubeschema.xrd import crd_for
 from orderkit.core.kit.kit_reader import kit_of
-from orderkit.core.objects.kube_objects import TRACKING_ID
 from orderkit.core.order.ledger import ORDER_LABEL
 from orderkit.core.platform.baking import bake
 from orderkit.core.platform.delivery_tree import ORDERS_POLICY as NAME
 from orderkit.core.platform.installation import ARGOCD_ACCOUNT, CROSSPLANE_ACCOUNT
-from orderkit.core.schema.xrd import crd_for
+from orderkit_standins.argocd import argocd_crds
+from orderkit_workshop.generate.order_policy import order_policies
 
 ARGOCD = "argocd"
 DENIED = "ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: "

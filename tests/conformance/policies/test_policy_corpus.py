@@ -8,9 +8,9 @@ import pytest
 from tests.conformance.policies.apiserver import ApiServer
 
 from orderkit.adapters.folders.pack_folder import read_folder
-from orderkit.core.generate.admission_policy import manifests
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack
+from orderkit_workshop.generate.admission_policy import manifests
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 KITS = read_pack(read_folder(CORPUS)).kits()

@@ -12,7 +12,7 @@ import pytest
 import requests
 from tests.conformance.policies.apiserver import ApiServer, Object, eventually
 
-from orderkit.core.schema.admission import BINDING, POLICY
+from kubeschema.admission import BINDING, POLICY
 
 NAMESPACE, LABEL = "semantics", "policies.orderkit.dev/case"
 DATA = {"size": "7", "name": "bay"}

@@ -14,11 +14,11 @@ from tests.conformance.policies.apiserver import ApiServer, Object, eventually
 from tests.conformance.policies.policycases import CASES, ORDER, TRACKED, Case
 from tests.conformance.policies.policykits import KITS, VALUES
 
-from orderkit.adapters.embedded.argocd import argocd_crds
-from orderkit.core.generate.admission_policy import policy
+from kubeschema.xrd import crd_for
 from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL
 from orderkit.core.platform.baking import bake
-from orderkit.core.schema.xrd import crd_for
+from orderkit_standins.argocd import argocd_crds
+from orderkit_workshop.generate.admission_policy import policy
 
 NAMESPACE, ARGOCD = "orders", "argocd"
 DENIED = "ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied request: "

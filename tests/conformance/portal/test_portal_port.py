@@ -11,10 +11,10 @@ from lab.loopback import free_ports
 from portalsides import Side
 from recordingservice import Answer, RecordedRequest
 
+from ground.errors import InvalidInputError, RemoteError, UnreachableError
 from orderkit.adapters.backstage import BackstagePortal
 from orderkit.adapters.backstage.backstage_http import ANSWER_MAX_BYTES
 from orderkit.cli.connecting import SECRET_HEADER
-from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
 from orderkit.ports.portal import PortalResponse
 
 ENDPOINT = "/proxy/orderkit"

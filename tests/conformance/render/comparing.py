@@ -17,7 +17,7 @@ from tests.conformance.render.productions import PRODUCTIONS
 from tests.conformance.render.writing import Writer
 from tests.engines.process import Answer, Engines
 
-from orderkit.core.portal.render import BACKSTAGE, Delimiters
+from softwaretemplates.render import BACKSTAGE, Delimiters
 
 CONTEXTS, BATCH = 40, 500
 Job = tuple[str, int]

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.engines.process import Answer, Failed
 
-from orderkit.core.portal.render import Delimiters, RenderError, compile_template
+from softwaretemplates.render import Delimiters, RenderError, compile_template
 
 
 class Verdict(Enum):

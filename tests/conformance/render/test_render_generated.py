@@ -16,7 +16,7 @@ from tests.conformance.render.comparing import Outcome, rarely_taken, run
 from tests.conftest import Chances
 from tests.engines.process import Engines
 
-from orderkit.core.portal.render import BACKSTAGE, COOKIECUTTER, Delimiters
+from softwaretemplates.render import BACKSTAGE, COOKIECUTTER, Delimiters
 
 SHORT, FULL = 10_000, 100_000
 REFUSED_MOST, TAKEN_LEAST = 0.02, 50

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Chances
 from tests.engines.process import Engines
 
-from orderkit.core.portal.render import javascript as js
+from softwaretemplates.render import javascript as js
 
 NUMBERS, TEXTS = 60_000, 20_000
 

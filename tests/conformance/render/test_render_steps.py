@@ -12,7 +12,7 @@ from tests.conformance.render.writing import Writer
 from tests.conftest import Chances
 from tests.engines.process import Engines
 
-from orderkit.core.portal.render import RenderError, render_data
+from softwaretemplates.render import RenderError, render_data
 
 SHORT, FULL = 600, 40_000
 VALUES = {"parameters": {"n": 5, "s": "5", "t": "true", "j": '{"a":1}', "l": [1], "nul": None}}

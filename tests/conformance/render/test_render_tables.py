@@ -9,7 +9,7 @@ from tests.conformance.render.comparing import one
 from tests.conformance.render.tables import CASES, DIFFER, REFUSED, VALUES, Case
 from tests.engines.process import Engines
 
-from orderkit.core.portal.render import BACKSTAGE, COOKIECUTTER, Delimiters
+from softwaretemplates.render import BACKSTAGE, COOKIECUTTER, Delimiters
 
 TRIM = replace(BACKSTAGE, trim_blocks=True)
 LSTRIP = replace(BACKSTAGE, lstrip_blocks=True)

@@ -21,9 +21,9 @@ from lab.realkube import Kube
 from tests.conformance.validate.judges import Judge, Ours, Server
 from tests.workers import summary
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.cluster.http import cluster_app
-from orderkit.adapters.embedded.serving import HttpServer, bind
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.cluster.http import cluster_app
 
 RECORD_VARIABLE = "ORDERKIT_RECORD_VERDICTS"
 RECORDED = Path(__file__).with_name("recorded.json")

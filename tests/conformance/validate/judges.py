@@ -18,8 +18,8 @@ import requests
 import yaml
 from tests.conformance.validate.cases import GROUP, VERSION, Case, Verdict
 
-from orderkit.adapters.embedded.cluster.definitions import faults as definition_faults
-from orderkit.core.schema.validate import Reason, Validator
+from kubeschema.validate import Reason, Validator
+from orderkit_standins.cluster.definitions import faults as definition_faults
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _SKIPPED = "some validation rules were not checked"

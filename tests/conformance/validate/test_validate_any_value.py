@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.conformance.validate.cases import Case
 from tests.conformance.validate.productions import generated
 
-from orderkit.core.schema.validate import Validator
+from kubeschema.validate import Validator
 
 SCHEMAS = 15
 SCALARS = (

@@ -29,7 +29,7 @@ from typing import Any
 import yaml
 from corpuspack import definition, kit_names
 
-from orderkit.core.objects.kube_objects import Manifest
+from ground.objects.kube_objects import Manifest
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded.json"

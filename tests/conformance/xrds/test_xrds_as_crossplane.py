@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.conformance.xrds.recording import definitions, recorded
 
-from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.schema.xrd import BrokenXrdError, claim_crd_for, crd_for
+from ground.objects.kube_objects import Manifest
+from kubeschema.xrd import BrokenXrdError, claim_crd_for, crd_for
 
 DEFINITIONS = definitions()
 RECORDED = recorded()

@@ -11,7 +11,7 @@ from lab.realkube import Kube
 from tests.conformance.validate.judges import Server
 from tests.conformance.xrds.recording import RECORDED, definitions, recorded
 
-from orderkit.core.schema.xrd import problems
+from kubeschema.xrd import problems
 
 DEFINITIONS, ANSWERS = definitions(), recorded()
 MADE = sorted(name for name, answer in ANSWERS.items() if "crd" in answer)

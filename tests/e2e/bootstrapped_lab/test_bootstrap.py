@@ -11,8 +11,8 @@ from commands import Command, Done, as_process
 from lab.binaries import LOGS
 from labplatform import LabPlatform
 
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import (
+from ground.names import RepoId
+from ground.objects.kube_objects import (
     APP_PROJECT,
     APPLICATION,
     NAMESPACE,

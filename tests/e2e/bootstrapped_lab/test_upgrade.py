@@ -10,8 +10,8 @@ from commands import Command, Done, as_process
 from labplatform import LabPlatform
 from packcopies import UNRUNNABLE, ExtraLayer, copied_pack
 
-from orderkit.core.argocd.delivery_hindrances import pinned
-from orderkit.core.objects.kube_objects import CONFIG_MAP, FUNCTION, Manifest, ObjectKey, dig
+from ground.argocd.delivery_hindrances import pinned
+from ground.objects.kube_objects import CONFIG_MAP, FUNCTION, Manifest, ObjectKey, dig
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock

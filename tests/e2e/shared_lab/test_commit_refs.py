@@ -17,8 +17,8 @@ from forgeusers import ForgeUser, new_user
 from labplatform import ServedLab
 from pusher import Pusher
 
-from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import Manifest, dig
+from ground.names import CommitSha
+from ground.objects.kube_objects import Manifest, dig
 from orderkit.core.order import ledger
 from orderkit.core.order.change import FieldEdit
 from orderkit.core.order.ledger import OrderEntry

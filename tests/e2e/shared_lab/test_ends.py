@@ -27,8 +27,8 @@ import pytest
 from commands import Command, as_process
 from labplatform import CHIEF, LabPlatform, ServedLab
 
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import (
+from ground.names import RepoId
+from ground.objects.kube_objects import (
     APPLICATION,
     CONFIG_MAP,
     NAMESPACE,

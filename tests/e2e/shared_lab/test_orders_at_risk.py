@@ -27,8 +27,8 @@ from mischief import (
 )
 from roguery import place
 
-from orderkit.core.names import TeamName
-from orderkit.core.objects.kube_objects import (
+from ground.names import TeamName
+from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     CONFIG_MAP,

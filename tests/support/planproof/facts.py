@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from orderkit.core.objects.kube_objects import Manifest
+from ground.objects.kube_objects import Manifest
 from planproof.grounds import AGENTS, Ground
 from planproof.orders import Order, datasets
 

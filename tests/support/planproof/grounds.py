@@ -18,28 +18,28 @@ from typing import Any
 
 import yaml
 
-from orderkit.adapters.embedded.certificates import ensure_certificate
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.adapters.embedded.cluster.http import cluster_app
-from orderkit.adapters.embedded.controller import side_by_side
-from orderkit.adapters.embedded.crossplane import EmbeddedCrossplane, crossplane_crds
-from orderkit.adapters.embedded.providers import ManagedLibrary, Providers
-from orderkit.adapters.embedded.providers.provider_objects import DELAY
-from orderkit.adapters.embedded.serving import HttpServer, bind
-from orderkit.adapters.embedded.workloads import Workloads
+from compositions.python_functions import python_functions
+from compositions.station import Station
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, condition
 from orderkit.adapters.folders.pack_folder import SCHEMAS, read_folder, read_room, reference_pack
 from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.crossplane.python_functions import python_functions
-from orderkit.core.crossplane.station import Station
-from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, condition
 from orderkit.core.plan import AssemblyContext
 from orderkit.flows.plan.order_plan import OrderPlanner
 from orderkit.flows.plan.published_pack import workshop_of
 from orderkit.ports.cluster import Cluster
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.certificates import ensure_certificate
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.cluster.http import cluster_app
+from orderkit_standins.controller import side_by_side
+from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds
+from orderkit_standins.providers import ManagedLibrary, Providers
+from orderkit_standins.providers.provider_objects import DELAY
+from orderkit_standins.workloads import Workloads
 from planproof.reading import Reader
 from whisperops.demo.kagent import Operators
 

@@ -17,8 +17,8 @@ from formanswers import value
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from ground.objects.kube_objects import Manifest, dig
 from orderkit.core.kit.model import Direction, Kit
-from orderkit.core.objects.kube_objects import Manifest, dig
 
 DATASETS = {
     "california-housing": ("gs://whisperops-datasets/California_Housing.csv", 1_992_294),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 
-from orderkit.core.objects.kube_objects import Manifest, condition
+from ground.objects.kube_objects import Manifest, condition
 from orderkit.core.plan import Plan
 from planproof.comparing import Difference, Sort, changes, compare
 from planproof.facts import forget, prepare, spend

@@ -7,14 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.adapters.embedded.cluster import typed_documents
-from orderkit.adapters.embedded.cluster.field_sets import (
-    FieldSet,
-    difference,
-    intersection,
-    paths,
-    union,
-)
+from orderkit_standins.cluster import typed_documents
+from orderkit_standins.cluster.field_sets import FieldSet, difference, intersection, paths, union
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

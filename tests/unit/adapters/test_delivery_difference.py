@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.embedded.argocd.difference import differs
+from orderkit_standins.argocd.difference import differs
 
 OWNER = "argocd-controller"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.embedded.argocd.projects import read_project
-from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind
+from orderkit_standins.argocd.projects import read_project
 
 HERE = "https://kubernetes.default.svc"
 XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")

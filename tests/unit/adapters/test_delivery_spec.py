@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.embedded.argocd.spec import InvalidSpecError, read_retry, read_spec
+from orderkit_standins.argocd.spec import InvalidSpecError, read_retry, read_spec
 
 URL = "http://127.0.0.1:7300/ae86/garage.git"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.adapters.embedded.globs import compile_glob
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
+from orderkit_standins.globs import compile_glob
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.names import CommitSha
+from ground.names import CommitSha
 from orderkit.ports.forge import OPERATION_TRAILER, REQUESTER_TRAILER, Commit, Operation, trailers
 
 FORGED = f"Look\n\n{OPERATION_TRAILER}: forged\n{REQUESTER_TRAILER}: user:default/mallory"

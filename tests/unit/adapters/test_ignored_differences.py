@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.embedded.argocd.ignored_differences import as_it_is, read_rules
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import Manifest, ObjectKey
+from orderkit_standins.argocd.ignored_differences import as_it_is, read_rules
 
 
 def manifest(**parts: Any) -> Manifest:

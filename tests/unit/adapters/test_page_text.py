@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.adapters.embedded.forge.pages.commit_records import split_trailers
-from orderkit.adapters.embedded.forge.pages.texts import LINES_MAX, text_page
-from orderkit.core.visible_html import plain, reorders, visible
+from orderkit_standins.forge.pages.commit_records import split_trailers
+from orderkit_standins.forge.pages.texts import LINES_MAX, text_page
+from orderkit_standins.visible_html import plain, reorders, visible
 
 _MARK = re.compile(r'<span class="hidden-char" title="[^"]*">U\+([0-9A-F]{4,6})</span>')
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from deliveryfaults import FAULTS, RECORDED, REPO_SERVER_DOWN, TERMINATE, Fault, recorded
 
-from orderkit.core.argocd.delivery_hindrances import automated, delivers_nothing, hindrance, pinned
-from orderkit.core.objects.kube_objects import Manifest, dig
+from ground.argocd.delivery_hindrances import automated, delivers_nothing, hindrance, pinned
+from ground.objects.kube_objects import Manifest, dig
 
 HEAD, OLD = "a" * 40, "b" * 40
 

@@ -7,9 +7,9 @@ import yaml
 from healthcases import CASES, Case, live
 from luahealth import judge
 
+from ground.argocd.health import HEALTHY, Health, HealthStatus, health_of, worst
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
-from orderkit.core.argocd.health import HEALTHY, Health, HealthStatus, health_of, worst
-from orderkit.core.generate.health_checks import SETTINGS
+from orderkit_workshop.generate.health_checks import SETTINGS
 
 DATA = yaml.safe_load(read_folder(reference_pack())[SETTINGS])["data"]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.argocd.waves import (
+from ground.argocd.waves import (
     SyncStep,
     apply_step,
     deletion_waves,
@@ -20,7 +20,7 @@ from orderkit.core.argocd.waves import (
     wave_of,
     waves,
 )
-from orderkit.core.objects.kube_objects import Manifest
+from ground.objects.kube_objects import Manifest
 
 
 def thing(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import labkit
 
-from orderkit.core.check import KitUnderCheck, PackFacts, check_kit
+from orderkit_workshop.check import KitUnderCheck, PackFacts, check_kit
 
 if TYPE_CHECKING:
     from tests.conftest import Chances

@@ -11,18 +11,18 @@ from typing import Any
 import labkit
 import pytest
 
+from compositions.generated_passwords import generated_password
+from compositions.layered_settings import layered_settings
+from compositions.resource_builders import secret
+from compositions.station import Ready, Station, StationRequest, StationResponse
+from ground.objects.kube_objects import Manifest
+from kubeschema.validate import Finding
+from kubeschema.validate.findings import FindingSeverity
 from orderkit.adapters.folders.station_folder import BrokenStation
-from orderkit.core.check import KitRule, check_kit
-from orderkit.core.check.layer_checks import layer_orders
-from orderkit.core.check.pipeline_rule_codes import PipelineRule
-from orderkit.core.check.trial_orders import orders_of
-from orderkit.core.crossplane.generated_passwords import generated_password
-from orderkit.core.crossplane.layered_settings import layered_settings
-from orderkit.core.crossplane.resource_builders import secret
-from orderkit.core.crossplane.station import Ready, Station, StationRequest, StationResponse
-from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.schema.validate import Finding
-from orderkit.core.schema.validate.findings import FindingSeverity
+from orderkit_workshop.check import KitRule, check_kit
+from orderkit_workshop.check.layer_checks import layer_orders
+from orderkit_workshop.check.pipeline_rule_codes import PipelineRule
+from orderkit_workshop.check.trial_orders import orders_of
 
 KIT, XRD = "templates/lab/kit.yaml", "gitops/apis/lab/definition.yaml"
 COMPOSITION, ROLE = "gitops/apis/lab/composition.yaml", "gitops/apis/lab/rights.yaml"

@@ -9,12 +9,12 @@ from typing import Any
 import labkit
 import pytest
 
-from orderkit.core.check.rule_codes import Coded
-from orderkit.core.check.schema_tightening import tightened
-from orderkit.core.check.since_checks import check_since, kit_is_gone
-from orderkit.core.check.since_rule_codes import SinceRule
-from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
-from orderkit.core.schema.validate import Finding
+from compositions.station import Station, StationRequest, StationResponse
+from kubeschema.validate import Finding
+from orderkit_workshop.check.rule_codes import Coded
+from orderkit_workshop.check.schema_tightening import tightened
+from orderkit_workshop.check.since_checks import check_since, kit_is_gone
+from orderkit_workshop.check.since_rule_codes import SinceRule
 
 KIT, XRD = "templates/lab/kit.yaml", "gitops/apis/lab/definition.yaml"
 COMPOSITION = "gitops/apis/lab/composition.yaml"

@@ -7,7 +7,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from orderkit.core.check.expected_files import (
+from ground.errors import InvalidInputError
+from orderkit_workshop.check.expected_files import (
     ERROR,
     RESOURCES,
     ScenarioOutcome,
@@ -15,8 +16,7 @@ from orderkit.core.check.expected_files import (
     differences,
     golden,
 )
-from orderkit.core.check.scenario import RefusalStage, read_scenario
-from orderkit.core.errors import InvalidInputError
+from orderkit_workshop.check.scenario import RefusalStage, read_scenario
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ import pytest
 import yaml
 from tests.unit.plan.test_price_lists import FRANKFURT, MACHINE, dimension, offer
 
+from ground.errors import InvalidInputError
 from orderkit.adapters.folders.plan_files import load_snapshot, read_schemas, save_snapshot
 from orderkit.cli.main import run
 from orderkit.cli.views.lease_views import moment
-from orderkit.core.errors import InvalidInputError
 from orderkit.core.plan.price_table import read_prices
 from orderkit.core.plan.snapshot import PlanSnapshot
 

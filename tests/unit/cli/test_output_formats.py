@@ -12,14 +12,14 @@ from cirunners import dotenv_report, step_outputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ground.errors import OrderkitError, RefusedError
+from ground.names import CommitSha, OrderId, TeamName
+from ground.visible_text import visible
 from orderkit.cli.output import Progress, say, say_wrapped
 from orderkit.cli.views.output_views import show_outputs
-from orderkit.core.errors import OrderkitError, RefusedError
-from orderkit.core.names import CommitSha, OrderId, TeamName
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.order_view import OrderSources
-from orderkit.core.visible_text import visible
 from orderkit.flows.order.order_outputs import OrderOutputs, OutputValue
 from orderkit.flows.order.order_report import OrderReport
 

@@ -13,16 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compositions.station import Ready, Resource, Severity, State, StationRequest, StationResponse
+from ground.objects.kube_objects import Manifest
 from orderkit.adapters.folders.station_folder import load_stations
-from orderkit.core.crossplane.station import (
-    Ready,
-    Resource,
-    Severity,
-    State,
-    StationRequest,
-    StationResponse,
-)
-from orderkit.core.objects.kube_objects import Manifest
 
 STATIONS = load_stations(Path(__file__).parents[3] / "packs" / "agents")
 SPEC = {

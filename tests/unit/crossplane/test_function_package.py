@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
-from orderkit.core.crossplane.python_functions import STATION_FUNCTION
-from orderkit.core.crossplane.station import INPUT
-from orderkit.core.schema.structural import problems
+from compositions.python_functions import STATION_FUNCTION
+from compositions.station import INPUT
+from kubeschema.structural import problems
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "function/package"

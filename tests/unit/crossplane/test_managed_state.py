@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.crossplane.composed import PipelineStep, World
-from orderkit.core.crossplane.managed_state import (
+from compositions.composed import PipelineStep, World
+from compositions.managed_state import (
     ManagedKinds,
     ManagedValues,
     assigned_name,
@@ -18,12 +18,12 @@ from orderkit.core.crossplane.managed_state import (
     replacement_refusal,
     replacements,
 )
-from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, simulate
-from orderkit.core.crossplane.station import StationRequest, StationResponse
-from orderkit.core.objects.kube_objects import Manifest, condition, dig
-from orderkit.core.objects.managed_objects import EXTERNAL_NAME
-from orderkit.core.objects.values import ABSENT
-from orderkit.core.schema.known import Behaviour
+from compositions.simulation import SimulatedWorld, Simulation, simulate
+from compositions.station import StationRequest, StationResponse
+from ground.objects.kube_objects import Manifest, condition, dig
+from ground.objects.managed_objects import EXTERNAL_NAME
+from ground.objects.values import ABSENT
+from kubeschema.known import Behaviour
 
 GROUP = "net.aws.m.upbound.io"
 SCHEMA = b"""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.crossplane.parts import WAITING
+from compositions.parts import WAITING
 from orderkit.stations import (
     Manifest,
     Parts,

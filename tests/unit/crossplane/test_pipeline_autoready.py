@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.crossplane.auto_ready import auto_ready, is_ready
-from orderkit.core.crossplane.station import Ready, Resource, State, StationRequest
-from orderkit.core.objects.kube_objects import Manifest
+from compositions.auto_ready import auto_ready, is_ready
+from compositions.station import Ready, Resource, State, StationRequest
+from ground.objects.kube_objects import Manifest
 
 
 def true(*types: str) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.crossplane.composed import Composed, PipelineStep, World, XrEvent, steps_of
-from orderkit.core.crossplane.pipeline import compose
-from orderkit.core.crossplane.station import (
+from compositions.composed import Composed, PipelineStep, World, XrEvent, steps_of
+from compositions.pipeline import compose
+from compositions.station import (
     Ready,
     Selector,
     Station,
@@ -18,8 +18,8 @@ from orderkit.core.crossplane.station import (
     StationResponse,
     station_runner,
 )
-from orderkit.core.errors import RemoteError
-from orderkit.core.objects.kube_objects import Manifest, metadata
+from ground.errors import RemoteError
+from ground.objects.kube_objects import Manifest, metadata
 
 XR: Manifest = {
     "apiVersion": "lab.example.org/v1",

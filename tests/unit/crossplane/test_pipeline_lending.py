@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.crossplane.composed import PipelineStep, World
-from orderkit.core.crossplane.manifest_copies import Lender
-from orderkit.core.crossplane.pipeline import compose
-from orderkit.core.crossplane.station import StationRequest, StationResponse
-from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.objects.plain_data import NotPlainError
+from compositions.composed import PipelineStep, World
+from compositions.manifest_copies import Lender
+from compositions.pipeline import compose
+from compositions.station import StationRequest, StationResponse
+from ground.objects.kube_objects import Manifest
+from ground.objects.plain_data import NotPlainError
 
 XR: Manifest = {
     "apiVersion": "example.org/v1",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.crossplane.composed_metadata import (
+from compositions.composed_metadata import (
     MetadataError,
     child_name,
     composed_owner,
@@ -17,7 +17,7 @@ from orderkit.core.crossplane.composed_metadata import (
     root_labelled,
     with_metadata,
 )
-from orderkit.core.objects.kube_objects import Manifest
+from ground.objects.kube_objects import Manifest
 
 UID = "75e4a668-035f-4ce8-8c45-f4d3ac850155"
 

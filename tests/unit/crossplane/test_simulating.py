@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.crossplane.auto_ready import _CHECKS, auto_ready, is_ready
-from orderkit.core.crossplane.composed import PipelineStep, World
-from orderkit.core.crossplane.simulated_objects import made_ready
-from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, lookup_in, simulate
-from orderkit.core.crossplane.station import Selector, StationRequest, StationResponse
-from orderkit.core.objects.kube_objects import Kind, Manifest
-from orderkit.core.objects.scopes import is_namespaced
+from compositions.auto_ready import _CHECKS, auto_ready, is_ready
+from compositions.composed import PipelineStep, World
+from compositions.simulated_objects import made_ready
+from compositions.simulation import SimulatedWorld, Simulation, lookup_in, simulate
+from compositions.station import Selector, StationRequest, StationResponse
+from ground.objects.kube_objects import Kind, Manifest
+from ground.objects.scopes import is_namespaced
 
 XR: Manifest = {
     "apiVersion": "lab.example.org/v1",

@@ -11,14 +11,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compositions.composed import Composed, World, steps_of
+from compositions.composed_metadata import root_labelled
+from compositions.pipeline import compose
+from compositions.python_functions import python_functions
+from ground.objects.kube_objects import Manifest
+from kubeschema.structural.api_messages import problems as value_problems
+from kubeschema.xrd import crd_for, cuts, machinery_path, problems, xr_kind
 from orderkit.adapters.folders.station_folder import load_stations
-from orderkit.core.crossplane.composed import Composed, World, steps_of
-from orderkit.core.crossplane.composed_metadata import root_labelled
-from orderkit.core.crossplane.pipeline import compose
-from orderkit.core.crossplane.python_functions import python_functions
-from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.schema.structural.api_messages import problems as value_problems
-from orderkit.core.schema.xrd import crd_for, cuts, machinery_path, problems, xr_kind
 
 PACK = Path(__file__).parents[3]
 APIS = PACK / "gitops/apis/garage"

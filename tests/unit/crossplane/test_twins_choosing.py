@@ -8,16 +8,12 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.crossplane.function_processes import (
-    FunctionProcess,
-    development_processes,
-    processes_of,
-)
-from orderkit.core.crossplane.function_twins import choose
-from orderkit.core.crossplane.function_twins.choice import TWINS, package_name
-from orderkit.core.crossplane.python_functions import functions_here, packages_of
-from orderkit.core.crossplane.station import Resource, State, StationRequest
-from orderkit.core.errors import InvalidInputError
+from compositions.function_processes import FunctionProcess, development_processes, processes_of
+from compositions.function_twins import choose
+from compositions.function_twins.choice import TWINS, package_name
+from compositions.python_functions import functions_here, packages_of
+from compositions.station import Resource, State, StationRequest
+from ground.errors import InvalidInputError
 
 PT = "function-patch-and-transform"
 

@@ -7,10 +7,10 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 
+from ground.errors import InvalidInputError
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.generate.health_checks import EXCLUSIONS, OWN, SETTINGS, settings
 from orderkit.core.kit.pack import read_pack
+from orderkit_workshop.generate.health_checks import EXCLUSIONS, OWN, SETTINGS, settings
 
 OURS = read_folder(reference_pack())
 KITS = read_pack(OURS).kits()

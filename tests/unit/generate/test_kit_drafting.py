@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.generate.kit_draft import (
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import plural_of
+from kubeschema.validate import Validator
+from kubeschema.xrd import problems
+from orderkit.core.kit.kit_reader import kit_of
+from orderkit_workshop.generate.kit_draft import (
     Draft,
     FieldDraft,
     default_kind,
@@ -16,10 +20,6 @@ from orderkit.core.generate.kit_draft import (
     parse_field,
     xrd_of,
 )
-from orderkit.core.kit.kit_reader import kit_of
-from orderkit.core.objects.kube_objects import plural_of
-from orderkit.core.schema.validate import Validator
-from orderkit.core.schema.xrd import problems
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.generate.imported_kit import (
+from ground.errors import OrderkitError
+from orderkit_workshop.generate.imported_kit import (
     ImportSource,
     cleaned,
     composition_for,
@@ -18,7 +18,7 @@ from orderkit.core.generate.imported_kit import (
     text_of,
     the_xrd,
 )
-from orderkit.core.generate.imported_pipeline import pipeline_of
+from orderkit_workshop.generate.imported_pipeline import pipeline_of
 
 XRD = b"""\
 # Our databases.

@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 
-from orderkit.core.generate.crossplane_role import plural, rbac, rules
 from orderkit.core.kit.model import KindRef, Kit
+from orderkit_workshop.generate.crossplane_role import plural, rbac, rules
 
 RBAC = "rbac.authorization.k8s.io"
 WRITE = ["get", "list", "watch", "create", "update", "patch", "delete"]

@@ -13,10 +13,10 @@ from tests.conftest import Chances
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
-from orderkit.core.portal.form_schema import accepts
-from orderkit.core.schema.validate import Validator
-from orderkit.core.yaml import yaml12
-from orderkit.core.yaml.manifests import parse_manifests
+from kubeschema.validate import Validator
+from softwaretemplates.form_schema import accepts
+from yamlfiles import yaml12
+from yamlfiles.manifests import parse_manifests
 
 
 def is_group(schema: Schema) -> bool:

@@ -8,13 +8,13 @@ import pytest
 import yaml
 from tests.conformance.policies.policykits import VALUES, xrd
 
-from orderkit.core.generate.order_policy import PATH, order_policies
+from ground.objects.kube_objects import TRACKING_ID, Kind
+from kubeschema.admission import Policy, Review, judge
 from orderkit.core.kit.kit_reader import kit_of
-from orderkit.core.objects.kube_objects import TRACKING_ID, Kind
 from orderkit.core.platform.baking import bake
 from orderkit.core.platform.delivery_tree import ORDERS_POLICY as NAME
 from orderkit.core.platform.installation import ARGOCD_ACCOUNT
-from orderkit.core.schema.admission import Policy, Review, judge
+from orderkit_workshop.generate.order_policy import PATH, order_policies
 
 KITS = [
     kit_of(name, {}, xrd(kind, {}, scope="Cluster"))

@@ -7,13 +7,13 @@ from pathlib import Path, PurePosixPath
 import pytest
 from kitforms import kit_files
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.generate.kit_files import generate
+from ground.errors import InvalidInputError
 from orderkit.core.kit.kit_reader import read_kit
 from orderkit.core.platform.baking import BUILT_IN
 from orderkit.core.platform.installation import CrossplaneSettings, Installation
 from orderkit.core.portal.profile import Profile
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
+from orderkit_workshop.generate.kit_files import generate
 
 SPEC = {"required": ["domain"], "properties": {"domain": {"type": "string"}}}
 KIT = {"hidden": {"domain": {"from": "BASE_DOMAIN", "pattern": r"^[a-z.]+\.org$"}}}

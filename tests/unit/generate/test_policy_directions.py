@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.errors import RefusedError, SeveralProblemsError
-from orderkit.core.generate.admission_policy import manifests
+from ground.errors import RefusedError, SeveralProblemsError
+from kubeschema.admission import BINDING, POLICY, Policy, Review, judge
 from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.model import Direction, Kit, KitChange
 from orderkit.core.order.change import differences, judge_rules
-from orderkit.core.schema.admission import BINDING, POLICY, Policy, Review, judge
+from orderkit_workshop.generate.admission_policy import manifests
 
 FIELDS: dict[str, tuple[dict[str, Any], list[Any]]] = {
     "integer": ({"type": "integer"}, [1, 2, 3, 7]),

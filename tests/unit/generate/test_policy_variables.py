@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from orderkit.core.generate.admission_policy import policy
+from kubeschema.cel.expressions import Expression, bound
 from orderkit.core.kit.kit_reader import kit_of
-from orderkit.core.schema.cel.expressions import Expression, bound
+from orderkit_workshop.generate.admission_policy import policy
 
 OWN = ("team", "order", "before", "labelled", "tracked_by", "tracking_id", "order_before")
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from kitforms import BAKED, Made, kit_files
 
-from orderkit.core.errors import InvalidInputError, RefusedError
+from ground.errors import InvalidInputError, RefusedError
+from ground.objects.values import ABSENT
 from orderkit.core.kit.checked_kits import checked_kit
-from orderkit.core.objects.values import ABSENT
 from orderkit.core.order.change import FieldDifference, judge_rules
 
 Schema = dict[str, Any]

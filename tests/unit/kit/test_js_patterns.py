@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
+from ground import js_regex
+from kubeschema.re2_patterns import compile_pattern
 from orderkit.core.kit.js_patterns import to_javascript
-from orderkit.core.portal import js_regex
-from orderkit.core.schema.re2_patterns import compile_pattern
 
 FLAGGED = [
     "(?i)^ab$",

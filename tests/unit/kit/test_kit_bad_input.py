@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from kitforms import kit_files
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.generate.kit_files import generate
+from ground.errors import InvalidInputError
 from orderkit.core.kit.checked_kits import checked_kit, refusals
 from orderkit.core.kit.kit_reader import read_kit
+from orderkit_workshop.generate.kit_files import generate
 
 SPEC: dict[str, Any] = {
     "required": ["teamName"],

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from kitforms import Made
 from tests.conftest import Chances
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 from orderkit.core.kit.change_forms import NOT_SET, change_named, changes_of, form_data, form_paths
 from orderkit.core.order.change.change_fields import FieldEdit
 from orderkit.core.order.change.form_answers import entered_edits
-from orderkit.core.portal.render import render_data
-from orderkit.core.portal.template import Template, parse_template
+from softwaretemplates.render import render_data
+from softwaretemplates.template import Template, parse_template
 
 BASE = "c" * 40
 PLACE = "__ORDERKIT_SERVICE_URL__/v1/orders/thing-ae"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from orderkit.core.generate.kit_files import generate
 from orderkit.core.kit.checked_kits import checked_kit, refusals
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
+from orderkit_workshop.generate.kit_files import generate
 
 PAGE = (Path(__file__).parents[3] / "docs" / "kits.md").read_text()
 XRD, KIT = re.findall(r"```yaml\n(apiVersion.*?)```", PAGE, re.DOTALL)
@@ -45,7 +45,7 @@ def test_the_example_can_be_ordered() -> None:
     """The values of its own example pass its own form."""
     from kitforms import BAKED
 
-    from orderkit.core.portal.template import parse_template
+    from softwaretemplates.template import parse_template
 
     kit = checked_kit("cache", FILES)
     files = generate(FILES, kit)

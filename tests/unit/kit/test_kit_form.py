@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kitforms import BAKED, Made, kit_files
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 from orderkit.core.kit.checked_kits import checked_kit
 
 Schema = dict[str, Any]

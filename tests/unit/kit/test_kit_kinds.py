@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
+from ground.names import RepoId, TeamName
 from orderkit.core.kit.deliverable_kinds import PATH, OrderKinds, kinds, kinds_of, read_kinds
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import RepoId, TeamName
 from orderkit.core.order import ledger_applications
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.core.errors import RefusedError
-from orderkit.core.generate.kit_files import generate
+from ground.errors import RefusedError
 from orderkit.core.kit.catalog_pickers import names_alone, pattern_with
 from orderkit.core.kit.change_forms import change_named, form_data
 from orderkit.core.kit.checked_kits import checked_kit, refusals
@@ -23,6 +22,7 @@ from orderkit.core.order.change import (
     resolve,
 )
 from orderkit.core.order.change.form_answers import entered_edits
+from orderkit_workshop.generate.kit_files import generate
 
 SPEC: dict[str, Any] = {
     "type": "object",

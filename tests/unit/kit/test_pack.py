@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from ground.errors import InvalidInputError, NotFoundError
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
-from orderkit.core.errors import InvalidInputError, NotFoundError
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.platform.baking import BAKED_FOLDERS, SENTINEL, bake
 

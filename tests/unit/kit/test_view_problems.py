@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 from orderkit.core.kit.consistency import problems
 from orderkit.core.kit.kit_reader import kit_of, read_kit
-from orderkit.core.yaml import yaml11
+from yamlfiles import yaml11
 
 STATUS = {
     "url": {"type": "string"},

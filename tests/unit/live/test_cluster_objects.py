@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.objects.kube_objects import TRACKING_ID, Kind, Manifest, ObjectKey
+from ground.objects.kube_objects import TRACKING_ID, Kind, Manifest, ObjectKey
 from orderkit.core.order.part_states import MISSING
 from orderkit.flows.live.cluster_objects import ClusterObjects
 from orderkit.flows.live.kept_objects import KEPT_BYTES_MAX, application_text

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.names import TeamName
+from ground.errors import InvalidInputError
+from ground.names import TeamName
 from orderkit.core.notify.order_event import OrderEvent, row_events
 from orderkit.core.notify.routing import Routing
 from orderkit.core.order import team_file

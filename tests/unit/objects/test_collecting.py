@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from orderkit.core.objects.gc_pause import uncollected
+from orderkit.core.gc_pause import uncollected
 
 
 def test_nothing_is_collected_inside_and_all_is_as_before_afterwards() -> None:

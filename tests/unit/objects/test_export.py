@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.objects.export import authored
+from orderkit.core.export import authored
 
 LIVING: dict[str, Any] = {
     "apiVersion": "example.org/v1",

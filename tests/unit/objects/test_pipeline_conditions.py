@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.objects.conditions import (
-    AVAILABLE,
-    Condition,
-    first_and_more,
-    merged,
-    reconcile_error,
-)
+from ground.objects.conditions import AVAILABLE, Condition, first_and_more, merged, reconcile_error
 
 PRESENT: list[dict[str, Any]] = [
     {

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.errors import shorten
-from orderkit.core.objects.secret_values import SecretTexts
-from orderkit.core.secrets import MASK, SHORTEST
+from ground.errors import shorten
+from ground.secrets import MASK, SHORTEST
+from orderkit.core.secret_values import SecretTexts
 
 SECRETS = st.text(ascii_letters + digits, min_size=8, max_size=40)
 

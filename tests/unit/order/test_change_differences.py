@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.objects.values import with_value
+from ground.objects.values import with_value
 from orderkit.core.order.change import ABSENT, differences, same
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
+from ground.objects.values import path_text, with_value
+from kubeschema.field_paths import steps_of
 from orderkit.core.kit.model import Kit
-from orderkit.core.objects.values import path_text, with_value
 from orderkit.core.order.change import ABSENT, FieldEdit, apply, resolve, same, value_at
 from orderkit.core.order.change.change_fields import Op
-from orderkit.core.schema.field_paths import steps_of
 
 SPEC: dict[str, Any] = {
     "type": "object",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.errors import InvalidInputError, RefusedError
+from ground.errors import InvalidInputError, RefusedError
 from orderkit.core.kit.model import Direction, Hidden, How, Kit, KitChange
 from orderkit.core.order.change import (
     ChangeRequester,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.names import OrderId
+from ground.names import OrderId
 from orderkit.core.order.end_guards import DEPENDS_ON, PROTECTED, needs, protection
 
 

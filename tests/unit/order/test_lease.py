@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ground.errors import InvalidInputError, RefusedError
 from orderkit.core.durations import duration_text, parse_duration, rough_duration
-from orderkit.core.errors import InvalidInputError, RefusedError
 from orderkit.core.kit.lease_approval_windows import Lease, Nightly
 from orderkit.core.order.lease import (
     CLOCK_BOUND,

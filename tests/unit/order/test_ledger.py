@@ -10,9 +10,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ground.names import OrderId, RepoId, TeamName
+from ground.objects.kube_objects import Kind, ObjectKey
 from orderkit.core.kit.deliverable_kinds import OrderKinds
-from orderkit.core.names import OrderId, RepoId, TeamName
-from orderkit.core.objects.kube_objects import Kind, ObjectKey
 from orderkit.core.order import end_record, ledger, ledger_applications
 from orderkit.core.order.end_record import EndRecord
 from orderkit.core.order.ledger import OrderEntry

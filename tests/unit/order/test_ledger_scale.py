@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
+from ground.names import OrderId, RepoId, TeamName
 from orderkit.core.kit.deliverable_kinds import OrderKinds
-from orderkit.core.names import OrderId, RepoId, TeamName
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.ledger_applications import TeamPlace
-from orderkit.core.yaml import yaml11
+from yamlfiles import yaml11
 
 TEAMS, ORDERS = 200, 10_000
 EACH = ORDERS // TEAMS

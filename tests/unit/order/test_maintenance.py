@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from orderkit.adapters.embedded.argocd.sync_windows import is_held
 from orderkit.core.kit.lease_approval_windows import MaintenanceWindow
 from orderkit.core.order.maintenance import opens_at, sync_windows
+from orderkit_standins.argocd.sync_windows import is_held
 
 NIGHT = MaintenanceWindow(("fri", "sat"), "22:00", "04:30", "Europe/Berlin")
 """In November, Berlin is an hour ahead of UTC."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.objects.kube_objects import Manifest
+from ground.objects.kube_objects import Manifest
 from orderkit.core.order.observed_parts import observed_part, takeover_differences
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.errors import InvalidInputError, NotFoundError
+from ground.errors import InvalidInputError, NotFoundError
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_selection import (
     PHASES_BY_URGENCY,

@@ -9,16 +9,16 @@ from typing import Any, get_args
 
 import pytest
 
+from ground.names import OrderId, TeamName
+from ground.objects.kube_objects import Kind, ObjectKey
+from ground.secrets import MASK
 from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import OrderId, TeamName
-from orderkit.core.objects.kube_objects import Kind, ObjectKey
-from orderkit.core.objects.secret_values import SecretTexts
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import REMEDIES, SENTENCES, Phase
 from orderkit.core.order.order_summary import REASON_MAX, VALUE_MAX, is_web_address, summarize
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
-from orderkit.core.secrets import MASK
+from orderkit.core.secret_values import SecretTexts
 from orderkit.flows.order.part_reading import without_secret_outputs
 
 COMMIT = "a" * 40

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.names import CommitSha
+from ground.names import CommitSha
 from orderkit.core.order.order_state import judge, object_unready
 
 HEAD = CommitSha("a" * 40)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from ground.errors import InvalidInputError, OrderkitError, RefusedError, UsageError
+from ground.names import OrderId, TeamName
 from orderkit.adapters.folders.pack_folder import read_folder
-from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError, UsageError
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.names import OrderId, TeamName
 from orderkit.core.order import team_file, team_limits
 from orderkit.core.order.team_file import TeamFile, TeamLimits
 from orderkit.flows.team.teams import placed_namespaces

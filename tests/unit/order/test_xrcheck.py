@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
+from ground.names import OrderId
 from orderkit.core.kit.pack import Kit
-from orderkit.core.names import OrderId
 from orderkit.core.order.order_check import check_order_files
 
 SPEC: dict[str, Any] = {

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.embedded.cluster import EmbeddedCluster
-from orderkit.core.errors import AccessError
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
+from ground.errors import AccessError
+from ground.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
 from orderkit.flows.plan.bulk_reads import BulkLookup
 from orderkit.ports.cluster import NoSuchKindError, ObjectList
+from orderkit_standins.cluster import EmbeddedCluster
 
 NOTHING = Kind("nothing.example.org", "v1", "Nothing")
 KEYS = [ObjectKey(CONFIG_MAP, f"m{number}", "default") for number in range(8)]

@@ -7,8 +7,8 @@ from typing import Any
 
 from outcomes import GROUP, definition
 
-from orderkit.core.crossplane.station import Selector
-from orderkit.core.objects.kube_objects import COMPOSITION_REVISION, Kind, Manifest, labels_of
+from compositions.station import Selector
+from ground.objects.kube_objects import COMPOSITION_REVISION, Kind, Manifest, labels_of
 from orderkit.core.plan.composing_revision import composing_revision
 
 XRD = definition("XShop")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.plan.cost_statement import (
     CostInterval,

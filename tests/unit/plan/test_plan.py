@@ -8,14 +8,11 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.crossplane.composed import PipelineStep
-from orderkit.core.crossplane.python_functions import (
-    AUTO_READY_FUNCTION,
-    STATION_FUNCTION,
-    python_functions,
-)
-from orderkit.core.crossplane.station import INPUT, Station, StationRequest, StationResponse
-from orderkit.core.objects.kube_objects import Manifest
+from compositions.composed import PipelineStep
+from compositions.python_functions import AUTO_READY_FUNCTION, STATION_FUNCTION, python_functions
+from compositions.station import INPUT, Station, StationRequest, StationResponse
+from ground.objects.kube_objects import Manifest
+from kubeschema.validate import Validator
 from orderkit.core.plan import (
     Action,
     Assembly,
@@ -28,7 +25,6 @@ from orderkit.core.plan import (
 )
 from orderkit.core.plan.plan_json import exit_code, to_json
 from orderkit.core.plan.plan_markdown import MAX_CHARACTERS, to_markdown
-from orderkit.core.schema.validate import Validator
 
 Wants = Mapping[str, Manifest]
 GROUP = "shop.example.org"

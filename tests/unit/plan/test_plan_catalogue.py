@@ -27,17 +27,17 @@ from outcomes import (
     wrapping,
 )
 
-from orderkit.core.crossplane.granted_rights import AGGREGATE
-from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
+from compositions.granted_rights import AGGREGATE
+from compositions.station import Station, StationRequest, StationResponse
+from ground.objects.kube_objects import Manifest
+from kubeschema.known import Behaviour, layer_of
 from orderkit.core.kit.model import Import
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan, assemble, compare
 from orderkit.core.plan.dangers import Code, DangerContext
 from orderkit.core.plan.judging import OutcomeRule
 from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.plan_json import plan_json
 from orderkit.core.plan.plan_markdown import to_markdown
-from orderkit.core.schema.known import Behaviour, layer_of
 
 ALL_RIGHTS = {
     "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -14,8 +14,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import Manifest
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import Manifest
 from orderkit.core.order.order_cost import OrderCost, sums_json
 from orderkit.core.plan import Assembly, compare
 from orderkit.core.plan.cost import Bill, costs_json, costs_of, order_cost

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orderkit.core.objects.kube_objects import Kind
+from ground.objects.kube_objects import Kind
 from orderkit.core.plan.dangers.data_kinds import DATA_KINDS, DATA_KINDS_BY_GROUP, holds_data
 from orderkit.core.plan.pack_rules import ANY_GROUP, PackRules
 

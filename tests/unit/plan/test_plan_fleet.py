@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.objects.kube_objects import Manifest
+from ground.objects.kube_objects import Manifest
 from orderkit.core.order.change import ABSENT
 from orderkit.core.plan import Assembly, Fault, Plan, compare
 from orderkit.core.plan.fleet_folding import folds, of_categories

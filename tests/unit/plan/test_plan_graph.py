@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.objects.kube_objects import Manifest
+from ground.objects.kube_objects import Manifest
 from orderkit.core.order.change import FieldDifference
 from orderkit.core.plan import Action, Assembly, Plan, ResourceChange, compare
 from orderkit.core.plan.graph import ROOT, Graph, GraphNode, NodeState, graph_of

@@ -24,14 +24,14 @@ from outcomes import (
     wrapping,
 )
 
-from orderkit.core.crossplane.granted_rights import AGGREGATE
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
+from compositions.granted_rights import AGGREGATE
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
+from kubeschema.known import SchemaSet, layer_of, read_layer
 from orderkit.core.plan import Plan, assemble
 from orderkit.core.plan.judging import JudgingFacts, OutcomeRule, collisions, wanted_facts
 from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.plan_json import exit_code, plan_json, to_json
-from orderkit.core.schema.known import SchemaSet, layer_of, read_layer
 
 BUCKETS = crd(
     "storage.m.example.org",

@@ -9,11 +9,11 @@ import pytest
 import yaml
 from outcomes import GROUP, Shop, an_xr, config, crd, definition, thing, wanting
 
+from compositions.granted_rights import AGGREGATE
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import Kind, Manifest
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
-from orderkit.core.crossplane.granted_rights import AGGREGATE
-from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.objects.kube_objects import Kind, Manifest
 from orderkit.core.plan import assemble, compare
 from orderkit.core.plan.dangers import Code, DangerContext
 from orderkit.core.plan.fleet_name_clashes import with_collisions

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from outcomes import Shop, an_xr, definition, thing, wanting
 
-from orderkit.core.crossplane.composed_metadata import RESOURCE_NAME_ANNOTATION
-from orderkit.core.objects.kube_objects import Manifest
+from compositions.composed_metadata import RESOURCE_NAME_ANNOTATION
+from ground.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan
 from orderkit.core.plan.live_state import drifted
 from orderkit.flows.plan.fleet_orders import ObjectLookup

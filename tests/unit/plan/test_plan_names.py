@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from outcomes import GROUP, definition
 
-from orderkit.core.crossplane.composed import PipelineStep
-from orderkit.core.crossplane.python_functions import STATION_FUNCTION, python_functions
-from orderkit.core.crossplane.station import INPUT, StationRequest, StationResponse
-from orderkit.core.objects.kube_objects import Manifest
+from compositions.composed import PipelineStep
+from compositions.python_functions import STATION_FUNCTION, python_functions
+from compositions.station import INPUT, StationRequest, StationResponse
+from ground.objects.kube_objects import Manifest
+from kubeschema.validate import Validator
 from orderkit.core.plan import AssemblyContext, Blueprint, Code, assemble, compare
-from orderkit.core.schema.validate import Validator
 
 XRD = definition("XShop")
 

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from tests.unit.plan.test_plan import GROUP, STATION, an_xr, config, wanting, xrd
 
-from orderkit.core.crossplane.composed import PipelineStep, World, steps_of
-from orderkit.core.crossplane.pipeline import compose
-from orderkit.core.crossplane.python_functions import STATION_FUNCTION, functions_here
-from orderkit.core.crossplane.simulation import simulate
-from orderkit.core.crossplane.station import OpaqueError, Station, StationRequest, StationResponse
-from orderkit.core.objects.kube_objects import Manifest
+from compositions.composed import PipelineStep, World, steps_of
+from compositions.pipeline import compose
+from compositions.python_functions import STATION_FUNCTION, functions_here
+from compositions.simulation import simulate
+from compositions.station import OpaqueError, Station, StationRequest, StationResponse
+from ground.objects.kube_objects import Manifest
+from kubeschema.validate import Validator
 from orderkit.core.plan import Action, AssemblyContext, Blueprint, Code, Plan, assemble, compare
 from orderkit.core.plan.plan_json import plan_json
 from orderkit.core.plan.plan_markdown import to_markdown
-from orderkit.core.schema.validate import Validator
 
 FOREIGN = "function-go-templating"
 OWN = PipelineStep("own", STATION_FUNCTION, {**STATION, "name": "xshop"})

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from orderkit.core.crossplane.composed import PipelineStep
-from orderkit.core.crossplane.generated_passwords import generated_password
-from orderkit.core.crossplane.parts import Parts
-from orderkit.core.crossplane.resource_builders import manifest, secret
-from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
-from orderkit.core.objects.kube_objects import Manifest
+from compositions.composed import PipelineStep
+from compositions.generated_passwords import generated_password
+from compositions.parts import Parts
+from compositions.resource_builders import manifest, secret
+from compositions.station import Station, StationRequest, StationResponse
+from ground.objects.kube_objects import Manifest
+from kubeschema.validate import Validator
 from orderkit.core.plan import Assembly, AssemblyContext, Blueprint, assemble, compare
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.secret_traces import with_secret_traces
-from orderkit.core.schema.validate import Validator
 from orderkit.flows.plan.cluster_questions import looked_up
 
 GROUP = "shop.example.org"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from ground.objects.kube_objects import Manifest
 from orderkit.cli.views.plan_views import Screen, show
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import Assembly, Plan, compare
 from orderkit.core.plan.plan_markdown import to_markdown
 

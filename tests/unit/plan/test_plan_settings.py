@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
+from compositions.composed import PipelineStep
+from compositions.layered_settings import layered_settings
+from compositions.resource_builders import secret
+from compositions.station import INPUT, Station, StationRequest, StationResponse
+from ground.objects.kube_objects import Manifest
+from kubeschema.validate import Validator
 from orderkit.cli.views.plan_views import Screen, show
-from orderkit.core.crossplane.composed import PipelineStep
-from orderkit.core.crossplane.layered_settings import layered_settings
-from orderkit.core.crossplane.resource_builders import secret
-from orderkit.core.crossplane.station import INPUT, Station, StationRequest, StationResponse
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan import AssemblyContext, Blueprint, Plan, assemble, compare
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
-from orderkit.core.schema.validate import Validator
 
 GROUP = "shop.example.org"
 FIELDS = {"mode": {"type": "string"}}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, cleaned, from_text, to_text
 from orderkit.flows.plan.recording import PlanRecorder, Replay
 from orderkit.ports.cluster import ObjectList

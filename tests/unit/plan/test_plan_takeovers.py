@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ground.objects.kube_objects import Manifest
+from kubeschema.known import Behaviour
 from orderkit.core.kit.model import Import
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers import Code, DangerContext
 from orderkit.core.plan.dangers.takeovers import takeover_dangers
 from orderkit.core.plan.pack_rules import PackRules
-from orderkit.core.schema.known import Behaviour
 
 GROUP = "storage.gcp.m.upbound.io"
 LAWS = PackRules(

@@ -12,10 +12,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 from orderkit.core.plan.price_lists import imported_table
 from orderkit.core.plan.price_table import PriceTable, read_prices
-from orderkit.core.yaml import yaml11
+from yamlfiles import yaml11
 
 FRANKFURT = {"location": "EU (Frankfurt)", "instanceType": "m9.large", "operatingSystem": "Linux"}
 

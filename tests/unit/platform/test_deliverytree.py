@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from ground.argocd.health_lua import LAYER_LABEL
+from ground.errors import InvalidInputError
+from ground.names import RepoId
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
-from orderkit.core.argocd.health_lua import LAYER_LABEL
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.names import RepoId
 from orderkit.core.platform.baking import SENTINEL
 from orderkit.core.platform.delivery_tree import MIRRORS, layers_of
 from orderkit.core.platform.installation import (

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 from orderkit.core.platform import settings
 from orderkit.core.platform.installation import (
     CrossplaneSettings,

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from orderkit.core.platform.pinned_versions import moves
-from orderkit.core.yaml.manifests import ManifestError
+from yamlfiles.manifests import ManifestError
 
 PATH = PurePosixPath("gitops/x.yaml")
 

@@ -11,13 +11,13 @@ import yaml
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 from orderkit.core.portal.job_copy import IMAGE, job_copy
 from orderkit.core.portal.profile import NATURAL_FILE, Profile, apply_profile
-from orderkit.core.portal.render.data import render_data
 from orderkit.core.portal.runner_job import RunnerJob, manifest
-from orderkit.core.yaml import yaml12
 from orderkit.flows.template.actions import ACTIONS
+from softwaretemplates.render.data import render_data
+from yamlfiles import yaml12
 
 ROOT = Path(__file__).parents[3]
 GARAGE = (ROOT / "templates/garage/template.yaml").read_bytes()

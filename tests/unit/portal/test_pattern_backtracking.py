@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orderkit.core.portal.js_backtracking import backtracks
+from ground.js_backtracking import backtracks
 
 SLOW = {
     "a group whose end is optional": "^([a-z0-9]+-?)+$",

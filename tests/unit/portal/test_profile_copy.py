@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
-from orderkit.core.errors import InvalidInputError, OrderkitError
+from ground.errors import InvalidInputError, OrderkitError
 from orderkit.core.platform.baking import bake
 from orderkit.core.portal.plugin_copy import plugin_copy
 from orderkit.core.portal.profile import Profile, apply_profile, natural_path, read_profile
 from orderkit.core.portal.refusal_step import refusal_step
 from orderkit.core.portal.service_copy import ANSWERED, service_copy
-from orderkit.core.portal.template import parse_template
-from orderkit.core.yaml import yaml11, yaml12
 from orderkit.flows.template.actions import ACTIONS
+from softwaretemplates.template import parse_template
+from yamlfiles import yaml11, yaml12
 
 ROOT = Path(__file__).parents[3]
 GARAGE = (ROOT / "templates/garage/template.yaml").read_bytes()

@@ -6,9 +6,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from orderkit.core.portal.render import UnsupportedError
-from orderkit.core.portal.render.binary import is_binary
-from orderkit.core.portal.render.globs import matching
+from softwaretemplates.render import UnsupportedError
+from softwaretemplates.render.binary import is_binary
+from softwaretemplates.render.globs import matching
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from orderkit.core.portal.render import UNDEFINED, RenderError, render_data
+from softwaretemplates.render import UNDEFINED, RenderError, render_data
 
 CONTEXT = {
     "parameters": {"n": 3, "flag": False, "list": [1, {"a": 2}], "five": "5", "raw": "${{ 1 }}"},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from orderkit.core.portal.render import COOKIECUTTER, Delimiters, compile_template
+from softwaretemplates.render import COOKIECUTTER, Delimiters, compile_template
 
 VALUES = {
     "s": "hello World",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.portal.render import javascript as js
+from softwaretemplates.render import javascript as js
 
 
 @pytest.mark.parametrize(

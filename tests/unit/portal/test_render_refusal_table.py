@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from orderkit.core.portal.render import BACKSTAGE, COOKIECUTTER, UnsupportedError, compile_template
-from orderkit.core.portal.render.unsupported import CASES, table
+from softwaretemplates.render import BACKSTAGE, COOKIECUTTER, UnsupportedError, compile_template
+from softwaretemplates.render.unsupported import CASES, table
 
 VALUES = {"s": "text", "l": [1], "o": {"a": 1, "items": 2}}
 ROOT = Path(__file__).parents[3]

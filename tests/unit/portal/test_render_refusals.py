@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from orderkit.core.portal.render import (
+from softwaretemplates.render import (
     LimitError,
     Position,
     RenderError,
@@ -14,7 +14,7 @@ from orderkit.core.portal.render import (
     UnsupportedError,
     compile_template,
 )
-from orderkit.core.portal.render.javascript import Closed
+from softwaretemplates.render.javascript import Closed
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.errors import RefusedError
-from orderkit.core.portal.render import (
+from ground.errors import RefusedError
+from softwaretemplates.render import (
     LimitError,
     RenderError,
     SkeletonFile,

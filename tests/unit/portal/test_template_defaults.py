@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.portal.form_defaults import fill
-from orderkit.core.portal.template import Template, parse_template
+from ground.errors import InvalidInputError
+from softwaretemplates.form_defaults import fill
+from softwaretemplates.template import Template, parse_template
 
 CASES = json.loads(Path(__file__).with_name("template_defaults.json").read_text())
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.core.errors import InvalidInputError, OrderkitError
-from orderkit.core.portal.template import Template, parse_template
+from ground.errors import InvalidInputError, OrderkitError
+from softwaretemplates.template import Template, parse_template
 
 PAGES: list[dict[str, Any]] = [
     {

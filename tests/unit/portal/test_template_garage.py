@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from yamllint import linter
 from yamllint.config import YamlLintConfig
 
-from orderkit.core.portal.render import SkeletonFile, render_tree
-from orderkit.core.portal.template import parse_template
-from orderkit.core.yaml import yaml12
-from orderkit.core.yaml.manifests import parse_manifests
+from softwaretemplates.render import SkeletonFile, render_tree
+from softwaretemplates.template import parse_template
+from yamlfiles import yaml12
+from yamlfiles.manifests import parse_manifests
 
 KIT = Path(__file__).parents[3] / "templates" / "garage"
 SKELETON = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orderkit.core.portal.js_regex import compile_pattern
+from ground.js_regex import compile_pattern
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.errors import RefusedError
-from orderkit.core.portal.npm_yaml import dump
-from orderkit.core.yaml import yaml12
+from ground.errors import RefusedError
+from softwaretemplates.npm_yaml import dump
+from yamlfiles import yaml12
 
 OBSERVED = json.loads(Path(__file__).with_name("yamlprint.json").read_text())
 

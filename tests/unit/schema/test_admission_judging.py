@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind
-from orderkit.core.schema.admission import BINDING, POLICY, Policy, Review, Ruling, judge
-from orderkit.core.schema.cel.expressions import Expression
+from ground.objects.kube_objects import CONFIG_MAP, Kind
+from kubeschema.admission import BINDING, POLICY, Policy, Review, Ruling, judge
+from kubeschema.cel.expressions import Expression
 
 EVERYTHING = {
     "resourceRules": [

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.objects.quantities import NoQuantity, Unsure, parse
-from orderkit.core.schema.cel import RuleSet, has_rules, rules_of
-from orderkit.core.schema.cel.cel_binding import Unbound, duration, timestamp
-from orderkit.core.schema.cel.type_shapes import escape
+from ground.objects.quantities import NoQuantity, Unsure, parse
+from kubeschema.cel import RuleSet, has_rules, rules_of
+from kubeschema.cel.cel_binding import Unbound, duration, timestamp
+from kubeschema.cel.type_shapes import escape
 
 Schema = dict[str, Any]
 

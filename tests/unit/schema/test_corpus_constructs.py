@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from corpuspack import definition, definition_path, kit_names, made
 
-from orderkit.core.objects.kube_objects import Manifest, dig
-from orderkit.core.schema.xrd import is_legacy, referenceable_version, scope_of, versions_of
+from ground.objects.kube_objects import Manifest, dig
+from kubeschema.xrd import is_legacy, referenceable_version, scope_of, versions_of
 
 Schema = Mapping[str, Any]
 LIST_TYPE, PRESERVE = "x-kubernetes-list-type", "x-kubernetes-preserve-unknown-fields"

@@ -8,10 +8,10 @@ from pathlib import PurePosixPath
 import pytest
 from corpuspack import definition, definition_path, kit_names
 
-from orderkit.core.schema.field_paths import steps_of
-from orderkit.core.schema.validate import Finding, FindingSeverity, Reason
-from orderkit.core.schema.validate.located_findings import Located
-from orderkit.core.schema.validate.xrd_check import definition_findings, judge_definition, path_of
+from kubeschema.field_paths import steps_of
+from kubeschema.validate import Finding, FindingSeverity, Reason
+from kubeschema.validate.located_findings import Located
+from kubeschema.validate.xrd_check import definition_findings, judge_definition, path_of
 
 NAME = PurePosixPath("definition.yaml")
 HEAD = """\

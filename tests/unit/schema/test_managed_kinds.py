@@ -9,15 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.schema.known import (
-    Reference,
-    completed_crd,
-    read_behaviours,
-    read_crds,
-    read_layer,
-)
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import Manifest
+from kubeschema.known import Reference, completed_crd, read_behaviours, read_crds, read_layer
 
 SUBNETS = b"""
 apiVersion: apiextensions.k8s.io/v1

@@ -7,8 +7,8 @@ from typing import Any
 
 from jsonschema import Draft7Validator
 
-from orderkit.core.schema.validate import Reason
-from orderkit.core.schema.validate.sarif import NOT_EVALUATED, SarifResult, sarif
+from kubeschema.validate import Reason
+from kubeschema.validate.sarif import NOT_EVALUATED, SarifResult, sarif
 
 ESSENTIALS: dict[str, Any] = {
     "type": "object",

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.schema.re2_patterns import PatternError, compile_pattern
-from orderkit.core.schema.structural import check_schema
+from kubeschema.re2_patterns import PatternError, compile_pattern
+from kubeschema.structural import check_schema
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 KEYED = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.schema.pruning import default, prune
-from orderkit.core.schema.structural import check_schema, problems, type_problems
+from kubeschema.pruning import default, prune
+from kubeschema.structural import check_schema, problems, type_problems
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 NAMES = ["a", "b", "c", "metadata"]

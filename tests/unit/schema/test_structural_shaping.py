@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.schema.pruning import default, prune
+from kubeschema.pruning import default, prune
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED = "x-kubernetes-embedded-resource"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.schema.structural import check_schema
+from kubeschema.structural import check_schema
 
 TEXT = {"type": "string"}
 LIST_TYPE, MAP_TYPE = "x-kubernetes-list-type", "x-kubernetes-map-type"

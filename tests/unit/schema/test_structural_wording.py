@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.schema.structural import problems, type_problems
-from orderkit.core.schema.structural.api_messages import go_number
+from kubeschema.structural import problems, type_problems
+from kubeschema.structural.api_messages import go_number
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED = "x-kubernetes-embedded-resource"

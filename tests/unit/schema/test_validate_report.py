@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.schema.validate import Reason, ValidationReport, Validator
-from orderkit.core.schema.validate.findings import DefaultedValue
+from ground.objects.kube_objects import Manifest
+from kubeschema.validate import Reason, ValidationReport, Validator
+from kubeschema.validate.findings import DefaultedValue
 
 SPEC: dict[str, Any] = {
     "type": "object",

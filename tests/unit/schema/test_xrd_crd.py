@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.objects.kube_objects import Kind, Manifest, dig
-from orderkit.core.schema.xrd import (
+from ground.objects.kube_objects import Kind, Manifest, dig
+from kubeschema.xrd import (
     BrokenXrdError,
     claim_crd_for,
     claim_kind,

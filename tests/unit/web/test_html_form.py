@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 from orderkit.web.console.html_form import PREFIX, FormPage
 
 STAGE = {"type": "string", "enum": ["small", "large"]}

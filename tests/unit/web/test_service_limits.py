@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 import pytest
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 from orderkit.core.platform.service_access import (
     RIGHTS,
     AccessSettings,

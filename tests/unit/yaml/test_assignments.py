@@ -1,12 +1,12 @@
-"""``core.yaml.assignments``: edits as people write them on a command line."""
+"""``yamlfiles.assignments``: edits as people write them on a command line."""
 
 from __future__ import annotations
 
 import pytest
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.yaml.assignments import Assignment, parse, parse_path
-from orderkit.core.yaml.edit import Op
+from ground.errors import InvalidInputError
+from yamlfiles.assignments import Assignment, parse, parse_path
+from yamlfiles.edit import Op
 
 GOOD = [
     ("spec.stage=stage3", Assignment(("spec", "stage"), Op.SET, "stage3")),

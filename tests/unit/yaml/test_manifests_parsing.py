@@ -12,12 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.yaml.manifests import (
-    ManifestError,
-    ManifestLimits,
-    looks_like_manifest,
-    parse_manifests,
-)
+from yamlfiles.manifests import ManifestError, ManifestLimits, looks_like_manifest, parse_manifests
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orderkit.core.yaml.manifests import ManifestError
-from orderkit.core.yaml.positions import located_manifests
+from yamlfiles.manifests import ManifestError
+from yamlfiles.positions import located_manifests
 
 TEXT = """\
 # a comment

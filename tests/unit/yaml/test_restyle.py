@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from orderkit.core.yaml.restyle import rewritten
+from yamlfiles.restyle import rewritten
 
 OBJECT: dict[str, Any] = {"kind": "A", "spec": {"list": [{"a": 1, "b": "x"}], "text": "a\nb\n"}}
 THEIRS = """\

@@ -1,4 +1,4 @@
-"""``core.yaml.edit`` on awkward texts: exactly these bytes, or exactly this refusal."""
+"""``yamlfiles.edit`` on awkward texts: exactly these bytes, or exactly this refusal."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 from yamlblocks import POSSIBLE
 from yamlcases import CASES, Case
 
-from orderkit.core.yaml import assignments
-from orderkit.core.yaml.edit import EditRefusal, EditRefusedError, edit
+from yamlfiles import assignments
+from yamlfiles.edit import EditRefusal, EditRefusedError, edit
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``core.yaml.edit``: what an edit does to a text, and what it refuses to do."""
+"""``yamlfiles.edit``: what an edit does to a text, and what it refuses to do."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from orderkit.core.yaml.edit import Edit, EditRefusal, EditRefusedError, Op, Value, YamlLimits, edit
-from orderkit.core.yaml.edit.proving import ExpectedEvents, prove
-from orderkit.core.yaml.edit.stream import read, scan
+from yamlfiles.edit import Edit, EditRefusal, EditRefusedError, Op, Value, YamlLimits, edit
+from yamlfiles.edit.proving import ExpectedEvents, prove
+from yamlfiles.edit.stream import read, scan
 
 SET, ADD, REMOVE, UNSET = Op.SET, Op.ADD, Op.REMOVE, Op.UNSET
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from orderkit.core.yaml import yaml11
+from yamlfiles import yaml11
 
 TEXTS = [
     *("yes", "no", "on", "off", "null", "~", "true", "True", "NO", "y", "n"),

@@ -3,5 +3,5 @@ The controllers of the agents' pack: they keep the facts in the cluster that sta
 
 ``python -m whisperops watch`` keeps the registry of datasets, ``python -m whisperops meter`` what
 agents spend. Of Orderkit they use only the public API: ``orderkit.controllers`` and, for the demo,
-``orderkit.testing``. Nothing in Orderkit imports them.
+``orderkit_standins.testing``. Nothing in Orderkit imports them.
 """

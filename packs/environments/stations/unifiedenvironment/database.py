@@ -11,13 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.stations import (
-    StationRequest,
-    StationResponse,
-    generated_password,
-    managed,
-    secret,
-)
+from orderkit.stations import StationRequest, StationResponse, generated_password, managed, secret
 
 from .environment import CREDENTIALS, DATABASE, PORT, USER, Environment, start
 

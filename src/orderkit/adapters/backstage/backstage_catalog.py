@@ -14,9 +14,7 @@ import json
 from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
-from orderkit.adapters.backstage.backstage_http import BackstageResponse, send
-from orderkit.adapters.http import check_url
-from orderkit.core.errors import (
+from ground.errors import (
     AccessError,
     InvalidInputError,
     NotFoundError,
@@ -24,8 +22,10 @@ from orderkit.core.errors import (
     RemoteError,
     UnreachableError,
 )
-from orderkit.core.objects.kube_objects import Manifest, dig, metadata
-from orderkit.core.secrets import register
+from ground.objects.kube_objects import Manifest, dig, metadata
+from ground.secrets import register
+from orderkit.adapters.backstage.backstage_http import BackstageResponse, send
+from orderkit.adapters.http import check_url
 from orderkit.ports.catalog import Location
 
 _PAGE = 500

@@ -2,8 +2,7 @@
 One HTTP request to a portal or a service: time-outs, no redirects, a size cap, no proxies.
 
 A connection per request: calls are few, and nothing stays open behind a command. Credentials go
-over plain HTTP to this machine only. Called by ``backstage_catalog``, ``backstage_portal`` and
-``adapters.tokens.published_keys``.
+over plain HTTP to this machine only.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from typing import Any
 
 import requests
 
+from ground.errors import RemoteError, UnreachableError, shorten
+from ground.secrets import redact
 from orderkit.adapters.http import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, read_capped
-from orderkit.core.errors import RemoteError, UnreachableError, shorten
-from orderkit.core.secrets import redact
 
 ANSWER_MAX_BYTES = 16 * 1024 * 1024
 

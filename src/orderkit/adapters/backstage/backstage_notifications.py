@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ground.errors import InvalidInputError
+from ground.secrets import register
 from orderkit.adapters.backstage.backstage_http import send
 from orderkit.adapters.http import check_url
-from orderkit.core.errors import InvalidInputError
 from orderkit.core.notify.event_texts import Message
-from orderkit.core.secrets import register
 from orderkit.ports.notifier import NotDeliveredError
 
 _ANSWER_S = 10.0

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ground.errors import InvalidInputError
+from ground.secrets import register
 from orderkit.adapters.backstage.backstage_http import send
 from orderkit.adapters.http import check_url
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.secrets import register
 from orderkit.ports.portal import PortalResponse
 
 _PROXY = "proxy"

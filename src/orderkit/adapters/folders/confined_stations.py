@@ -2,12 +2,11 @@
 The stations of a pack in confined processes, the only way in which Orderkit runs them itself.
 
 A process is started anew by ``exec``, with an empty environment, no files but the pack's stations
-and the Python installation, no network, and limits of time and memory (``adapters.processes``).
-It loads the stations once and is kept; requests and answers are messages. A station that is too
-slow, ends its process or answers something else is stopped, and its answer is a fatal result.
+and the Python installation, no network, and limits of time and memory (``adapters.processes``). It
+loads the stations once and is kept; requests and answers are messages. A station that is too slow,
+ends its process or answers something else is stopped, and its answer is a fatal result.
 
-Stations of one pack share their processes. Called by ``local_pack``, by plans through
-``adapters.functions.local_functions``, and by the embedded platform.
+Stations of one pack share their processes.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from compositions.station import Station, StationRequest, StationResponse
 from orderkit.adapters.folders.station_folder import FOLDER, BrokenStation, folders_of_stations
 from orderkit.adapters.folders.station_process import (
     BadAnswerError,
@@ -34,9 +34,8 @@ from orderkit.adapters.folders.station_process import (
     response_of,
 )
 from orderkit.adapters.processes.child_process import SocketChild
-from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
-from orderkit.core.yaml.documents import Files
 from orderkit.ports.processes import ChildEndedError, ChildTimeoutError, ProcessLimits
+from yamlfiles.documents import Files
 
 CALL_S = 10.0
 """How long a station may take for one answer, as in Crossplane."""

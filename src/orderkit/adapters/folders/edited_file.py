@@ -4,8 +4,6 @@ Read a file to edit and put the new text in its place.
 Writing is atomic: a new file of the same mode replaces the old one, so that nobody reads half of
 it. A symbolic link stays: its target is replaced. A file that changed between reading and writing
 is not touched.
-
-Called by ``orderkit edit``.
 """
 
 from __future__ import annotations
@@ -15,9 +13,9 @@ import stat
 import tempfile
 from pathlib import Path
 
-from orderkit.core.errors import ConflictError, NotFoundError, OrderkitError, UsageError
-from orderkit.core.yaml.edit import LIMITS
-from orderkit.core.yaml.edited_text import EditedText
+from ground.errors import ConflictError, NotFoundError, OrderkitError, UsageError
+from yamlfiles.edit import LIMITS
+from yamlfiles.edited_text import EditedText
 
 
 def read_file(path: Path) -> bytes:

@@ -15,8 +15,8 @@ import tarfile
 from pathlib import Path, PurePosixPath
 
 import orderkit
-from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError, shorten
-from orderkit.core.yaml.documents import Files
+from ground.errors import InvalidInputError, NotFoundError, OrderkitError, shorten
+from yamlfiles.documents import Files
 
 ROOMS = ("templates", "day2", "stations", "gitops")
 SCHEMAS = "schemas"

@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
+from kubeschema.known import Layer, read_layer
 from orderkit.core.plan.snapshot import PlanSnapshot, from_text, to_text
-from orderkit.core.schema.known import Layer, read_layer
 
 _SCHEMA_MAX_BYTES, _SNAPSHOT_MAX_BYTES = 20_000_000, 500_000_000
 _SUFFIXES = {".yaml", ".yml", ".json"}

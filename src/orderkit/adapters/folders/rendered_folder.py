@@ -1,8 +1,8 @@
 """
 Skeletons and their values on this machine, and the folders into which they are rendered.
 
-The result is all or nothing: the tree is written into a folder beside the target, which then
-takes its place in one step. Called by ``orderkit render``.
+The result is all or nothing: the tree is written into a folder beside the target, which then takes
+its place in one step.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
-from orderkit.core.portal.render import FileOutcome, SkeletonFile
-from orderkit.core.portal.render.tree import (
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from softwaretemplates.render import FileOutcome, SkeletonFile
+from softwaretemplates.render.tree import (
     EXECUTABLE_MODE,
     FILE_BYTES_MAX,
     LINK_MODE,
@@ -29,7 +29,7 @@ from orderkit.core.portal.render.tree import (
     check_size,
     check_total,
 )
-from orderkit.core.yaml import yaml12
+from yamlfiles import yaml12
 
 VALUES_BYTES_MAX = 1 << 20
 

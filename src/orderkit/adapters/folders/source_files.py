@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from orderkit.core.errors import UsageError
+from ground.errors import UsageError
+from kubeschema.validate.file_check import SourceFile
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import order_file
 from orderkit.core.order.order_file import MANIFESTS, OrderFile
 from orderkit.core.order.repository_check import SUFFIXES, OrderRepository
-from orderkit.core.schema.validate.file_check import SourceFile
-from orderkit.core.yaml.manifests import DEFAULT_LIMITS
+from yamlfiles.manifests import DEFAULT_LIMITS
 
 
 def sources(paths: Sequence[Path]) -> Iterator[SourceFile]:

@@ -3,13 +3,11 @@ Load the stations of a pack folder.
 
 ``stations/<name>/station.py`` defines ``station``; or ``stations``, a mapping by name, and each is
 then called ``<folder>/<name>``. A folder is imported as a package under a private name, so two
-packs (or two versions of one) never meet in ``sys.modules``. A station runs as part of this
-process with all its rights, so only processes that are confined call this, and tests of packs.
+packs (or two versions of one) never meet in ``sys.modules``. A station runs as part of this process
+with all its rights, so only processes that are confined call this, and tests of packs.
 
-A folder that cannot be loaded does not affect the others: its station is a `BrokenStation`,
-which refuses every order of that kit with the reason.
-
-Called by ``station_process``, and by the processes of ``orderkit function``.
+A folder that cannot be loaded does not affect the others: its station is a `BrokenStation`, which
+refuses every order of that kit with the reason.
 """
 
 from __future__ import annotations
@@ -25,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from orderkit.core.crossplane.station import Station, StationRequest, StationResponse
-from orderkit.core.errors import OrderkitError
+from compositions.station import Station, StationRequest, StationResponse
+from ground.errors import OrderkitError
 
 FOLDER, MODULE, FUNCTION, SEVERAL = "stations", "station", "station", "stations"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")

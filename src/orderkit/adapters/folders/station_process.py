@@ -25,8 +25,7 @@ from operator import is_
 from pathlib import Path
 from typing import Any
 
-from orderkit.adapters.folders.station_folder import BrokenStation, stations_in
-from orderkit.core.crossplane.station import (
+from compositions.station import (
     Condition,
     Ready,
     Resource,
@@ -39,9 +38,10 @@ from orderkit.core.crossplane.station import (
     StationResponse,
     run_station,
 )
-from orderkit.core.errors import shorten
-from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.objects.plain_data import NotPlainError, copied
+from ground.errors import shorten
+from ground.objects.kube_objects import Manifest
+from ground.objects.plain_data import NotPlainError, copied
+from orderkit.adapters.folders.station_folder import BrokenStation, stations_in
 
 OBSERVED_MAX = 8
 _ResourceTuple = tuple[Manifest, int, dict[str, bytes]]

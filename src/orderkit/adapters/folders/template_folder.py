@@ -3,8 +3,7 @@ A template's folder on disk, read on demand, and trees written to disk.
 
 Reading never follows a symbolic link: links are handed on as links, which renderers refuse. Modes
 are git's: a file its owner may execute is 100755. Writing makes a whole folder or none: it is built
-beside its place and renamed. Called by ``orderkit run`` and by ``new_pack`` and ``skeletons``
-beside it.
+beside its place and renamed.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
-from orderkit.core.portal.render import SkeletonFile
-from orderkit.core.portal.render.tree import (
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from softwaretemplates.render import SkeletonFile
+from softwaretemplates.render.tree import (
     EXECUTABLE_MODE,
     FILE_BYTES_MAX,
     PLAIN_MODE,

@@ -1,13 +1,10 @@
 """
 Convert Crossplane's messages (apiextensions.fn.proto.v1) to the types of a station, and back.
 
-Converted are state, context, input, required resources, conditions, results and time to live.
-Whole numbers become integers, as in ``core.crossplane.pipeline`` for a station in process. Data
-that a Kubernetes object cannot hold is refused in both directions. Credentials, schemas and
+Converted are state, context, input, required resources, conditions, results and time to live. Whole
+numbers become integers, as in ``compositions.pipeline`` for a station in process. Data that a
+Kubernetes object cannot hold is refused in both directions. Credentials, schemas and
 ``extra_resources`` are ignored, since stations have no access to them.
-
-Called by ``station_answers``, by ``function_server`` for its own refusals, and by
-``outgoing_requests``.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ import crossplane.function.proto.v1.run_function_pb2 as fnv1
 from google.protobuf.message import DecodeError
 from google.protobuf.struct_pb2 import Struct, Value
 
-from orderkit.core.crossplane.station import (
+from compositions.station import (
     Ready,
     Resource,
     Result,
@@ -31,9 +28,9 @@ from orderkit.core.crossplane.station import (
     StationRequest,
     StationResponse,
 )
-from orderkit.core.objects.conditions import Condition, ConditionStatus
-from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.objects.plain_data import copied
+from ground.objects.conditions import Condition, ConditionStatus
+from ground.objects.kube_objects import Manifest
+from ground.objects.plain_data import copied
 
 _READY = {
     Ready.UNSPECIFIED: fnv1.READY_UNSPECIFIED,

@@ -8,7 +8,7 @@ failure after the connection is a fatal result with a readable message, never a 
 a gRPC error explains nothing to the reader of the XR.
 
 Certificates are read once, because Crossplane issues them for years. There are no health service
-and no metrics. Called by ``orderkit function``.
+and no metrics.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import grpc
 from crossplane.function import runtime
 from grpc_reflection.v1alpha import reflection
 
+from ground.errors import InvalidInputError, NotFoundError, OrderkitError
 from orderkit.adapters.functions.function_messages import (
     UnreadableRequestError,
     parsed,
@@ -33,7 +34,6 @@ from orderkit.adapters.functions.function_messages import (
     station_named,
 )
 from orderkit.adapters.processes.station_workers import CallLimits, StoppedError, Workers
-from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
 
 CERTIFICATES = ("tls.crt", "tls.key", "ca.crt")
 MESSAGE_MAX_BYTES = 4 << 20

@@ -12,11 +12,11 @@ import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from compositions.function_processes import FunctionProcess
+from compositions.station import Station
+from ground.errors import UsageError
 from orderkit.adapters.folders.confined_stations import confined_stations_from
-from orderkit.core.crossplane.function_processes import FunctionProcess
-from orderkit.core.crossplane.station import Station
-from orderkit.core.errors import UsageError
-from orderkit.core.yaml.documents import Files
+from yamlfiles.documents import Files
 
 _KEPT = 64
 

@@ -4,8 +4,6 @@ Requests that we send to a function, and its answers.
 Requests are as Crossplane writes them: the tag is a hash of the request, and the capabilities are
 listed. Credentials and schemas are not among them, because a plan cannot provide them. A function
 that requests something unsupported is opaque; the error names what it asked for.
-
-Called by ``remote_function``.
 """
 
 from __future__ import annotations
@@ -15,8 +13,7 @@ from collections.abc import Collection, Mapping
 
 import crossplane.function.proto.v1.run_function_pb2 as fnv1
 
-from orderkit.adapters.functions.function_messages import read_state, read_struct, write_state
-from orderkit.core.crossplane.station import (
+from compositions.station import (
     OpaqueError,
     Result,
     Selector,
@@ -24,8 +21,9 @@ from orderkit.core.crossplane.station import (
     StationRequest,
     StationResponse,
 )
-from orderkit.core.objects.conditions import Condition, ConditionStatus
-from orderkit.core.objects.plain_data import copied
+from ground.objects.conditions import Condition, ConditionStatus
+from ground.objects.plain_data import copied
+from orderkit.adapters.functions.function_messages import read_state, read_struct, write_state
 
 _CAPABILITIES = (
     fnv1.CAPABILITY_CAPABILITIES,

@@ -17,14 +17,10 @@ from pathlib import Path
 import crossplane.function.proto.v1.run_function_pb2 as fnv1
 import grpc
 
-from orderkit.adapters.functions.outgoing_requests import (
-    asked_twice,
-    request_message,
-    response_of,
-)
-from orderkit.core.crossplane.function_processes import FunctionProcess
-from orderkit.core.crossplane.station import OpaqueError, StationRequest, StationResponse
-from orderkit.core.errors import NotFoundError, shorten
+from compositions.function_processes import FunctionProcess
+from compositions.station import OpaqueError, StationRequest, StationResponse
+from ground.errors import NotFoundError, shorten
+from orderkit.adapters.functions.outgoing_requests import asked_twice, request_message, response_of
 
 CERTIFICATES = ("tls.crt", "tls.key", "ca.crt")
 _METHOD = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from compositions.station import station_runner
 from orderkit.adapters.folders.station_folder import stations_in
 from orderkit.adapters.functions.function_messages import answered
-from orderkit.core.crossplane.station import station_runner
 
 
 def load_answers(folder: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:

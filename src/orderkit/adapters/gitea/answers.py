@@ -2,8 +2,6 @@
 Answers of a Gitea, and the errors that stand for missing, incomplete or failed ones.
 
 Texts of the server are shortened and redacted before they enter a message.
-
-Called by every module of this package.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from orderkit.core.errors import (
+from ground.errors import (
     AccessError,
     MovedError,
     NotFoundError,
@@ -24,7 +22,7 @@ from orderkit.core.errors import (
     UnreachableError,
     shorten,
 )
-from orderkit.core.secrets import redact
+from ground.secrets import redact
 
 RACE = re.compile(
     r"cannot lock ref|is at \S+ but expected|non-fast-forward|push ?out ?of ?date|"

@@ -6,19 +6,13 @@ Called through ``client.GiteaForge``; ``ports.pulls.ForgePulls`` documents the c
 
 from __future__ import annotations
 
+from ground.errors import ConflictError, InvalidInputError, NotFoundError, RefusedError, RemoteError
+from ground.names import CommitSha, RepoId
 from orderkit.adapters.gitea.answers import refusal
 from orderkit.adapters.gitea.calls import FORBIDDEN, INVALID, MISSING, done, list_in, object_in
 from orderkit.adapters.gitea.reading import GiteaReading, commit_of, is_commit_id, refused_name
 from orderkit.adapters.gitea.retries import settle
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.core.errors import (
-    ConflictError,
-    InvalidInputError,
-    NotFoundError,
-    RefusedError,
-    RemoteError,
-)
-from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import Commit
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ground.errors import NotFoundError
+from ground.names import RepoId
 from orderkit.adapters.gitea.answers import GarbledError, GiteaResponse
 from orderkit.adapters.gitea.answers import refusal as refusal_of
 from orderkit.adapters.gitea.transport import GiteaTransport, Query, path_of
-from orderkit.core.errors import NotFoundError
-from orderkit.core.names import RepoId
 from orderkit.ports.forge import ForgeUser
 
 PAGE = 50

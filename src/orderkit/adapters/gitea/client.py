@@ -1,8 +1,4 @@
-"""
-The Gitea client: one class behind `ports.forge.Forge`, composed of the parts of this package.
-
-Called by the flows through the port, and made by the CLI and the service.
-"""
+"""The Gitea client: one class behind `ports.forge.Forge`, composed of the parts of this package."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from ground.errors import InvalidInputError
 from orderkit.adapters.gitea.file_cache import Trees
 from orderkit.adapters.gitea.grants import Grants
 from orderkit.adapters.gitea.hooks import GiteaHooks
@@ -20,7 +17,6 @@ from orderkit.adapters.gitea.reviews import GiteaReviews
 from orderkit.adapters.gitea.transport import Credentials, GiteaTransport
 from orderkit.adapters.gitea.writing import Writing
 from orderkit.adapters.http import READ_TIMEOUT_S
-from orderkit.core.errors import InvalidInputError
 from orderkit.ports.signatures import Signatures
 
 

@@ -13,18 +13,12 @@ import re
 from collections.abc import Mapping
 from typing import get_args
 
+from ground.errors import NotFoundError
+from ground.names import CommitSha, RepoId
 from orderkit.adapters.gitea.answers import ServerError
-from orderkit.adapters.gitea.calls import (
-    MISSING,
-    Found,
-    done,
-    number_in,
-    text_in,
-)
+from orderkit.adapters.gitea.calls import MISSING, Found, done, number_in, text_in
 from orderkit.adapters.gitea.reading import GiteaReading
 from orderkit.adapters.gitea.retries import settle
-from orderkit.core.errors import NotFoundError
-from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import CommitStatus, StatusState
 
 _MARKER = re.compile(r"[A-Za-z0-9._:/-]+")

@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+from ground.errors import InvalidInputError, NotFoundError, OrderkitError
+from ground.objects.kube_objects import Kind, ObjectKey
+from ground.secrets import register
 from orderkit.adapters.gitea.transport import Credentials
-from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
-from orderkit.core.objects.kube_objects import Kind, ObjectKey
-from orderkit.core.secrets import register
 from orderkit.ports.cluster import Cluster
 
 TOKEN, USER, PASSWORD = (

@@ -1,11 +1,9 @@
 """
 A cache of the files of commits: a commit never changes, and most folders of the next are the same.
 
-A small repository needs one request. Of a large one (more than a page of entries, such as a
-ledger) only the folders that differ from the last commit are requested: git names a folder by its
-content. The cache is bounded: some commits, and one commit's folders of a few large repositories.
-
-Called by ``reading``.
+A small repository needs one request. Of a large one (more than a page of entries, such as a ledger)
+only the folders that differ from the last commit are requested: git names a folder by its content.
+The cache is bounded: some commits, and one commit's folders of a few large repositories.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from orderkit.core.names import BlobSha, CommitSha, RepoId
+from ground.names import BlobSha, CommitSha, RepoId
 from orderkit.ports.revisions import PLAIN, SUBMODULE, FileRevision, SpecialFile
 
 Files = Mapping[PurePosixPath, BlobSha]

@@ -6,8 +6,6 @@ cancels its internal push. Then git may have the commit while the database says 
 is empty. This state is permanent (observed): the branch is a 404 or a 500, reads say "empty", and
 writes say "already exists". Any further push makes Gitea update its database. So this module makes
 one commit that changes nothing, under its own operation id.
-
-Called by ``reading`` and ``writing``.
 """
 
 from __future__ import annotations
@@ -15,8 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ground.names import CommitSha, RepoId
 from orderkit.adapters.gitea.calls import Calls, Found, checked, list_in, object_in, text_in
-from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import Operation
 
 BROKEN = 500

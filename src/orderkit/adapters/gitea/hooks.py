@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ground.errors import InvalidInputError, OrderkitError
+from ground.names import RepoId
+from ground.secrets import register
 from orderkit.adapters.gitea.answers import GarbledError, GiteaResponse
 from orderkit.adapters.gitea.calls import (
     INVALID,
@@ -24,9 +27,6 @@ from orderkit.adapters.gitea.calls import (
 )
 from orderkit.adapters.gitea.retries import UNCLEAR, settle
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.core.errors import InvalidInputError, OrderkitError
-from orderkit.core.names import RepoId
-from orderkit.core.secrets import register
 from orderkit.ports.forge import Webhook
 
 

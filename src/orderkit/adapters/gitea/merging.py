@@ -19,12 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from orderkit.adapters.gitea.answers import RACE, GiteaResponse, ServerError, refusal
-from orderkit.adapters.gitea.calls import CONFLICT, FORBIDDEN, NOT_NOW, list_in, text_in
-from orderkit.adapters.gitea.pulls import GiteaPulls
-from orderkit.adapters.gitea.retries import UNCLEAR, pauses, turn, unsettled
-from orderkit.adapters.gitea.trial_merge import conflicts
-from orderkit.core.errors import (
+from ground.errors import (
     AccessError,
     ConflictError,
     InProgressError,
@@ -33,7 +28,12 @@ from orderkit.core.errors import (
     RefusedError,
     RemoteError,
 )
-from orderkit.core.names import CommitSha, RepoId
+from ground.names import CommitSha, RepoId
+from orderkit.adapters.gitea.answers import RACE, GiteaResponse, ServerError, refusal
+from orderkit.adapters.gitea.calls import CONFLICT, FORBIDDEN, NOT_NOW, list_in, text_in
+from orderkit.adapters.gitea.pulls import GiteaPulls
+from orderkit.adapters.gitea.retries import UNCLEAR, pauses, turn, unsettled
+from orderkit.adapters.gitea.trial_merge import conflicts
 from orderkit.ports.forge import MergeStyle, Operation, PullRequest
 
 _CHECKING = re.compile(r"try again later", re.IGNORECASE)

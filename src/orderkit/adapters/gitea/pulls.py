@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from ground.errors import ConflictError, NotFoundError, RefusedError
+from ground.names import CommitSha, RepoId
 from orderkit.adapters.gitea.branches import Branches
 from orderkit.adapters.gitea.calls import (
     CONFLICT,
@@ -27,8 +29,6 @@ from orderkit.adapters.gitea.calls import (
 from orderkit.adapters.gitea.comments_and_statuses import Notes
 from orderkit.adapters.gitea.retries import settle
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.core.errors import ConflictError, NotFoundError, RefusedError
-from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.forge import OpenPullRef, Operation, PullDraft, PullRequest, PullState
 
 _LINE = re.compile(r"\s*<!-- orderkit-operation: (\S+) requester: (.*?) -->\s*\Z")

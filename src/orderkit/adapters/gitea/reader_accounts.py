@@ -13,11 +13,11 @@ from __future__ import annotations
 import secrets
 from contextlib import suppress
 
+from ground.errors import AccessError, NotFoundError
+from ground.secrets import register
 from orderkit.adapters.gitea.calls import FORBIDDEN, MISSING, checked, done, object_in, text_in
 from orderkit.adapters.gitea.teams import GiteaAccess
 from orderkit.adapters.gitea.transport import Credentials, path_of
-from orderkit.core.errors import AccessError, NotFoundError
-from orderkit.core.secrets import register
 from orderkit.ports.forge import ReaderAccount, TeamRight
 
 READERS = "argocd"

@@ -16,6 +16,8 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
 
+from ground.errors import NotFoundError, RefusedError
+from ground.names import BlobSha, CommitSha, RepoId
 from orderkit.adapters.gitea.answers import GarbledError, GiteaResponse, refusal
 from orderkit.adapters.gitea.calls import (
     BAD,
@@ -33,8 +35,6 @@ from orderkit.adapters.gitea.file_cache import TooManyError, TreeEntry, Trees, s
 from orderkit.adapters.gitea.first_commit import BROKEN, git_head, says_empty
 from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.versions import judge_gitea
-from orderkit.core.errors import NotFoundError, RefusedError
-from orderkit.core.names import BlobSha, CommitSha, RepoId
 from orderkit.core.platform.neighbours import ReleaseVerdict
 from orderkit.ports.forge import LINK, PLAIN, Commit, FileRevision, SpecialFile
 

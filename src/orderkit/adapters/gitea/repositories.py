@@ -6,6 +6,8 @@ Called through ``client.GiteaForge``; ``ports.forge.Forge`` documents the contra
 
 from __future__ import annotations
 
+from ground.errors import ConflictError, InvalidInputError, MovedError, NotFoundError
+from ground.names import RepoId
 from orderkit.adapters.gitea.answers import missing_scope, refusal
 from orderkit.adapters.gitea.calls import (
     CREATED,
@@ -19,8 +21,6 @@ from orderkit.adapters.gitea.calls import (
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, GiteaReading
 from orderkit.adapters.gitea.retries import settle
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.core.errors import ConflictError, InvalidInputError, MovedError, NotFoundError
-from orderkit.core.names import RepoId
 from orderkit.ports.forge import Repository
 
 _NO_SQUASH = {

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
+from ground.errors import OrderkitError, UnreachableError
+from ground.names import RepoId
 from orderkit.adapters.gitea.answers import GarbledError, LostAnswerError, ServerError
-from orderkit.core.errors import OrderkitError, UnreachableError
-from orderkit.core.names import RepoId
 
 GET_TRIES = 3
 GET_PAUSE_S = 0.05

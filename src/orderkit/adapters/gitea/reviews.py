@@ -15,6 +15,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ground.errors import RefusedError
+from ground.names import CommitSha, RepoId
 from orderkit.adapters.gitea.calls import (
     INVALID,
     MISSING,
@@ -29,8 +31,6 @@ from orderkit.adapters.gitea.calls import (
 )
 from orderkit.adapters.gitea.retries import settle
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.core.errors import RefusedError
-from orderkit.core.names import CommitSha, RepoId
 from orderkit.ports.pulls import ForgeUser, PullEvent, Review, ReviewState
 
 _STATES: Mapping[str, ReviewState] = {"APPROVED": "approved", "REQUEST_CHANGES": "rejected"}

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from ground.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
 from orderkit.adapters.gitea.calls import (
     INVALID,
     MISSING,
@@ -23,7 +24,6 @@ from orderkit.adapters.gitea.calls import (
 )
 from orderkit.adapters.gitea.retries import settle
 from orderkit.adapters.gitea.transport import path_of
-from orderkit.core.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
 from orderkit.ports.forge import ForgeUser, TeamRight
 
 UNITS = (

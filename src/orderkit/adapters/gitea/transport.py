@@ -5,8 +5,6 @@ Redirects are off, because a 301 turns a POST into a GET of another address. Pro
 the environment are ignored, because netrc would replace our credentials. Addresses are built from
 our base URL only. A GET is repeated if the connection broke or the forge failed; no other request
 is repeated here, because only the caller knows whether that is safe.
-
-Called by every module of this package.
 """
 
 from __future__ import annotations
@@ -24,6 +22,8 @@ from urllib.parse import quote
 
 import requests
 
+from ground.errors import InvalidInputError, OrderkitError, UnreachableError
+from ground.secrets import register
 from orderkit.adapters.gitea import retries
 from orderkit.adapters.gitea.answers import (
     GiteaResponse,
@@ -33,12 +33,6 @@ from orderkit.adapters.gitea.answers import (
     untrusted,
 )
 from orderkit.adapters.http import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, check_url, read_capped
-from orderkit.core.errors import (
-    InvalidInputError,
-    OrderkitError,
-    UnreachableError,
-)
-from orderkit.core.secrets import register
 
 ANSWER_MAX_BYTES = 64 * 1024 * 1024
 _UNKNOWN, _SERVER_FAILED = 401, 500

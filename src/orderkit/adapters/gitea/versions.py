@@ -3,8 +3,6 @@ Server behaviours that the client relies on, and what a version text of a server
 
 The client never decides by the version text; it reads the behaviour from the server's answers.
 Releases and their support are in ``core.platform.neighbours``; docs/forge.md prints the rules.
-
-Called by ``reading``.
 """
 
 from __future__ import annotations

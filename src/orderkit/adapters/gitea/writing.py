@@ -15,8 +15,6 @@ each entry carries the blob id it replaces, or is a create. Whichever request co
 other blobs (422) or a moved branch (403 or 409), and our commit is then found. One case cannot be
 excluded: a late request is carried out a second time if its files were changed in between and
 changed back to the very bytes it expects.
-
-Called by ``client`` for ``Forge.write``.
 """
 
 from __future__ import annotations
@@ -32,26 +30,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.adapters.gitea.answers import (
-    RACE,
-    GiteaResponse,
-    LostAnswerError,
-    ServerError,
-    missing_scope,
-    refusal,
-)
-from orderkit.adapters.gitea.calls import (
-    CONFLICT,
-    FORBIDDEN,
-    INVALID,
-    MISSING,
-    UNAUTHORIZED,
-)
-from orderkit.adapters.gitea.first_commit import push_again_after_first_commit
-from orderkit.adapters.gitea.reading import DEFAULT_BRANCH
-from orderkit.adapters.gitea.repositories import Repositories
-from orderkit.adapters.gitea.retries import ROUNDS, pauses, turn
-from orderkit.core.errors import (
+from ground.errors import (
     AccessError,
     ConflictError,
     MovedError,
@@ -61,7 +40,20 @@ from orderkit.core.errors import (
     RemoteError,
     UnreachableError,
 )
-from orderkit.core.names import BlobSha, CommitSha, RepoId, blob_sha
+from ground.names import BlobSha, CommitSha, RepoId, blob_sha
+from orderkit.adapters.gitea.answers import (
+    RACE,
+    GiteaResponse,
+    LostAnswerError,
+    ServerError,
+    missing_scope,
+    refusal,
+)
+from orderkit.adapters.gitea.calls import CONFLICT, FORBIDDEN, INVALID, MISSING, UNAUTHORIZED
+from orderkit.adapters.gitea.first_commit import push_again_after_first_commit
+from orderkit.adapters.gitea.reading import DEFAULT_BRANCH
+from orderkit.adapters.gitea.repositories import Repositories
+from orderkit.adapters.gitea.retries import ROUNDS, pauses, turn
 from orderkit.ports.forge import Commit, FileChange, Operation, Written
 from orderkit.ports.signatures import Signatures, is_signed_by, read_changes, signed_message
 

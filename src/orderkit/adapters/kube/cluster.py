@@ -18,6 +18,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
+from ground.errors import NotFoundError, OrderkitError
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.adapters.kube.discovery import ApiResource, Discovery
 from orderkit.adapters.kube.transport import (
     APPLY_PATCH,
@@ -27,8 +29,6 @@ from orderkit.adapters.kube.transport import (
     KubeTransport,
     Method,
 )
-from orderkit.core.errors import NotFoundError, OrderkitError
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.ports.cluster import (
     ExpiredError,
     InvalidObjectError,

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from ground.errors import NotFoundError
+from ground.objects.kube_objects import Kind
 from orderkit.adapters.kube.transport import KubeRequest, KubeTransport
-from orderkit.core.errors import NotFoundError
-from orderkit.core.objects.kube_objects import Kind
 from orderkit.ports.cluster import NoSuchKindError
 
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from orderkit.core.errors import (
+from ground.errors import (
     AccessError,
     ConflictError,
     NotFoundError,
@@ -20,7 +20,7 @@ from orderkit.core.errors import (
     RemoteError,
     shorten,
 )
-from orderkit.core.objects.kube_objects import dig
+from ground.objects.kube_objects import dig
 from orderkit.ports.cluster import (
     ApplyConflictError,
     ExpiredError,

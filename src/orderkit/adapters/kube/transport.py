@@ -8,7 +8,7 @@ processes share, its watch cannot be resumed, and it has no time-outs. urllib3's
 because they would send a stuck GET four times; a GET whose connection broke before an answer is
 sent once more. Redirects are not followed.
 
-Called by ``cluster`` and ``discovery``. Tokens appear only in headers, never in messages.
+Tokens appear only in headers, never in messages.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any, Literal, Self, cast
 from urllib.parse import urlencode
 
+from ground.errors import InvalidInputError, RemoteError, UnreachableError
 from orderkit.adapters.kube.refusals import refusal, refusal_of_event
-from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
-from orderkit.core.objects.gc_pause import uncollected
+from orderkit.core.gc_pause import uncollected
 from orderkit.ports.cluster import WatchStop
 
 CONNECT_TIMEOUT_S = 5.0

@@ -14,9 +14,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.secrets import register
 from orderkit.core.notify.event_texts import Message, for_chat, to_text
-from orderkit.core.secrets import register
 from orderkit.ports.notifier import NotDeliveredError
 
 SCHEMES = frozenset(

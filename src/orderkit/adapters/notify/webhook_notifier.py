@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
-from orderkit.core.errors import RefusedError, shorten
+from ground.errors import RefusedError, shorten
+from ground.secrets import redact
 from orderkit.core.notify.event_texts import Message, to_cloud_event
 from orderkit.core.platform.webhook_key import STAMPED_HEADER, TIME_HEADER, stamped_signature
-from orderkit.core.secrets import redact
 from orderkit.ports.notifier import NotDeliveredError
 
 MEDIA = "application/cloudevents+json; charset=utf-8"

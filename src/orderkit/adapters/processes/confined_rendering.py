@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from ground.errors import OrderkitError, RefusedError, shorten
 from orderkit.adapters.processes.child_process import Answer, SocketChild
-from orderkit.core.errors import OrderkitError, RefusedError, shorten
-from orderkit.core.portal.render import (
+from orderkit.ports.processes import ChildEndedError, ChildTimeoutError, ProcessLimits
+from softwaretemplates.render import (
     Delimiters,
     FileOutcome,
     LimitError,
@@ -36,8 +37,7 @@ from orderkit.core.portal.render import (
     judge_tree,
     lint_tree,
 )
-from orderkit.core.portal.render.integrations import hosts_known, integrations
-from orderkit.ports.processes import ChildEndedError, ChildTimeoutError, ProcessLimits
+from softwaretemplates.render.integrations import hosts_known, integrations
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,13 @@ Landlock (Linux 5.13) leaves folders to read, and seccomp leaves the system call
 needs: no sockets, processes, threads or signals, and no file opened to be written. Both need no
 privileges, work in containers, and cannot be undone. Linux on x86_64 and aarch64 only; `missing`
 says what this machine lacks, and without it the limits of ``child_process`` are all there is.
-
-Called by ``child_process`` and ``forking_parent`` before any code of a pack is imported.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import importlib.util
 import os
 import resource
 import signal
@@ -22,8 +21,11 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-import orderkit
-
+_HOUSES = (
+    *("orderkit", "compositions", "ground", "kubeschema"),
+    *("softwaretemplates", "yamlfiles"),
+)
+"""The packages that code of a pack may import, besides what is installed."""
 _ALLOWED = """
 read 0 63, write 1 64, close 3 57, fstat 5 80, lseek 8 62, mmap 9 222, mprotect 10 226,
 munmap 11 215, brk 12 214, rt_sigaction 13 134, rt_sigprocmask 14 135, rt_sigreturn 15 139,
@@ -110,10 +112,17 @@ def end_with_parent() -> None:
 def _installation() -> list[str]:
     """Return the folders of Python, its packages, Orderkit, libraries and time zones."""
     return [
-        *(str(Path(os.__file__).parent), str(Path(orderkit.__file__).parents[1])),
+        str(Path(os.__file__).parent),
+        *(str(Path(found).parent) for house in _HOUSES for found in _folders_of(house)),
         *(f"{sys.base_prefix}/lib", *site.getsitepackages(), "/usr/share/zoneinfo"),
         *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"),
     ]
+
+
+def _folders_of(package: str) -> list[str]:
+    """Return where a package is, which a checkout has outside ``site-packages``."""
+    spec = importlib.util.find_spec(package)
+    return list(spec.submodule_search_locations or ()) if spec else []
 
 
 def _leave_folders(folders: Iterable[str]) -> None:

@@ -21,9 +21,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ground.errors import OrderkitError
 from orderkit.adapters.processes.child_process import LENGTH, launch
 from orderkit.adapters.processes.forking_parent import COMMAND, FORK, KILL
-from orderkit.core.errors import OrderkitError
 
 _ENTRY = "orderkit.adapters.functions.station_answers:load_answers"
 _PARENT = "orderkit.adapters.processes.forking_parent"

@@ -14,7 +14,7 @@ import secrets
 import threading
 from pathlib import Path
 
-from orderkit.core.errors import InvalidInputError, UnreachableError
+from ground.errors import InvalidInputError, UnreachableError
 from orderkit.core.platform.service_access import Client, digest_of, read_clients
 from orderkit.ports.clock import Clock
 from orderkit.ports.requesters import Requester, UnprovedError

@@ -21,6 +21,8 @@ import threading
 import time
 from typing import Any
 
+from ground.errors import InvalidInputError, RemoteError, UnreachableError
+from ground.names import REFERENCE_MAX, check_person, fold_reference
 from orderkit.adapters.http import check_url
 from orderkit.adapters.tokens.published_keys import (
     ExpectedClaims,
@@ -29,8 +31,6 @@ from orderkit.adapters.tokens.published_keys import (
     header,
 )
 from orderkit.adapters.tokens.single_flight import WAITERS_MAX, provider_busy
-from orderkit.core.errors import InvalidInputError, RemoteError, UnreachableError
-from orderkit.core.names import REFERENCE_MAX, check_person, fold_reference
 from orderkit.core.platform.service_access import ALGORITHMS
 from orderkit.ports.requesters import Requester, UnprovedError
 

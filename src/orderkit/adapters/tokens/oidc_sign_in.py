@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from ground.errors import RemoteError, UnreachableError
 from orderkit.adapters.backstage.backstage_http import send
 from orderkit.adapters.tokens.oidc_tokens import BelievedGroups, OidcRequesters
 from orderkit.adapters.tokens.published_keys import TIMEOUT_S
-from orderkit.core.errors import RemoteError, UnreachableError
 from orderkit.core.platform.service_access import SignInSettings
 from orderkit.ports.requesters import Requester, UnprovedError
 from orderkit.ports.sign_in import SignInAttempt

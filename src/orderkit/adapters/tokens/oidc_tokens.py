@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
+from ground.errors import InvalidInputError, UnreachableError
+from ground.names import LABEL, LABEL_MAX, check_person, fold_reference
 from orderkit.adapters.http import check_url
 from orderkit.adapters.tokens.published_keys import ExpectedClaims, PublishedKeys, fetch_json
-from orderkit.core.errors import InvalidInputError, UnreachableError
-from orderkit.core.names import LABEL, LABEL_MAX, check_person, fold_reference
 from orderkit.core.platform.service_access import OidcSettings
 from orderkit.ports.requesters import Requester, UnprovedError
 

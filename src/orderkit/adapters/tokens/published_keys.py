@@ -16,9 +16,9 @@ from typing import Any
 
 import jwt
 
+from ground.errors import UnreachableError
 from orderkit.adapters.backstage.backstage_http import send
 from orderkit.adapters.tokens.single_flight import SingleFlight
-from orderkit.core.errors import UnreachableError
 from orderkit.ports.requesters import UnprovedError
 
 LEEWAY_S = 30

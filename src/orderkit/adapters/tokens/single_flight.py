@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from orderkit.core.errors import RemoteError, UnreachableError
+from ground.errors import RemoteError, UnreachableError
 
 WAITERS_MAX = 4
 """Bound on the threads that wait for an identity provider."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from orderkit.adapters.embedded.state import write_atomically
+from ground.errors import InvalidInputError, NotFoundError
+from ground.names import check_label, check_person
+from orderkit.adapters.state_folder import write_atomically
 from orderkit.adapters.tokens.access_tokens import new_token
 from orderkit.cli.connecting import load_settings
-from orderkit.core.errors import InvalidInputError, NotFoundError
-from orderkit.core.names import check_label, check_person
 from orderkit.core.platform.service_access import (
     RIGHTS,
     Client,

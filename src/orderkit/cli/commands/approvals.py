@@ -40,8 +40,8 @@ def approve_command(
 
     Example: orderkit approve garage-ae86, or: orderkit approve garage-ae86 --pull 3 --decline
     """
+    from ground.errors import UsageError
     from orderkit.cli.views import approval_views
-    from orderkit.core.errors import UsageError
     from orderkit.flows.approval.deciding import approve_on_forge, decline_on_forge
 
     if reason and not decline:

@@ -69,9 +69,9 @@ def bootstrap_command(
 
     Example: orderkit bootstrap --platform platform.yaml --plan
     """
+    from ground.errors import OrderkitError
     from orderkit.cli.output import Progress
     from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
-    from orderkit.core.errors import OrderkitError
     from orderkit.flows.install import bootstrapping
 
     bootstrap_options = BootstrapOptions(

@@ -51,8 +51,8 @@ def console_link(settings: PlatformSettings, requester: str, teams: tuple[str, .
         InvalidInputError: The requester or a team cannot be.
         NotFoundError: The service's secret cannot be read.
     """
+    from ground.names import check_label, check_person
     from orderkit.cli.connecting import token
-    from orderkit.core.names import check_label, check_person
     from orderkit.ports.requesters import Requester
     from orderkit.web.console.sessions import link_token
 

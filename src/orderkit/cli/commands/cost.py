@@ -43,8 +43,8 @@ def cost_command(
 
     Example: orderkit cost --team ae86 --month 2026-10 --csv
     """
+    from ground.errors import UsageError
     from orderkit.cli.views import cost_views
-    from orderkit.core.errors import UsageError
     from orderkit.core.plan.cost_statement import month_of, period_of
     from orderkit.flows.plan.statements import StatementRequest, make_statement
 
@@ -89,7 +89,7 @@ def import_command(provider: str, file: Path, map_file: Path, currency: str, as_
     """
     from orderkit.cli.output import emit_json, say
     from orderkit.core.plan.price_lists import imported_table
-    from orderkit.core.yaml import yaml11
+    from yamlfiles import yaml11
 
     table = imported_table(
         provider,

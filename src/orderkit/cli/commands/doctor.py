@@ -48,8 +48,8 @@ def show(schema: str, findings: Sequence[DoctorFinding], as_json: bool) -> int:
 
 
 def _findings(platform_file: str | None) -> Iterator[DoctorFinding]:
+    from ground.errors import OrderkitError
     from orderkit.cli.connecting import connect, load_settings, requesters
-    from orderkit.core.errors import OrderkitError
     from orderkit.flows.install.doctor_checks import check, check_notifications, check_requesters
     from orderkit.flows.install.doctor_finding import DoctorFinding
 

@@ -10,9 +10,9 @@ import click
 from orderkit.cli.options import json_option
 
 if TYPE_CHECKING:
-    from orderkit.core.yaml.assignments import Assignment
-    from orderkit.core.yaml.edit import EditRefusedError
-    from orderkit.core.yaml.edited_text import EditedText
+    from yamlfiles.assignments import Assignment
+    from yamlfiles.edit import EditRefusedError
+    from yamlfiles.edited_text import EditedText
 
 _SCHEMA = "orderkit.edit/v1"
 
@@ -49,8 +49,8 @@ def edit_command(
 
     Example: orderkit edit manifests/xgarage.yaml spec.stage=stage3 --in-place
     """
-    from orderkit.core.yaml.edit import EditRefusedError
-    from orderkit.core.yaml.edited_text import edit_bytes
+    from yamlfiles.edit import EditRefusedError
+    from yamlfiles.edited_text import edit_bytes
 
     wishes = _wishes(edits, texts, unsets)
     if in_place and file == "-":
@@ -76,8 +76,8 @@ def edit_command(
 def _wishes(
     edits: tuple[str, ...], texts: tuple[str, ...], unsets: tuple[str, ...]
 ) -> list[Assignment]:
-    from orderkit.core.yaml.assignments import Assignment, parse, parse_path
-    from orderkit.core.yaml.edit import Op
+    from yamlfiles.assignments import Assignment, parse, parse_path
+    from yamlfiles.edit import Op
 
     wishes = [
         *(parse(text) for text in edits),
@@ -93,7 +93,7 @@ def _read(file: str) -> bytes:
     from pathlib import Path
 
     from orderkit.adapters.folders.edited_file import read_file
-    from orderkit.core.yaml.edit import LIMITS
+    from yamlfiles.edit import LIMITS
 
     if file == "-":
         return sys.stdin.buffer.read(LIMITS.size_bytes + 1)

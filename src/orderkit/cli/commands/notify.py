@@ -110,9 +110,9 @@ def notify_key(channel: str, platform_file: str | None, as_json: bool) -> None:
 
     Example: orderkit notify key audit
     """
+    from ground.errors import InvalidInputError
     from orderkit.cli.connecting import webhook_key
     from orderkit.cli.output import emit_json, say
-    from orderkit.core.errors import InvalidInputError
 
     settings, _, declared = _channel(channel, platform_file)
     if declared.type != "webhook":
@@ -130,8 +130,8 @@ def _channel(
     name: str, platform_file: str | None
 ) -> tuple[PlatformSettings, Platform, ChannelSettings]:
     """Return a channel. Raises NotFoundError if there is none."""
+    from ground.errors import NotFoundError
     from orderkit.cli.connecting import connect, load_settings
-    from orderkit.core.errors import NotFoundError
     from orderkit.core.notify.routing import Routing
     from orderkit.flows.notify.ledger_notes import LedgerReader
 

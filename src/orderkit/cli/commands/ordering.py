@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ground.errors import EXIT_DIFFERS, AlreadyOrderedError, ApprovalError, RefusedError
 from orderkit.cli import completion
 from orderkit.cli.commands.changes import accept_loss_option, reason_option
 from orderkit.cli.options import (
@@ -16,7 +17,6 @@ from orderkit.cli.options import (
     requester_option,
     timeout_option,
 )
-from orderkit.core.errors import EXIT_DIFFERS, AlreadyOrderedError, ApprovalError, RefusedError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ground.errors import EXIT_DIFFERS
 from orderkit.cli import completion
 from orderkit.cli.options import (
     connect_to,
@@ -17,7 +18,6 @@ from orderkit.cli.options import (
     requester_option,
     timeout_option,
 )
-from orderkit.core.errors import EXIT_DIFFERS
 
 if TYPE_CHECKING:
     from orderkit.core.order.end_record import Survivor
@@ -48,8 +48,8 @@ def register_command(
 
     Example: orderkit register garage-ae86 --kit garage --team ae86
     """
+    from ground.names import OrderId, TeamName, check_label
     from orderkit.cli.views import order_views
-    from orderkit.core.names import OrderId, TeamName, check_label
     from orderkit.flows.order.registering import Registration, register
 
     registration = Registration(
@@ -316,9 +316,9 @@ def destroy_command(
 
     Example: orderkit destroy garage-ae86
     """
+    from ground.errors import InvalidInputError
     from orderkit.cli.output import Progress
     from orderkit.cli.views import order_views
-    from orderkit.core.errors import InvalidInputError
     from orderkit.flows.end.destroying import destroy
     from orderkit.flows.end.end_request import EndRequest
 
@@ -344,7 +344,7 @@ def destroy_command(
 
 def _names_to_take(texts: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names to take along; a form sends NAME=false for those that were not ticked."""
-    from orderkit.core.errors import InvalidInputError
+    from ground.errors import InvalidInputError
 
     names = []
     for text in texts:

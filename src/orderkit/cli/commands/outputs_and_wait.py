@@ -58,8 +58,8 @@ def outputs_command(
 
     Example: eval "$(orderkit outputs garage-ae86)"
     """
+    from ground.errors import InvalidInputError
     from orderkit.cli.views import output_views
-    from orderkit.core.errors import InvalidInputError
     from orderkit.flows.order.order_outputs import outputs
 
     if as_json and format_ not in (None, "json"):

@@ -6,12 +6,12 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from compositions.function_processes import processes_of
 from orderkit.adapters.folders.plan_files import load_snapshot, manifest_files, save_snapshot
 from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.processes.child_process import LocalProcesses
 from orderkit.cli.inputs import prices_of
 from orderkit.cli.views import fleet_views
-from orderkit.core.crossplane.function_processes import processes_of
 from orderkit.core.plan.fleet_json import fleet_exit_code
 from orderkit.core.plan.fleet_plan import Side
 from orderkit.flows.plan import fleet_planning
@@ -22,8 +22,8 @@ from orderkit.flows.plan.recording import PlanRecorder, digest_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from compositions.function_processes import FunctionProcess
     from orderkit.cli.commands.plan_request import PlanRequest
-    from orderkit.core.crossplane.function_processes import FunctionProcess
     from orderkit.core.plan.fleet_plan import FleetPlan
     from orderkit.core.plan.price_table import PriceTable
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from compositions.function_processes import processes_of
 from orderkit.cli.inputs import edits, prices_of, read_one, schemas_of
 from orderkit.cli.options import connect_to
 from orderkit.cli.time_limits import within
 from orderkit.cli.views import plan_views
-from orderkit.core.crossplane.function_processes import processes_of
 from orderkit.core.plan.plan_json import exit_code
 
 if TYPE_CHECKING:
+    from kubeschema.known import Layer
     from orderkit.cli.commands.plan_request import PlanRequest
     from orderkit.core.plan import Plan
     from orderkit.core.plan.price_table import PriceTable
-    from orderkit.core.schema.known import Layer
     from orderkit.flows.plan.order_plan import Basis
     from orderkit.flows.platform import Platform
 

@@ -5,19 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ground.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError, RemoteError
+from ground.names import RepoId
 from orderkit.cli.inputs import prices_of
 from orderkit.cli.options import connect_to
 from orderkit.cli.output import emit_json, say
 from orderkit.cli.time_limits import within
 from orderkit.cli.views.plan_views import Screen, Shape, draw, lines_of
-from orderkit.core.errors import (
-    InvalidInputError,
-    NotFoundError,
-    OrderkitError,
-    RefusedError,
-    RemoteError,
-)
-from orderkit.core.names import RepoId
 from orderkit.core.plan.plan_json import exit_code, to_json
 from orderkit.flows.plan.order_plan import Basis
 from orderkit.flows.plan.pull_requests import PullPlan, plan_pull, publish, say_failed

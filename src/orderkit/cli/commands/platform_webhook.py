@@ -12,7 +12,7 @@ from orderkit.cli.output import say
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orderkit.core.names import RepoId
+    from ground.names import RepoId
     from orderkit.flows.platform import Platform
 
 _PLAN_S = 120.0
@@ -55,9 +55,9 @@ def platform_webhook(
 
     Example: orderkit platform webhook --missed
     """
+    from ground.errors import OrderkitError
     from orderkit.cli.connecting import connect, load_settings, token
     from orderkit.cli.output import emit_json
-    from orderkit.core.errors import OrderkitError
     from orderkit.core.platform.webhook_key import hook_key
     from orderkit.flows.team.webhooks import ensure_webhooks, service_webhook
 
@@ -91,8 +91,8 @@ def _planned(platform: Platform, targets: list[str | RepoId]) -> Iterator[tuple[
     """Plan the pull requests without a plan; yield each with its state and a summary."""
     from contextlib import suppress
 
+    from ground.errors import InProgressError, NotFoundError, OrderkitError, RefusedError
     from orderkit.cli.time_limits import within
-    from orderkit.core.errors import InProgressError, NotFoundError, OrderkitError, RefusedError
     from orderkit.flows.change.reviewing import keep_judged
     from orderkit.flows.plan.pull_requests import keep_planned, say_failed
     from orderkit.flows.plan.unplanned_pulls import unplanned
@@ -113,7 +113,7 @@ def _planned(platform: Platform, targets: list[str | RepoId]) -> Iterator[tuple[
 
 def _checked(platform: Platform, targets: list[str | RepoId]) -> Iterator[tuple[str, str, str]]:
     """Check the newest commits without a status; yield each with its state and a summary."""
-    from orderkit.core.errors import NotFoundError
+    from ground.errors import NotFoundError
     from orderkit.flows.order.commit_status import keep_checked, unchecked
 
     for repo in unchecked(platform, targets):
@@ -127,7 +127,7 @@ def _checked(platform: Platform, targets: list[str | RepoId]) -> Iterator[tuple[
 def _address(url: str) -> str:
     from urllib.parse import urlsplit
 
-    from orderkit.core.errors import InvalidInputError
+    from ground.errors import InvalidInputError
 
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
@@ -138,8 +138,8 @@ def _address(url: str) -> str:
 
 
 def _repository(text: str) -> RepoId:
-    from orderkit.core.errors import InvalidInputError
-    from orderkit.core.names import RepoId
+    from ground.errors import InvalidInputError
+    from ground.names import RepoId
 
     owner, slash, name = text.partition("/")
     if not (owner and slash and name) or "/" in name:

@@ -12,8 +12,8 @@ from orderkit.cli.output import say
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from orderkit.core.portal.render import TreeOptions
     from orderkit.flows.template.rendering import SkeletonReport
+    from softwaretemplates.render import TreeOptions
 
 _PARTLY, _FAILED = 5, 1
 
@@ -110,9 +110,9 @@ def render_command(
 def _options(
     verbatim: tuple[str, ...], extension: str, compat: bool, trim: bool, lstrip: bool
 ) -> TreeOptions:
-    from orderkit.core.errors import UsageError
-    from orderkit.core.portal.render import Delimiters, TreeOptions
-    from orderkit.core.portal.render.tree import dotted
+    from ground.errors import UsageError
+    from softwaretemplates.render import Delimiters, TreeOptions
+    from softwaretemplates.render.tree import dotted
 
     if extension and (verbatim or compat):
         raise UsageError(

@@ -113,9 +113,9 @@ def _platform(platform_file: str | None) -> Platform | None:
 def _source(template_name: str, platform: Platform | None, checkout: str | None) -> TemplateSource:
     from pathlib import Path
 
+    from ground.errors import NotFoundError
     from orderkit.adapters.folders.pack_folder import is_reference_pack
     from orderkit.adapters.folders.template_folder import DiskFolder, read_limited, template_path
-    from orderkit.core.errors import NotFoundError
     from orderkit.flows.template.published_templates import published_template, template_of
 
     path = template_path(template_name)
@@ -156,9 +156,9 @@ def _map(file: str | None, option: str) -> dict[str, Any]:
     """
     from pathlib import Path
 
+    from ground.errors import InvalidInputError
     from orderkit.adapters.folders.template_folder import read_limited
-    from orderkit.core.errors import InvalidInputError
-    from orderkit.core.yaml import yaml12
+    from yamlfiles import yaml12
 
     if file is None:
         return {}
@@ -172,8 +172,8 @@ def _secret(text: str) -> tuple[str, str]:
     """Read a secret. Its value is never on the command line, where other users could see it."""
     from pathlib import Path
 
+    from ground.errors import InvalidInputError, UsageError
     from orderkit.adapters.folders.template_folder import read_limited
-    from orderkit.core.errors import InvalidInputError, UsageError
 
     name, _, source = text.partition("=")
     kind, _, variable = source.partition(":")

@@ -206,7 +206,7 @@ def _team_change(**decisions: Any) -> TeamChange:
 def _list(
     option: str, values: Sequence[str], other: str, is_emptied: bool | None
 ) -> tuple[str, ...] | None:
-    from orderkit.core.errors import UsageError
+    from ground.errors import UsageError
 
     if is_emptied and values:
         raise UsageError(f"{option} and {other} contradict each other")

@@ -12,12 +12,8 @@ from orderkit.cli.output import say
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kubeschema.validate.file_check import Definitions, OldObject, ValidationOutcome
     from orderkit.core.kit.pack import Pack
-    from orderkit.core.schema.validate.file_check import (
-        Definitions,
-        OldObject,
-        ValidationOutcome,
-    )
 
 _FOUND = 1
 
@@ -65,12 +61,8 @@ def validate_command(
     """
     from pathlib import Path
 
+    from kubeschema.validate.file_check import ValidationOutcome, old_objects, validate
     from orderkit.adapters.folders.source_files import sources
-    from orderkit.core.schema.validate.file_check import (
-        ValidationOutcome,
-        old_objects,
-        validate,
-    )
 
     if as_json and as_sarif:
         raise click.UsageError("give --json or --sarif")
@@ -110,10 +102,10 @@ def _definitions(
     """Return what to validate against, and the pack, if it is one with a ``pack.yaml``."""
     from pathlib import Path, PurePosixPath
 
+    from kubeschema.validate.file_check import Definitions, definition_sources
     from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
     from orderkit.adapters.folders.source_files import sources
     from orderkit.core.kit.pack import read_pack
-    from orderkit.core.schema.validate.file_check import Definitions, definition_sources
 
     if xrd_files and pack_folder:
         raise click.UsageError("give --pack or --xrd")
@@ -126,7 +118,7 @@ def _definitions(
 
 
 def _refuse_nothing(outcome: ValidationOutcome) -> None:
-    from orderkit.core.errors import UsageError
+    from ground.errors import UsageError
 
     if not (outcome.objects or outcome.definitions or outcome.findings):
         raise UsageError(
@@ -148,7 +140,7 @@ def _show(outcome: ValidationOutcome, *, as_json: bool, as_sarif: bool) -> None:
 
 
 def _json(outcome: ValidationOutcome) -> dict[str, Any]:
-    from orderkit.core.schema.validate.located_findings import to_json
+    from kubeschema.validate.located_findings import to_json
 
     counts = {
         "files": outcome.files,
@@ -183,10 +175,10 @@ def _json(outcome: ValidationOutcome) -> dict[str, Any]:
 
 
 def _emit_sarif(outcome: ValidationOutcome) -> None:
+    from kubeschema.validate import Finding
+    from kubeschema.validate.sarif import NOT_EVALUATED, SarifResult, sarif
     from orderkit import __version__
     from orderkit.cli.output import as_json
-    from orderkit.core.schema.validate import Finding
-    from orderkit.core.schema.validate.sarif import NOT_EVALUATED, SarifResult, sarif
 
     results = []
     for entry in (*outcome.findings, *outcome.not_evaluated):
@@ -206,8 +198,8 @@ def _emit_sarif(outcome: ValidationOutcome) -> None:
 
 
 def _emit_text(outcome: ValidationOutcome) -> None:
-    from orderkit.core.schema.validate import Finding, FindingSeverity
-    from orderkit.core.schema.validate.located_findings import explanation, remedy
+    from kubeschema.validate import Finding, FindingSeverity
+    from kubeschema.validate.located_findings import explanation, remedy
 
     for entry in (*outcome.findings, *outcome.not_evaluated):
         about = entry.about

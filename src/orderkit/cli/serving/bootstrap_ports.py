@@ -5,29 +5,21 @@ A new platform may have neither Orderkit's service nor a portal. If they do not 
 runs in this process during the bootstrap, and a small catalog replaces the portal's, so that the
 probe order takes the same path as other orders. The bootstrap then reports that templates are not
 registered.
-
-Called by ``orderkit bootstrap`` and ``orderkit platform check``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import secrets
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ground.errors import NotFoundError, OrderkitError
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
-from orderkit.cli.connecting import (
-    SECRET_HEADER,
-    SERVICE_PROXY,
-    connect_with,
-    load_settings,
-    token,
-)
-from orderkit.core.errors import NotFoundError, OrderkitError
+from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY, connect_with, load_settings, token
+from orderkit.cli.extras import MissingExtraError, stand_ins
 from orderkit.core.platform.installation import PlatformTarget
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.flows.install.bootstrapping import BootstrapRequest, ProbeRequest, RepositoryAccess
@@ -139,18 +131,17 @@ def _catalog(settings: PlatformSettings) -> tuple[Catalog | None, str]:
 
 
 def _catalog_stand_in(platform: Platform, undo: contextlib.ExitStack) -> Catalog:
-    from orderkit.adapters.embedded import serving
-    from orderkit.adapters.embedded.catalog import EmbeddedCatalog
-    from orderkit.adapters.embedded.catalog.http import catalog_app
+    """
+    Run a catalog for as long as the caller needs it.
 
-    folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="orderkit-")))
-    embedded = EmbeddedCatalog(folder / "catalog.sqlite", platform.forge)
-    undo.callback(embedded.close)
-    secret = secrets.token_hex(16)
-    server = serving.HttpServer(catalog_app(embedded, token=secret), serving.bind("portal", 0))
-    server.start()
-    undo.callback(server.stop)
-    return BackstageCatalog(server.url, token=secret)
+    Raises:
+        MissingExtraError: The extra that brings one is not installed.
+    """
+    found = stand_ins()
+    if found is None:
+        raise MissingExtraError("a catalog in place of a portal that does not answer", "embedded")
+    url, secret = undo.enter_context(found.running_catalog(platform.forge))
+    return BackstageCatalog(url, token=secret)
 
 
 def _serves(portal: Portal) -> bool:

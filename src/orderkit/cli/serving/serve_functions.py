@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
+from ground.errors import NotFoundError, UsageError
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.adapters.folders.station_folder import FOLDER
-from orderkit.core.errors import NotFoundError, UsageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from orderkit.adapters.embedded.serving import LOOPBACK_NAMES, HttpServer, bind
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from orderkit.cli.connecting import connect, load_settings, service_options
-from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.web.auditing import AuditLog
 from orderkit.web.service import service_app
+from orderkit.web.serving import LOOPBACK_NAMES, HttpServer, bind
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from ground.errors import InvalidInputError
 from orderkit.cli.output import Progress, emit_json, say
 from orderkit.cli.views import plan_views
-from orderkit.core.errors import InvalidInputError
 from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.change import Changed
 from orderkit.flows.change.form_entry import FormEntry

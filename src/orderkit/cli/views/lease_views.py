@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from ground.errors import InvalidInputError
+from ground.visible_text import visible
 from orderkit.cli.output import emit_fields, emit_json, emit_table, say
 from orderkit.core.durations import duration_text, parse_duration
-from orderkit.core.errors import InvalidInputError
 from orderkit.core.order.lease import time_text
-from orderkit.core.visible_text import visible
 from orderkit.flows.lease.extending import LeaseView
 from orderkit.flows.lease.sweeping import Swept
 

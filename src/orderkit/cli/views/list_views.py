@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from ground.errors import InvalidInputError, RemoteError
+from ground.suggestions import did_you_mean
 from orderkit.cli.output import (
     Progress,
     Row,
@@ -25,11 +27,9 @@ from orderkit.cli.output import (
     screen,
     table_lines,
 )
-from orderkit.core.errors import InvalidInputError, RemoteError
 from orderkit.core.order.order_cost import OrderCost, cost_sums, sums_json
 from orderkit.core.order.order_selection import PHASES_BY_URGENCY, OrderQuery
 from orderkit.core.order.order_state import Phase, short
-from orderkit.core.suggestions import did_you_mean
 from orderkit.flows.order.order_watch import OrderChanges, read_orders
 from orderkit.flows.platform import Platform
 

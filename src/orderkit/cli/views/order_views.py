@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from ground.errors import UsageError
 from orderkit.cli.output import Row, emit_json, emit_table, say
-from orderkit.core.errors import UsageError
 from orderkit.core.order.order_state import short
 from orderkit.flows.end.end_request import Ended
 from orderkit.flows.install.pack_rendering import PlatformValues

@@ -20,9 +20,9 @@ from typing import Any
 import click
 import yaml
 
+from ground.errors import InvalidInputError, RefusedError, UsageError, every
+from ground.visible_text import visible
 from orderkit.cli.output import say
-from orderkit.core.errors import InvalidInputError, RefusedError, UsageError, every
-from orderkit.core.visible_text import visible
 from orderkit.flows.order.order_outputs import OrderOutputs, OutputValue
 
 SCHEMA = "orderkit.outputs/v1"

@@ -19,9 +19,10 @@ from typing import Literal
 
 import click
 
+from ground.errors import InvalidInputError, NotFoundError
+from ground.objects.values import shown_pair, whole
+from ground.visible_text import visible
 from orderkit.cli.output import colored, emit_json
-from orderkit.core.errors import InvalidInputError, NotFoundError
-from orderkit.core.objects.values import shown_pair, whole
 from orderkit.core.order.change import FieldDifference
 from orderkit.core.plan import Action, Plan, ResourceChange
 from orderkit.core.plan.comparison import shown_manifest
@@ -29,8 +30,7 @@ from orderkit.core.plan.cost import Costs, changed_lines
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
-from orderkit.core.visible_text import visible
-from orderkit.core.yaml.yaml11 import dump_block
+from yamlfiles.yaml11 import dump_block
 
 Shape = Literal["json", "markdown"]
 Line = tuple[str, str]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.cli.output import Progress, emit_json, say
-from orderkit.core.portal.render.tree import EXECUTABLE_MODE
 from orderkit.flows.template.scaffolder import StepEvent, TaskResult
+from softwaretemplates.render.tree import EXECUTABLE_MODE
 
 _STATES = {
     "done": "ran",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ground.visible_text import visible
+from kubeschema.validate.located_findings import remedy, sentence
 from orderkit.cli.output import emit_fields, emit_json, in_color, phase_color, say_colored
 from orderkit.cli.views.list_views import age
 from orderkit.core.order.order_state import SENTENCES, short
 from orderkit.core.order.order_view import Attention, OrderView
-from orderkit.core.schema.validate.located_findings import remedy, sentence
-from orderkit.core.visible_text import visible
 from orderkit.flows.order.order_report import OrderReport
 
 _OF_REPORT = ("phase", "reason", "head", "revision", "delivered", "findings", "repository")

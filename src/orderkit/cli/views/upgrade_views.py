@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from ground.unified_diff import unified_diff
 from orderkit.cli.output import emit_json, say
 from orderkit.core.order.order_state import short
-from orderkit.core.unified_diff import unified_diff
 from orderkit.flows.install.upgrading import FileDifference, Upgraded, UpgradePlan, Wave
 
 _ACTIONS = {(False, True): "new", (True, False): "removed", (True, True): "changed"}

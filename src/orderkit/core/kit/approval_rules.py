@@ -2,7 +2,7 @@
 Rules of approval: which agreements an order or a change needs, and what is wrong with a rule.
 
 Pure. A rule that cannot be evaluated needs its agreement: a condition must not be passed by a value
-that nobody foresaw. Called by ``core.kit.consistency`` and by ``flows.approval``.
+that nobody foresaw.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 from zoneinfo import available_timezones
 
+from kubeschema.cel.conditions import Subject, condition
+from kubeschema.pruning import default
 from orderkit.core.kit.field_problems import KitProblem
 from orderkit.core.kit.lease_approval_windows import ApprovalRule
 from orderkit.core.kit.model import Kit
-from orderkit.core.schema.cel.conditions import Subject, condition
-from orderkit.core.schema.pruning import default
 
 _TEXT, _FLAG, _NUMBER = {"type": "string"}, {"type": "boolean"}, {"type": "number"}
 _COST = {"before": _NUMBER, "after": _NUMBER, "difference": _NUMBER, "currency": _TEXT}

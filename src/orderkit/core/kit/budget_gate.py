@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ground.objects.kube_objects import Manifest, dig
 from orderkit.core.kit.model import Gate
-from orderkit.core.objects.kube_objects import Manifest, dig
 
 
 class GateState(StrEnum):

@@ -3,10 +3,8 @@ Fields that are picked from the catalog but hold only the entity's name.
 
 A picker returns a reference (``resource:default/houses``). With ``value: name`` in kit.yaml the XR
 holds ``houses``: forms accept both, the prefix is removed on the way to the XR, and the form of a
-live order shows the reference again. This works only for entities of the namespace ``default``;
-the form's pattern refuses references to other namespaces.
-
-Called by the generators and by the flows that read answers of forms.
+live order shows the reference again. This works only for entities of the namespace ``default``; the
+form's pattern refuses references to other namespaces.
 """
 
 from __future__ import annotations

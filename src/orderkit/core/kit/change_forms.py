@@ -1,8 +1,8 @@
 """
 The changes of a kit's orders for forms and links: their names, titles, fields and initial values.
 
-Pure; ``core.generate.day2_forms`` makes the Templates. Called by it, by the skeleton's links and by
-the service, which redirects to a form that is filled with the values in Git.
+The kit workshop makes Templates of them, and the service redirects to a form that is filled with
+the values in Git.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
+from ground.objects.values import ABSENT, value_at
+from ground.suggestions import did_you_mean
 from orderkit.core.kit import catalog_pickers
 from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Direction, FieldPath, Kit, KitChange
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, fields_of, unfolded
 from orderkit.core.kit.yaml_settings import settings_text, yaml_roots
-from orderkit.core.objects.values import ABSENT, value_at
-from orderkit.core.suggestions import did_you_mean
 
 END, ANY_CHANGE, LEASE = "end", "change", "lease"
 """Names of forms: the end, the only change of a kit that declares none, extending a lease."""

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
+from kubeschema.xrd import BrokenXrdError
 from orderkit.core.kit.consistency import problems
 from orderkit.core.kit.field_problems import KitProblem
 from orderkit.core.kit.kit_reader import definition_path, kit_path, kit_spec, read_kit
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack
-from orderkit.core.schema.xrd import BrokenXrdError
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import Files
+from yamlfiles import yaml11
+from yamlfiles.documents import Files
 
 
 def checked_kit(name: str, files: Files) -> Kit:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
+from ground.objects.kube_objects import COMPOSITION, Kind, Manifest, dig, metadata
+from kubeschema.xrd import is_legacy
 from orderkit.core.kit.model import Kit
-from orderkit.core.objects.kube_objects import COMPOSITION, Kind, Manifest, dig, metadata
-from orderkit.core.schema.xrd import is_legacy
-from orderkit.core.yaml.documents import Files
-from orderkit.core.yaml.manifests import parse_manifests
+from yamlfiles.documents import Files
+from yamlfiles.manifests import parse_manifests
 
 
 def name_shown(xrd: Manifest, composition: Manifest) -> str:

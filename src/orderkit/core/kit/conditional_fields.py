@@ -2,7 +2,7 @@
 Fields that are shown only for certain answers: ``dependencies.oneOf`` of a form.
 
 Each question gets one branch per set of answers that show the same fields, so that exactly one
-branch matches any answer. Called by ``core.kit.form_fields``.
+branch matches any answer.
 """
 
 from __future__ import annotations

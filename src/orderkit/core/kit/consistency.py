@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ground import js_regex
+from kubeschema.extensions import PRESERVE
 from orderkit.core.kit.approval_rules import approval_problems, window_problems
 from orderkit.core.kit.field_problems import (
     KitProblem,
@@ -34,8 +36,6 @@ from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER
 from orderkit.core.kit.model import Hints, How, Kit
 from orderkit.core.kit.view_problems import status_field, view_problems
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, KitFields, fields_of
-from orderkit.core.portal import js_regex
-from orderkit.core.schema.extensions import PRESERVE
 
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 

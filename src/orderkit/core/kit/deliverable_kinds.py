@@ -6,8 +6,6 @@ when teams may deliver a new kind. It is not part of a layer, so Argo CD does no
 ``orderkit team add`` and bootstrap write its kinds into each team's AppProject
 (``core.order.ledger_applications``): cluster-scoped kinds into ``clusterResourceWhitelist``,
 namespaced kinds into ``namespaceResourceWhitelist``.
-
-Called by ``flows.kit.generate_kits`` and ``flows.team.teams``.
 """
 
 from __future__ import annotations
@@ -19,8 +17,8 @@ from typing import Any
 
 from orderkit.core.kit.generated_mark import pack_comment
 from orderkit.core.kit.model import Kit
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import API_VERSION, Files
+from yamlfiles import yaml11
+from yamlfiles.documents import API_VERSION, Files
 
 PATH = PurePosixPath("gitops", "kinds.yaml")
 _KINDS = {

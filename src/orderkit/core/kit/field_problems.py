@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from kubeschema.xrd import versions_of
 from orderkit.core.kit.catalog_pickers import prefix_of
 from orderkit.core.kit.js_patterns import to_javascript
 from orderkit.core.kit.literals import quoted
 from orderkit.core.kit.model import Direction, Hints, Kit, KitChange
 from orderkit.core.kit.xrd_fields import FieldShape, KitField, KitFields
-from orderkit.core.schema.xrd import versions_of
 
 Steps = tuple[str | int, ...]
 _TYPES = ("string", "integer", "number", "boolean", "object", "array")

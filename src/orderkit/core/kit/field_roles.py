@@ -2,7 +2,7 @@
 What a field is for, by its name: infrastructure that few people set, or a secret.
 
 Names are all that other people's XRDs offer. kit.yaml overrules both guesses (``advanced``,
-``secret`` below ``fields``). Called by ``core.kit.xrd_fields``.
+``secret`` below ``fields``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""
-Titles of fields, kinds and changes: their names in words, with abbreviations as people write them.
-
-Called by everything that shows a name for which the author wrote no title.
-"""
+"""Titles of fields, kinds and changes: names in words, with abbreviations as people write them."""
 
 from __future__ import annotations
 

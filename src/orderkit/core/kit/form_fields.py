@@ -2,7 +2,6 @@
 One field of a form: a JSON Schema property with the form's own keys.
 
 The property refuses what the API server refuses. Rules that it cannot express are in its help text.
-Called by ``core.generate.form_pages`` for orders and by ``core.generate.day2_forms`` for changes.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kubeschema.extensions import PRESERVE
 from orderkit.core.kit import catalog_pickers, js_patterns
 from orderkit.core.kit.change_forms import parameter_of
 from orderkit.core.kit.conditional_fields import conditions
@@ -20,7 +20,6 @@ from orderkit.core.kit.form_limits import machine_errors, numbers, sizes
 from orderkit.core.kit.hidden_fields import hidden_schema
 from orderkit.core.kit.model import Direction, FieldPath, Kit
 from orderkit.core.kit.xrd_fields import ABSENT, SCALARS, FieldShape, KitField
-from orderkit.core.schema.extensions import PRESERVE
 
 Schema = dict[str, Any]
 

@@ -3,8 +3,7 @@ The pages of an order form and the fields on each.
 
 kit.yaml's ``pages`` decide. Without them a short form has one page; a longer one begins with what
 is required, continues with the groups of the XRD, and ends with advanced fields. Fields that depend
-on each other's answers stay together. Called by ``core.generate.form_pages`` and
-``core.kit.consistency``.
+on each other's answers stay together.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""
-The mark in generated files: their sources and the command. Only marked files are overwritten.
-
-Called by the generators and by ``core.generate.kit_files``.
-"""
+"""The mark in generated files: their sources and the command. Only marked files are overwritten."""
 
 from __future__ import annotations
 

@@ -4,8 +4,6 @@ Translate a schema's pattern from RE2, which the API server reads, to JavaScript
 Constructs that differ but have an equivalent are rewritten (``\s``, ``.``, POSIX classes, ``\z``,
 the flags ``(?i)`` and ``(?s)`` anywhere, escapes unknown to JavaScript). Other differences are
 refused, because the form would accept values that the server refuses, or the reverse.
-
-Called by ``core.kit.form_fields``.
 """
 
 from __future__ import annotations
@@ -13,12 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from orderkit.core.portal import js_regex
-from orderkit.core.schema.re2_patterns import (
-    POSIX_CLASSES,
-    PatternError,
-    compile_pattern,
-)
+from ground import js_regex
+from kubeschema.re2_patterns import POSIX_CLASSES, PatternError, compile_pattern
 
 _SPACE = r"\t\n\f\r "
 _COMMON = (

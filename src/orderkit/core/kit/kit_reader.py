@@ -1,8 +1,8 @@
 """
 Read a kit from a pack's files: ``definition.yaml`` and, if there is one, ``kit.yaml``.
 
-Messages name file, line, key and the way out. Whether both files agree is not checked here: that
-is done before a pack is published (``core.kit.consistency``). Called by ``core.kit.pack``.
+Messages name file, line, key and the way out. Whether both files agree is not checked here: that is
+done before a pack is published (``core.kit.consistency``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import XRD, Manifest, annotations_of, dig
 from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.lease_approval_windows import approval_of, lease_of, windows_of
@@ -42,9 +43,8 @@ from orderkit.core.kit.model import (
     Survivor,
     When,
 )
-from orderkit.core.objects.kube_objects import XRD, Manifest, annotations_of, dig
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import Files, data_kinds
+from yamlfiles import yaml11
+from yamlfiles.documents import Files, data_kinds
 
 TERASKY = "terasky.backstage.io/"
 """Annotations that the TeraSky ingestor reads; here they are defaults of kit.yaml."""

@@ -2,7 +2,6 @@
 The JSON Schema of kit.yaml: every key with what it means, for readers and for editors.
 
 `KIT_SCHEMA` refuses what is not a kit.yaml; what contradicts the XRD is ``core.kit.consistency``'s.
-Called by ``core.kit.kit_reader`` and by the script that writes ``docs/schemas/kit.schema.json``.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from orderkit.core.kit.schema_parts import (
 )
 from orderkit.core.kit.view_schema import ATTENTION, OUTPUT, SHOWN_FACT
 from orderkit.core.platform.baking import BUILT_IN, NAME
-from orderkit.core.yaml.documents import DATA_KIND, document
+from yamlfiles.documents import DATA_KIND, document
 
 _FIELD = described(
     TEXT, "A field of the XRD: its path below spec, dotted (teamName, storage.sizeGb)."

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from orderkit.core.durations import PATTERN as DURATION
 from orderkit.core.kit.lease_approval_windows import NEVER
-from orderkit.core.kit.schema_parts import (
-    SCALAR,
-    TEXT,
-    Schema,
-    closed,
-    described,
-    list_of,
-    map_of,
-)
+from orderkit.core.kit.schema_parts import SCALAR, TEXT, Schema, closed, described, list_of, map_of
 
 APPROVER = r"^(group|user):default/[A-Za-z0-9][-A-Za-z0-9_.]*(:[A-Za-z0-9][-A-Za-z0-9_. ]*)?$"
 APPROVAL_RULE = closed(

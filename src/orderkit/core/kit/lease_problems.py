@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any
 from zoneinfo import available_timezones
 
+from ground.errors import InvalidInputError
 from orderkit.core.durations import duration_text, parse_duration
-from orderkit.core.errors import InvalidInputError
 from orderkit.core.kit.field_problems import KitProblem, Steps, nearest
 from orderkit.core.kit.lease_approval_windows import Values
 from orderkit.core.kit.model import How, Kit

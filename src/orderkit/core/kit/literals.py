@@ -1,7 +1,7 @@
 """
 Texts and names that kits and the files made from them share.
 
-Called by ``core.kit.consistency``, which refuses what they cannot say, and by ``core.generate``.
+``core.kit.consistency`` refuses what they cannot say.
 """
 
 from __future__ import annotations

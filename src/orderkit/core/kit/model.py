@@ -1,8 +1,8 @@
 """
 The model of a kit: the content of its XRD and kit.yaml with all defaults.
 
-Plain values that ``core.kit.kit_reader`` makes and ``core.generate`` turns into files. Field paths
-are dotted property paths below ``spec`` of the XR.
+Plain values that ``core.kit.kit_reader`` makes. Field paths are dotted property paths below
+``spec`` of the XR.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from ground.names import OrderId, TeamName, check_label
+from ground.objects.kube_objects import Kind, Manifest, dig
+from kubeschema.xrd import scope_of, xr_kind
 from orderkit.core.kit.lease_approval_windows import Approval, Lease, MaintenanceWindow
-from orderkit.core.names import OrderId, TeamName, check_label
-from orderkit.core.objects.kube_objects import Kind, Manifest, dig
-from orderkit.core.schema.xrd import scope_of, xr_kind
-from orderkit.core.yaml.documents import DataKinds
+from yamlfiles.documents import DataKinds
 
 FieldPath = str
 """``teamName``, ``storage.sizeGb``: properties below ``spec``, dotted."""

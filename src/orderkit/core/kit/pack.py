@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import InvalidInputError, NotFoundError
+from ground.errors import InvalidInputError, NotFoundError
+from ground.suggestions import did_you_mean
 from orderkit.core.kit.kit_reader import read_kit
 from orderkit.core.kit.model import Kit
-from orderkit.core.suggestions import did_you_mean
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import DATA_KIND, NAME, DataKinds, Files, data_kinds, document
+from yamlfiles import yaml11
+from yamlfiles.documents import DATA_KIND, NAME, DataKinds, Files, data_kinds, document
 
 __all__ = ["PACK_SCHEMA", "Files", "Kit", "Pack", "read_pack"]
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ground.objects.kube_objects import dig
+from kubeschema.cel.conditions import Subject
 from orderkit.core.kit.field_problems import KitProblem, Steps, nearest
 from orderkit.core.kit.kit_reader import is_fixture
 from orderkit.core.kit.model import Kit
-from orderkit.core.objects.kube_objects import dig
-from orderkit.core.schema.cel.conditions import Subject
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _NUMBERS = ("integer", "number")

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from orderkit.core.kit.schema_parts import (
-    FLAG,
-    TEXT,
-    Schema,
-    closed,
-    described,
-)
+from orderkit.core.kit.schema_parts import FLAG, TEXT, Schema, closed, described
 
 _VIEW_NAME: Schema = {
     "type": "string",

@@ -3,8 +3,7 @@ The fields of a kit: the XRD's schema and kit.yaml's hints as one tree.
 
 The schema is that of the CRD which Crossplane derives, so a form never asks for a field that would
 be dropped; Crossplane's own fields are omitted. Hints in TeraSky's vocabulary (``x-ui-hidden``,
-``x-ui-advanced``, ``x-ui-order``) are read from the author's schema. Called by the generators and
-by all code that needs a kit's fields.
+``x-ui-advanced``, ``x-ui-order``) are read from the author's schema.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from ground.objects.kube_objects import dig
+from kubeschema.extensions import INT_OR_STRING, PRESERVE
+from kubeschema.xrd import crd_for, scope_of, xr_kind
+from kubeschema.xrd.crossplane_fields import spec_fields
 from orderkit.core.kit import form_rules
 from orderkit.core.kit.field_roles import is_infrastructure, is_secret
 from orderkit.core.kit.form_rules import RuleKeyword
 from orderkit.core.kit.model import FieldPath, Hidden, Hints, Kit
-from orderkit.core.objects.kube_objects import dig
-from orderkit.core.schema.extensions import INT_OR_STRING, PRESERVE
-from orderkit.core.schema.xrd import crd_for, scope_of, xr_kind
-from orderkit.core.schema.xrd.crossplane_fields import spec_fields
 
 Schema = Mapping[str, Any]
 ABSENT: Any = object()

@@ -5,8 +5,6 @@ The text is the only input that people structure themselves, so it is read here 
 may set these fields of ``spec`` and nothing else, with values that the XRD accepts. Templates get
 the parsed values from the service and write them field by field, as they write all others. Names
 are those of the form: fields of an unfolded group stand at the top.
-
-Called by the service, the flows that order and change, and the generators of forms.
 """
 
 from __future__ import annotations
@@ -14,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
+from ground.objects.values import ABSENT, value_at
+from ground.suggestions import did_you_mean
+from kubeschema.field_paths import value_at as value_of_finding
+from kubeschema.validate import Validator
 from orderkit.core.kit.form_limits import SAFE_MAX
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import FieldPath, Kit
 from orderkit.core.kit.xrd_fields import KitField, fields_of
-from orderkit.core.objects.values import ABSENT, value_at
-from orderkit.core.schema.field_paths import value_at as value_of_finding
-from orderkit.core.schema.validate import Validator
-from orderkit.core.suggestions import did_you_mean
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.manifests import ManifestError, ManifestLimits, parse_documents
+from yamlfiles import yaml11
+from yamlfiles.manifests import ManifestError, ManifestLimits, parse_documents
 
 TEXT_MAX = 20_000
 """Characters of the text."""

@@ -1,11 +1,11 @@
 """
 Each event in words: a title, a sentence, a link. And messages in the markup of each channel.
 
-Reasons, sentences of kits and names may come from strangers. A title is one line without
-characters that nobody sees; `to_markdown` writes what strangers wrote as code; `for_chat` takes
-away what chats read as links, mentions and markup. Rows have masked the values of Secrets before.
+Reasons, sentences of kits and names may come from strangers. A title is one line without characters
+that nobody sees; `to_markdown` writes what strangers wrote as code; `for_chat` takes away what
+chats read as links, mentions and markup. Rows have masked the values of Secrets before.
 
-Pure. Called by ``flows.notify`` and by the adapters of ``ports.notifier``.
+Pure.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
-from orderkit.core.errors import shorten
+from ground.errors import shorten
+from ground.visible_text import visible
 from orderkit.core.notify.order_event import OrderEvent
 from orderkit.core.order.order_state import short
 from orderkit.core.plan.plan_markdown import in_html
 from orderkit.core.platform.notification_settings import EventKind
-from orderkit.core.visible_text import visible
 
 Severity = Literal["low", "normal", "high", "critical"]
 """As Backstage names them."""

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
+from ground.errors import InvalidInputError
 from orderkit.core.durations import parse_duration
-from orderkit.core.errors import InvalidInputError
 from orderkit.core.order.end_record import EndRecord
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import EventKind

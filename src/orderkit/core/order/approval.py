@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.names import CommitSha, OrderId, TeamName
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import record, record_schema
+from ground.names import CommitSha, OrderId, TeamName
+from yamlfiles import yaml11
+from yamlfiles.documents import record, record_schema
 
 CONTEXT = "orderkit/approval"
 """The status of a pull request's head: success if everybody who has to agree did."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from orderkit.core.argocd.delivery_hindrances import hindrance, pinned
-from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import Manifest, dig, metadata
+from ground.argocd.delivery_hindrances import hindrance, pinned
+from ground.names import CommitSha
+from ground.objects.kube_objects import Manifest, dig, metadata
 from orderkit.core.order import ledger
 
 _CLOCKS_DIFFER = timedelta(seconds=3)

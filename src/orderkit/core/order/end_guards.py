@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from orderkit.core.names import OrderId
-from orderkit.core.objects.kube_objects import Manifest, dig
+from ground.names import OrderId
+from ground.objects.kube_objects import Manifest, dig
 
 PROTECTED = "orderkit.dev/protected"
 DEPENDS_ON = "orderkit.dev/depends-on"

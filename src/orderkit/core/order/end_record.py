@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from orderkit.core.names import OrderId
-from orderkit.core.objects.kube_objects import ObjectKey
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import record, record_schema
+from ground.names import OrderId
+from ground.objects.kube_objects import ObjectKey
+from yamlfiles import yaml11
+from yamlfiles.documents import record, record_schema
 
 Step = Literal["marked", "emptying", "removing", "unregistering", "closing"]
 STEPS: tuple[Step, ...] = get_args(Step)

@@ -19,10 +19,10 @@ from enum import StrEnum
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from ground.errors import InvalidInputError, RefusedError
+from ground.objects.kube_objects import Manifest, annotations_of
 from orderkit.core.durations import LONGEST, duration_text, parse_duration, rough_duration
-from orderkit.core.errors import InvalidInputError, RefusedError
 from orderkit.core.kit.lease_approval_windows import Lease, Nightly
-from orderkit.core.objects.kube_objects import Manifest, annotations_of
 
 EXPIRES_AT = "orderkit.dev/expires-at"
 RECORD = "orderkit.dev/lease"

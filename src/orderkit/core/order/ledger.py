@@ -21,14 +21,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from orderkit.core.argocd.delivery_hindrances import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
-from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
-from orderkit.core.objects.kube_objects import (
-    Manifest,
-    annotations_of,
-    dig,
-    labels_of,
-)
+from ground.argocd.delivery_hindrances import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
+from ground.names import CommitSha, OrderId, RepoId, TeamName
+from ground.objects.kube_objects import Manifest, annotations_of, dig, labels_of
 
 TEAM_LABEL = "orderkit.dev/team"
 KIT_LABEL = "orderkit.dev/kit"

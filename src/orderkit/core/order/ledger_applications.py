@@ -11,13 +11,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from orderkit.core.argocd.delivery_hindrances import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
-from orderkit.core.argocd.waves import SYNC_OPTIONS, sync_options
-from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
-from orderkit.core.kit.lease_approval_windows import MaintenanceWindow
-from orderkit.core.kit.model import Kit
-from orderkit.core.names import MAIN, CommitSha, RepoId, TeamName
-from orderkit.core.objects.kube_objects import (
+from ground.argocd.delivery_hindrances import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
+from ground.argocd.waves import SYNC_OPTIONS, sync_options
+from ground.names import MAIN, CommitSha, RepoId, TeamName
+from ground.objects.kube_objects import (
     APP_PROJECT,
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -29,6 +26,9 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
+from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
+from orderkit.core.kit.lease_approval_windows import MaintenanceWindow
+from orderkit.core.kit.model import Kit
 from orderkit.core.order.ledger import (
     KIT_LABEL,
     REQUESTER_ANNOTATION,
@@ -40,8 +40,8 @@ from orderkit.core.order.ledger import (
 )
 from orderkit.core.order.maintenance import sync_windows
 from orderkit.core.order.order_file import MANIFESTS
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.manifests import parse_manifests
+from yamlfiles import yaml11
+from yamlfiles.manifests import parse_manifests
 
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
 KEPT = {SYNC_OPTIONS: "Prune=false"}

@@ -13,16 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orderkit.core.errors import shorten
-from orderkit.core.objects.kube_objects import (
-    Manifest,
-    ObjectKey,
-    annotations_of,
-    condition,
-    dig,
-)
-from orderkit.core.objects.managed_objects import EXTERNAL_NAME, only_observes
-from orderkit.core.objects.values import ABSENT, Steps, same, shown_pair
+from ground.errors import shorten
+from ground.objects.kube_objects import Manifest, ObjectKey, annotations_of, condition, dig
+from ground.objects.managed_objects import EXTERNAL_NAME, only_observes
+from ground.objects.values import ABSENT, Steps, same, shown_pair
 from orderkit.core.order.change import FieldDifference
 
 DIFFERENCES_MAX = 50

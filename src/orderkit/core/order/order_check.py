@@ -1,9 +1,9 @@
 """
 Check an order's files against its kit before anything is written.
 
-The XR in ``manifests/`` must have the kit's kind and the right name, and ``core.schema.validate``
+The XR in ``manifests/`` must have the kit's kind and the right name, and ``kubeschema.validate``
 must accept it; all findings are raised. Rules that cannot be evaluated here are left to the API
-server. Called by the flows that order and that run templates.
+server.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import InvalidInputError, raise_problems
+from ground.errors import InvalidInputError, raise_problems
+from ground.names import OrderId
+from ground.objects.kube_objects import Kind, Manifest, metadata
+from kubeschema.field_paths import value_at
+from kubeschema.validate import Validator
 from orderkit.core.kit.pack import Kit
-from orderkit.core.names import OrderId
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.order_file import MANIFESTS
-from orderkit.core.schema.field_paths import value_at
-from orderkit.core.schema.validate import Validator
-from orderkit.core.yaml.manifests import parse_manifests
+from yamlfiles.manifests import parse_manifests
 
 _LINE_BREAKS = re.compile("\x85|\u2028|\u2029".encode())
 

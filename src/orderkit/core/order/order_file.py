@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.names import OrderId, TeamName
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import record_schema
+from ground.names import OrderId, TeamName
+from yamlfiles import yaml11
+from yamlfiles.documents import record_schema
 
 PATH = PurePosixPath(".orderkit", "order.yaml")
 MANIFESTS = PurePosixPath("manifests")

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from orderkit.core.errors import InvalidInputError, NotFoundError
-from orderkit.core.names import fold_reference
+from ground.errors import InvalidInputError, NotFoundError
+from ground.names import fold_reference
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import Phase
 from orderkit.core.order.order_view import OrderRow

@@ -1,12 +1,12 @@
 """
 Determine the state of an order from what Argo CD and Crossplane wrote about it.
 
-No single field is enough: ``core.argocd.delivery_hindrances`` explains this for Argo CD, and Ready
-keeps its last value when a pipeline fails (observed on Crossplane 2.3.4). *Delivered* means: Synced
-at exactly this commit by an operation that succeeded. *Ready* means: delivered, plus Synced and
-Ready observed at the current generation. Responsive must be observed there too: Crossplane sets it
-when a reconcile begins, and a reconcile that began before a change writes Synced and Ready for the
-new generation.
+No single field is enough: ``ground.argocd.delivery_hindrances`` explains this for Argo CD, and
+Ready keeps its last value when a pipeline fails (observed on Crossplane 2.3.4). *Delivered* means:
+Synced at exactly this commit by an operation that succeeded. *Ready* means: delivered, plus Synced
+and Ready observed at the current generation. Responsive must be observed there too: Crossplane sets
+it when a reconcile begins, and a reconcile that began before a change writes Synced and Ready for
+the new generation.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from orderkit.core.argocd.delivery_hindrances import Hindrance, delivers_nothing, hindrance, short
-from orderkit.core.crossplane.paused import PAUSED, annotate_command, how_to_resume, is_paused
-from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import Kind, Manifest, condition, dig, metadata
+from compositions.paused import PAUSED, annotate_command, how_to_resume, is_paused
+from ground.argocd.delivery_hindrances import Hindrance, delivers_nothing, hindrance, short
+from ground.names import CommitSha
+from ground.objects.kube_objects import Kind, Manifest, condition, dig, metadata
 
 __all__ = ["OrderState", "Phase", "delivery_failure", "judge", "short", "undelivered"]
 

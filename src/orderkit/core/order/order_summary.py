@@ -3,7 +3,7 @@ Make the row of an order: its phase, parts, and what its kit declares to be wort
 
 Pure, and fast enough for ten thousand orders. Everything that a pusher, a station or a provider
 wrote is bounded, shown without control characters, and masked by the Secrets that the caller knows.
-Nothing here raises for a value, whatever it is. Called by lists, views and the live model.
+Nothing here raises for a value, whatever it is.
 """
 
 from __future__ import annotations
@@ -15,18 +15,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from orderkit.core.argocd.delivery_hindrances import applied, hindrance
-from orderkit.core.errors import InvalidInputError
+from ground.argocd.delivery_hindrances import applied, hindrance
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import Manifest, annotations_of, condition, dig, metadata
+from ground.visible_text import visible
+from kubeschema.cel import conditions
 from orderkit.core.kit.model import Kit, KitAttention, KitFact, KitOutput
 from orderkit.core.kit.view_problems import PLACEHOLDER
-from orderkit.core.objects.kube_objects import (
-    Manifest,
-    annotations_of,
-    condition,
-    dig,
-    metadata,
-)
-from orderkit.core.objects.secret_values import NO_SECRETS, SecretTexts
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.lease import read_record, time_text
@@ -41,8 +36,7 @@ from orderkit.core.order.order_view import (
     Parts,
     PartState,
 )
-from orderkit.core.schema.cel import conditions
-from orderkit.core.visible_text import visible
+from orderkit.core.secret_values import NO_SECRETS, SecretTexts
 
 VALUE_MAX, REASON_MAX = 500, 2_000
 """Characters that are shown of a value, and of a reason."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey
+from ground.objects.kube_objects import Manifest, ObjectKey
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.observed_parts import ObservedPart
 from orderkit.core.order.order_cost import OrderCost

@@ -1,13 +1,13 @@
 """
 Read what the cluster says about one part of an order: its XR, or an object that it composes.
 
-Called by ``flows.order.tracing`` for one order and by ``flows.live`` for all. Pure.
+Pure.
 """
 
 from __future__ import annotations
 
-from orderkit.core.crossplane.paused import is_paused
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey, condition, metadata
+from compositions.paused import is_paused
+from ground.objects.kube_objects import Manifest, ObjectKey, condition, metadata
 from orderkit.core.order.order_state import THROTTLED, is_throttled, object_unready
 from orderkit.core.order.order_view import PartState
 

@@ -3,7 +3,7 @@ Check the files of an order's repository: valid objects, and one XR where Argo C
 
 ``orderkit validate``, ``orderkit status`` and the commit status of a push all use this, so that a
 fault has the same explanation everywhere. Pure; files are untrusted and bounded by
-``core.yaml.manifests``.
+``yamlfiles.manifests``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,11 @@ from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath
 from typing import Any
 
-from orderkit.core.argocd import hooks
-from orderkit.core.errors import InvalidInputError, RefusedError, shorten
-from orderkit.core.kit.model import Kit
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
-from orderkit.core.objects.values import shown
-from orderkit.core.order.change import differences, judge_rules
-from orderkit.core.order.order_file import MANIFESTS
-from orderkit.core.schema.validate.file_check import (
+from ground.argocd import hooks
+from ground.errors import InvalidInputError, RefusedError, shorten
+from ground.objects.kube_objects import Kind, Manifest, metadata
+from ground.objects.values import shown
+from kubeschema.validate.file_check import (
     Definitions,
     OldObject,
     SourceFile,
@@ -31,9 +28,12 @@ from orderkit.core.schema.validate.file_check import (
     ValidationOutcome,
     validate,
 )
-from orderkit.core.schema.validate.findings import Finding, Reason
-from orderkit.core.schema.validate.located_findings import Located, located
-from orderkit.core.yaml.manifests import ManifestError, parse_manifests
+from kubeschema.validate.findings import Finding, Reason
+from kubeschema.validate.located_findings import Located, located
+from orderkit.core.kit.model import Kit
+from orderkit.core.order.change import differences, judge_rules
+from orderkit.core.order.order_file import MANIFESTS
+from yamlfiles.manifests import ManifestError, parse_manifests
 
 SUFFIXES = (".yaml", ".yml", ".json")
 _KEEP = ".gitkeep"

@@ -27,16 +27,16 @@ from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.names import TeamName
+from ground.errors import InvalidInputError
+from ground.names import TeamName
 from orderkit.core.order.order_cost import exact
 from orderkit.core.platform.notification_settings import (
     TEAM_SCHEMA,
     TeamNotifications,
     read_team_notifications,
 )
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import API_VERSION
+from yamlfiles import yaml11
+from yamlfiles.documents import API_VERSION
 
 FieldBounds = Mapping[str, Mapping[str, Any]]
 """Kit -> dotted field below spec -> its maximum."""

@@ -4,8 +4,7 @@ Check an order or a change against its team's limits, and parse limits from the 
 Enums compare by their position in the XRD's list, numbers by size, texts as quantities (``10Gi``).
 A value that was above a bound before the bound was set may stay or shrink.
 
-Which orders count is decided by ``core.order.ledger.living_orders``. Called by the flows that
-order, register and change, and by ``flows.team.teams``.
+Which orders count is decided by ``core.order.ledger.living_orders``.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, RefusedError, UsageError, raise_problems
+from ground.errors import InvalidInputError, RefusedError, UsageError, raise_problems
+from ground.names import OrderId, TeamName
+from ground.objects import quantities
+from ground.objects.quantities import NoQuantity, Unsure
+from ground.suggestions import did_you_mean
+from kubeschema.field_paths import schema_at, value_at
+from kubeschema.validate.hints import shown
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import OrderId, TeamName
-from orderkit.core.objects import quantities
-from orderkit.core.objects.quantities import NoQuantity, Unsure
 from orderkit.core.order import ledger
 from orderkit.core.order.order_cost import OrderCost, add_up, money
 from orderkit.core.order.team_file import COST, ORDERS, CostLimit, TeamFile, TeamLimits
-from orderkit.core.schema.field_paths import schema_at, value_at
-from orderkit.core.schema.validate.hints import shown
-from orderkit.core.suggestions import did_you_mean
 
 _NUMBERS = ("integer", "number")
 _COST_TEXT = re.compile(r"((?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,9})?) ?([A-Z]{3}|)", re.ASCII)

@@ -1,7 +1,7 @@
 """
 Read the amounts that are paid for from a resource: exactly, or not at all.
 
-Pure. Called by ``cost``.
+Pure.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from orderkit.core.objects.kube_objects import Manifest
+from ground.objects.kube_objects import Manifest
 from orderkit.core.plan.price_table import steps_of
 
 
@@ -25,11 +25,7 @@ def number_of(value: Any, path: str) -> Decimal:
     Raises:
         UnreadableAmountError: It is not a number or quantity, or negative.
     """
-    from orderkit.core.objects.quantities import (  # lazy: its package is large
-        NoQuantity,
-        Unsure,
-        parse,
-    )
+    from ground.objects.quantities import NoQuantity, Unsure, parse
 
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UnreadableAmountError(f"{path} is not an amount")

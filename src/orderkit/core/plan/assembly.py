@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from orderkit.core.crossplane.layered_settings import LayeredValue
-from orderkit.core.crossplane.station import Selector
-from orderkit.core.objects.kube_objects import Manifest
-from orderkit.core.objects.values import Steps
+from compositions.layered_settings import LayeredValue
+from compositions.station import Selector
+from ground.objects.kube_objects import Manifest
+from ground.objects.values import Steps
 
 
 @dataclass(frozen=True, slots=True)

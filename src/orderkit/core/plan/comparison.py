@@ -14,13 +14,9 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import Any, Literal
 
-from orderkit.core.crossplane.composed_metadata import (
-    CLAIM_LABELS,
-    COMPOSITE_LABEL,
-    RESOURCE_NAME_ANNOTATION,
-)
-from orderkit.core.crossplane.layered_settings import LayeredValue
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
+from compositions.composed_metadata import CLAIM_LABELS, COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION
+from compositions.layered_settings import LayeredValue
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.core.order.change import ABSENT, FieldDifference, differences, same
 from orderkit.core.plan.assembly import Assembly, Fault
 from orderkit.core.plan.cost import Costs

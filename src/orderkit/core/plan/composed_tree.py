@@ -1,7 +1,7 @@
 """
 Assemble an XR: everything composed for it, nested XRs expanded, in one `Assembly`.
 
-`assemble` runs the pipeline of ``core.crossplane.simulation`` for the XR, then for every composed
+`assemble` runs the pipeline of ``compositions.simulation`` for the XR, then for every composed
 resource that is itself an XR of a known kind. The parent sees the status that a nested XR reaches
 in one round in the next. Resources are named by path: ``budget/pause-planner`` is what the XR's
 resource ``budget`` composes as ``pause-planner``.
@@ -10,7 +10,7 @@ Unknowns are reported, never left out: steps that cannot run here (they are skip
 resources that no other step composes are kept), missing required resources, XRs that fail or never
 settle.
 
-Pure as long as the stations are. Called by the flow that plans and by tests.
+Pure as long as the stations are.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, TypeVar
 
-from orderkit.core.crossplane.composed import Composed, Lookup, PipelineStep, World, steps_of
-from orderkit.core.crossplane.composition_choice import with_stored_choice
-from orderkit.core.crossplane.layered_settings import decided_values
-from orderkit.core.crossplane.simulation import SimulatedWorld, Simulation, layered_lookup, simulate
-from orderkit.core.crossplane.station import Station
-from orderkit.core.objects.kube_objects import Kind, Manifest
+from compositions.composed import Composed, Lookup, PipelineStep, World, steps_of
+from compositions.composition_choice import with_stored_choice
+from compositions.layered_settings import decided_values
+from compositions.simulation import SimulatedWorld, Simulation, layered_lookup, simulate
+from compositions.station import Station
+from ground.objects.kube_objects import Kind, Manifest
+from kubeschema.validate import Finding, Validator
 from orderkit.core.plan.assembly import Assembly, Fault, Note
 from orderkit.core.plan.composing_revision import ComposingRevision, composing_revision
 from orderkit.core.plan.object_texts import key_text, selector_text
 from orderkit.core.plan.pack_rules import PackRules
-from orderkit.core.schema.validate import Finding, Validator
 
 _DEPTH_MAX = 5
 

@@ -1,12 +1,10 @@
 """
 The pipeline that composes an XR in a plan: the pack's Composition, or what the XR is pinned to.
 
-The choice is Crossplane's (``core.crossplane.composition_choice``). A Composition of the pack
-stands for its newest revision, because Crossplane makes one of whatever is delivered. Older
-revisions, and Compositions that the pack lacks, are the cluster's. Where nobody could be asked
-for one, the pack's Composition is assumed, and the plan says so.
-
-Called by ``composed_tree``.
+The choice is Crossplane's (``compositions.composition_choice``). A Composition of the pack stands
+for its newest revision, because Crossplane makes one of whatever is delivered. Older revisions, and
+Compositions that the pack lacks, are the cluster's. Where nobody could be asked for one, the pack's
+Composition is assumed, and the plan says so.
 """
 
 from __future__ import annotations
@@ -14,14 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from orderkit.core.crossplane.composed import Lookup, PipelineStep, steps_of
-from orderkit.core.crossplane.composition_choice import (
-    NAME_LABEL,
-    Choice,
-    choose_in_the_end,
-)
-from orderkit.core.crossplane.station import Selector
-from orderkit.core.objects.kube_objects import (
+from compositions.composed import Lookup, PipelineStep, steps_of
+from compositions.composition_choice import NAME_LABEL, Choice, choose_in_the_end
+from compositions.station import Selector
+from ground.objects.kube_objects import (
     COMPOSITION,
     COMPOSITION_REVISION,
     Kind,
@@ -31,7 +25,7 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.schema.xrd import is_legacy, machinery_path
+from kubeschema.xrd import is_legacy, machinery_path
 
 _NEWEST = 1 << 40
 """The number of the revision that the pack's Composition stands for."""

@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import Any
 
-from orderkit.core.errors import shorten
-from orderkit.core.objects.kube_objects import Kind, Manifest
-from orderkit.core.objects.values import same
+from ground.errors import shorten
+from ground.objects.kube_objects import Kind, Manifest
+from ground.objects.values import same
+from ground.visible_text import visible
 from orderkit.core.order.order_cost import DIGITS, OrderCost, add_up, exact, money
 from orderkit.core.plan.amounts import UnreadableAmountError, number_of, values_at
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.graph_references import identities
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.price_table import UNITS, Price, PriceTable
-from orderkit.core.visible_text import visible
 
 _SENTENCE_MAX = 500
 """Characters: a value of whoever pushed may stand in it."""

@@ -18,7 +18,7 @@ from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 from orderkit.core.order.order_cost import DIGITS, OrderCost, exact
 
 HOURS = 730

@@ -4,7 +4,7 @@ Group the effects on many orders: effects that are equal except for names are re
 An order's own names (its id, its XR's name) are replaced in paths, values and messages before
 comparing, so that ``garage-a-sheet`` and ``garage-b-sheet`` fold. Fields with the same path and
 different values fold too. So do dangers, faults and unknowns that differ only in names and numbers,
-each with one example. Called by the modules that write a `FleetPlan`.
+each with one example.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from orderkit.core.objects.kube_objects import Kind, metadata
+from ground.objects.kube_objects import Kind, metadata
 from orderkit.core.order.change import shown
 from orderkit.core.plan.comparison import Action
 from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan

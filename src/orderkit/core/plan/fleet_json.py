@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core import errors
-from orderkit.core.objects.values import to_json as value_json
+from ground import errors
+from ground.objects.values import to_json as value_json
 from orderkit.core.plan.cost import sums_json
 from orderkit.core.plan.fleet_folding import Fold, folds
 from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderPlan, OrderVerdict

@@ -7,11 +7,11 @@ number of orders affected. Its length is limited like that of a plan for one ord
 
 from __future__ import annotations
 
+from ground.visible_text import visible
 from orderkit.core.order.change import shown
 from orderkit.core.plan.fleet_folding import Fold, folds, of_categories
 from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderVerdict, counted
 from orderkit.core.plan.plan_markdown import in_html, plain_line
-from orderkit.core.visible_text import visible
 
 MAX_FOLDS = 100
 _FIELDS_MAX = 20

@@ -2,8 +2,7 @@
 Find names that two orders of a fleet would use, which no plan of a single order can show.
 
 A Composition that composes an object with a fixed name works for the first order and fails for
-every other one. Only new names are compared: existing orders already have theirs. Called by the
-flow that plans for many orders.
+every other one. Only new names are compared: existing orders already have theirs.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from orderkit.core.objects.kube_objects import ObjectKey
+from ground.objects.kube_objects import ObjectKey
 from orderkit.core.plan.assembly import Assembly, Fault
 from orderkit.core.plan.comparison import Action, Plan
 from orderkit.core.plan.fleet_plan import OrderPlan

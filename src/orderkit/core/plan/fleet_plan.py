@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from orderkit.core.objects.kube_objects import Manifest
+from ground.objects.kube_objects import Manifest
 from orderkit.core.plan.assembly import Assembly, Fault, SecretField
 from orderkit.core.plan.comparison import Plan
 from orderkit.core.plan.cost import Costs, Sums, summed

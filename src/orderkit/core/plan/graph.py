@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from ground.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.change import FieldDifference
 from orderkit.core.plan.comparison import Plan, ResourceChange
 from orderkit.core.plan.graph_references import namespace_edges, references

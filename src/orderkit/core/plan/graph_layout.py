@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from orderkit.core.errors import shorten
-from orderkit.core.objects.values import shown_pair
+from ground.errors import shorten
+from ground.objects.values import shown_pair
 from orderkit.core.order.change import FieldDifference
 from orderkit.core.plan.graph import ROOT, Graph, GraphNode
 

@@ -7,7 +7,7 @@ References are recognized by the naming conventions of Kubernetes and Crossplane
 happens to be equal is not a reference. The content of a provider-kubernetes Object counts as the
 object it creates.
 
-Pure. Called by ``graph`` and ``cost``.
+Pure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
+from ground.objects.kube_objects import Kind, Manifest, dig, metadata
 
 _SUFFIX = re.compile(r"(Key|Id|Arn)?(Ref|Refs|Reference)$|(?<=[a-z])Name$")
 _SHORT = {

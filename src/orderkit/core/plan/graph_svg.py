@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from orderkit.core.errors import shorten
+from ground.errors import shorten
 from orderkit.core.plan.graph import Graph, NodeState
 from orderkit.core.plan.graph_layout import (
     CARD_PAD,

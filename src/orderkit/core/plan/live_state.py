@@ -18,14 +18,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orderkit.core.crossplane.paused import PAUSED, how_to_resume, is_paused
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
-from orderkit.core.objects.secret_values import SECRET, is_secret, secrets_in, values_of
-from orderkit.core.objects.values import ABSENT, Steps, same, value_at, with_value
+from compositions.paused import PAUSED, how_to_resume, is_paused
+from ground.objects.kube_objects import Kind, Manifest, metadata
+from ground.objects.values import ABSENT, Steps, same, value_at, with_value
 from orderkit.core.order.change import FieldDifference
 from orderkit.core.plan.assembly import Assembly, SecretField
 from orderkit.core.plan.comparison import Drift, authored, is_other
 from orderkit.core.plan.object_texts import key_text
+from orderkit.core.secret_values import SECRET, is_secret, secrets_in, values_of
 
 _LIST_KEYS = ("name", "key", "mountPath", "containerPort", "port", "id", "type", "topologyKey")
 """Fields that tell the entries of a list apart, as server-side apply does."""
@@ -215,11 +215,7 @@ def _is_empty(value: Any) -> bool:
 
 def _is_same_amount(desired: Any, live: Any) -> bool:
     """Return whether two values are one quantity, which the API server writes in its own way."""
-    from orderkit.core.objects.quantities import (  # lazy: its package is large
-        NoQuantity,
-        Unsure,
-        parse,
-    )
+    from ground.objects.quantities import NoQuantity, Unsure, parse
 
     if isinstance(desired, bool) or isinstance(live, bool):
         return False

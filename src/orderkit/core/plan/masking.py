@@ -5,14 +5,12 @@ Masked is: everything that a Secret holds, at any depth of an object, and the co
 apply`` keeps; every field that follows from a Secret (``secret_traces``); every field that contains
 the value of one in any encoding (``secret_values``); and such values in sentences. A field is
 masked whole, so that neither length nor place of a value shows. Whether a masked field changes is
-said in the words of ``kubectl diff``. Counts, dangers and faults are those of the real values.
-A field of the plan that this module does not know is masked text by text; only those in `_OPEN` are
+said in the words of ``kubectl diff``. Counts, dangers and faults are those of the real values. A
+field of the plan that this module does not know is masked text by text; only those in `_OPEN` are
 left alone.
 
 The fields of the order itself are not compared with Secrets: they are in Git, and the requester
 chose them.
-
-Called by `compare`, through which every plan goes.
 """
 
 from __future__ import annotations
@@ -24,8 +22,14 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
 
-from orderkit.core.objects.kube_objects import Manifest, metadata
-from orderkit.core.objects.secret_values import (
+from ground.objects.kube_objects import Manifest, metadata
+from ground.objects.values import ABSENT, Step, Steps, path_text, same
+from ground.secrets import MASK
+from orderkit.core.order.change import FieldDifference
+from orderkit.core.plan.assembly import Assembly, Fault, Note, SecretField, SecretTraces
+from orderkit.core.plan.comparison import Drift, Plan, ResourceChange, plan_with_secrets
+from orderkit.core.plan.dangers import DangerContext
+from orderkit.core.secret_values import (
     APPLIED,
     OPEN_FIELDS,
     SHORTEST_INSIDE,
@@ -35,12 +39,6 @@ from orderkit.core.objects.secret_values import (
     secrets_in,
     values_of,
 )
-from orderkit.core.objects.values import ABSENT, Step, Steps, path_text, same
-from orderkit.core.order.change import FieldDifference
-from orderkit.core.plan.assembly import Assembly, Fault, Note, SecretField, SecretTraces
-from orderkit.core.plan.comparison import Drift, Plan, ResourceChange, plan_with_secrets
-from orderkit.core.plan.dangers import DangerContext
-from orderkit.core.secrets import MASK
 
 BEFORE, AFTER = f"{MASK} (before)", f"{MASK} (after)"
 """Both sides of a masked field that changes."""

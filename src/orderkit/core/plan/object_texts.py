@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from orderkit.core.crossplane.station import Selector
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from compositions.station import Selector
+from ground.objects.kube_objects import Kind, Manifest, metadata
 
 
 def key_text(manifest: Manifest) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
-from orderkit.core.objects.managed_objects import WRAPPED, wrapped_object
+from ground.objects.kube_objects import Kind, Manifest, metadata
+from ground.objects.managed_objects import WRAPPED, wrapped_object
 from orderkit.core.plan.assembly import Assembly
 
 

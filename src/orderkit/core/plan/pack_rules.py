@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ground.objects.kube_objects import Kind, Manifest
+from kubeschema.known import Behaviour, Behaviours, GroupKind, Layer
+from kubeschema.known.behaviours import behaviour_of
 from orderkit.core.kit.model import Import
-from orderkit.core.objects.kube_objects import Kind, Manifest
-from orderkit.core.schema.known import Behaviour, Behaviours, GroupKind, Layer
-from orderkit.core.schema.known.behaviours import behaviour_of
 
 ANY_GROUP = "*"
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orderkit.core import errors
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from ground import errors
+from ground.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.plan.assembly import Fault
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
 from orderkit.core.plan.cost import costs_json

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orderkit.core.objects.values import shown_pair
+from ground.objects.values import shown_pair
+from ground.visible_text import visible
 from orderkit.core.order.change import ABSENT, FieldDifference, shown
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
 from orderkit.core.plan.cost import CostLine, Costs, changed_lines
 from orderkit.core.plan.object_texts import key_text
-from orderkit.core.visible_text import visible
-from orderkit.core.yaml import yaml11
+from yamlfiles import yaml11
 
 MAX_CHARACTERS = 30_000
 """Of a whole plan. Gitea stores 65,535 bytes of a pull request's text in some databases."""

@@ -28,12 +28,12 @@ from decimal import Decimal, InvalidOperation, localcontext
 from itertools import islice
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, shorten
-from orderkit.core.objects.kube_objects import dig
+from ground.errors import InvalidInputError, shorten
+from ground.objects.kube_objects import dig
 from orderkit.core.order.order_cost import DIGITS, exact
 from orderkit.core.plan.price_table import CURRENCIES, PRICE_SCHEMA, read_prices
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import API_VERSION, document
+from yamlfiles import yaml11
+from yamlfiles.documents import API_VERSION, document
 
 _CHOSEN = ("kind", "group", "title", "when", "count", "per", "unit", "absent", "upTo", "assumes")
 _PROPERTIES: Mapping[str, Any] = PRICE_SCHEMA["properties"]

@@ -33,9 +33,9 @@ from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import document
+from ground.errors import InvalidInputError
+from yamlfiles import yaml11
+from yamlfiles.documents import document
 
 PRICES = PurePosixPath("gitops", "prices.yaml")
 """Where a pack keeps what things cost."""

@@ -20,22 +20,15 @@ from dataclasses import replace
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
 
-from orderkit.core.crossplane.composed import Lookup
-from orderkit.core.crossplane.station import Selector
-from orderkit.core.objects.kube_objects import Manifest, annotations_of, metadata
-from orderkit.core.objects.secret_values import (
-    APPLIED,
-    as_json,
-    decoded,
-    is_secret,
-    secrets_in,
-    values_of,
-)
-from orderkit.core.objects.values import Steps
+from compositions.composed import Lookup
+from compositions.station import Selector
+from ground.objects.kube_objects import Manifest, annotations_of, metadata
+from ground.objects.values import Steps
 from orderkit.core.order.change import ABSENT, differences
 from orderkit.core.plan.assembly import Assembly, SecretField, SecretTraces
 from orderkit.core.plan.composed_tree import AssemblyContext, assemble
 from orderkit.core.plan.object_texts import selector_text
+from orderkit.core.secret_values import APPLIED, as_json, decoded, is_secret, secrets_in, values_of
 
 _LONGER = "x7"
 _FIXED = re.compile(

@@ -17,10 +17,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from orderkit.core.crossplane.composed_metadata import RESOURCE_NAME_ANNOTATION
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, metadata
-from orderkit.core.objects.secret_values import (
+from compositions.composed_metadata import RESOURCE_NAME_ANNOTATION
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, metadata
+from ground.objects.values import ABSENT, Steps, value_at, with_value
+from ground.secrets import redact
+from orderkit.core.secret_values import (
     APPLIED,
     NO_SECRETS,
     OPEN_FIELDS,
@@ -28,9 +30,7 @@ from orderkit.core.objects.secret_values import (
     is_secret,
     values_of,
 )
-from orderkit.core.objects.values import ABSENT, Steps, value_at, with_value
-from orderkit.core.secrets import redact
-from orderkit.core.yaml.documents import API_VERSION
+from yamlfiles.documents import API_VERSION
 
 KIND = "PlanSnapshot"
 VERSION = 1

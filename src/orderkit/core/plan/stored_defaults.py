@@ -6,7 +6,7 @@ the default: an order that leaves a field to its XRD keeps the value of the firs
 same manifest is applied again (observed on Kubernetes 1.36). Only new orders and new fields get the
 XRD's current default.
 
-Pure. Called by flows that plan for existing orders.
+Pure.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.objects.kube_objects import Manifest, dig
-from orderkit.core.objects.values import ABSENT, Steps, path_text, same, value_at, with_value
-from orderkit.core.schema.xrd import xr_kind
+from ground.objects.kube_objects import Manifest, dig
+from ground.objects.values import ABSENT, Steps, path_text, same, value_at, with_value
+from kubeschema.xrd import xr_kind
 
 Defaults = Mapping[Steps, Any]
 """By the path below ``spec``. Defaults inside lists are not included."""

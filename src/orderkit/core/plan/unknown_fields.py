@@ -5,7 +5,7 @@ A generated name depends on the uid of the XR, and a station may use that uid to
 does not exist yet is assembled a second time with another uid, and every difference is a guess.
 This finds every use that a station makes of the uid, without tracing it.
 
-The uids of resources other than XRs are assumed not to matter. Called by the flow that plans.
+The uids of resources other than XRs are assumed not to matter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from orderkit.core.objects.kube_objects import Manifest, metadata
+from ground.objects.kube_objects import Manifest, metadata
 from orderkit.core.order.change import differences
 from orderkit.core.plan.assembly import Assembly, Guess
 from orderkit.core.plan.composed_tree import AssemblyContext, assemble

@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.yaml.documents import Files
+from ground.errors import InvalidInputError
+from yamlfiles.documents import Files
 
 NAME = r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*"
 """Allowed names of values."""

@@ -17,13 +17,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import APPLICATION, Kind, Manifest, dig, metadata
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import APPLICATION, Kind, Manifest, dig, metadata
 from orderkit.core.platform.installation import Installation, Mirror, PlatformTarget
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import Files
-from orderkit.core.yaml.edit import Edit, Op, edit
-from orderkit.core.yaml.manifests import parse_manifests
+from yamlfiles import yaml11
+from yamlfiles.documents import Files
+from yamlfiles.edit import Edit, Op, edit
+from yamlfiles.manifests import parse_manifests
 
 ROOT = PurePosixPath("gitops", "root.yaml")
 APPS = PurePosixPath("gitops", "apps")

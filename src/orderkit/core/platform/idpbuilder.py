@@ -2,16 +2,15 @@
 What ``idpbuilder create`` takes of a platform: a folder with one package and Argo CD's settings.
 
 idpbuilder's rules, read from its source (release 0.10 and the head of December 2025): of a package
-folder only top-level YAML files count, of each only the first document, and only an Application
-or ApplicationSet. ``cnoe://DIR`` in its sources is pushed to a repository of its own on the
-cluster's Gitea and replaced by that repository's address; Applications *inside* a pushed folder
-are not rewritten. So the package is the root Application with ``cnoe://pack``, and the layers in
-the pack name the address that idpbuilder will give that repository, which follows from names.
-``-c argocd:FILE`` replaces whole objects that have no namespace, and renders Go templates in them:
-so the settings carry no namespace and every entry that idpbuilder ships.
+folder only top-level YAML files count, of each only the first document, and only an Application or
+ApplicationSet. ``cnoe://DIR`` in its sources is pushed to a repository of its own on the cluster's
+Gitea and replaced by that repository's address; Applications *inside* a pushed folder are not
+rewritten. So the package is the root Application with ``cnoe://pack``, and the layers in the pack
+name the address that idpbuilder will give that repository, which follows from names. ``-c
+argocd:FILE`` replaces whole objects that have no namespace, and renders Go templates in them: so
+the settings carry no namespace and every entry that idpbuilder ships.
 
-Pure. Called by ``orderkit platform render --idpbuilder`` and
-``flows.install.bootstrapping.idpbuilder_steps``.
+Pure.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import CONFIG_MAP, CRD, Kind, Manifest, metadata
+from ground.errors import InvalidInputError
+from ground.names import RepoId
+from ground.objects.kube_objects import CONFIG_MAP, CRD, Kind, Manifest, metadata
 from orderkit.core.platform.neighbours import ARGO_CD, judge_release
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import Files
-from orderkit.core.yaml.edit import Edit, edit
-from orderkit.core.yaml.manifests import ManifestLimits, parse_manifests
+from yamlfiles import yaml11
+from yamlfiles.documents import Files
+from yamlfiles.edit import Edit, edit
+from yamlfiles.manifests import ManifestLimits, parse_manifests
 
 ADMIN = "giteaAdmin"
 """The user whose repositories idpbuilder pushes packages to."""

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from orderkit.core.platform.baking import SAFE
-from orderkit.core.yaml.documents import NAME
+from yamlfiles.documents import NAME
 
 CROSSPLANE_ACCOUNT = "system:serviceaccount:crossplane-system:crossplane"
 """The user as which Crossplane writes, if its chart is installed as usual."""

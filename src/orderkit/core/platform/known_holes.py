@@ -3,8 +3,6 @@ The dated list of known holes of the servers beside Orderkit.
 
 ``known_holes.yaml`` is the list. A release is affected if one of a hole's ranges contains it; the
 range's end is the first release of that line with the fix. The list is read once per process.
-
-Called by ``neighbours`` and ``scripts/versions_docs.py``.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 
 from orderkit.core.platform.release_number import ReleaseNumber, read_release
-from orderkit.core.yaml import yaml12
+from yamlfiles import yaml12
 
 SEVERITIES = ("critical", "high", "medium", "low", "unrated")
 _RANGE = re.compile(r"(?:>=(?P<first>[0-9.]+) )?<(?P<fixed>[0-9.]+)")

@@ -5,7 +5,7 @@ The one table. ``orderkit doctor`` and ``orderkit bootstrap`` judge servers by i
 is written from it (``scripts/versions_docs.py``), and ``make e2e`` checks that the releases that it
 runs stand in it. *Observed* is said of a release only if a suite ran against exactly that release.
 
-Pure. Called by the adapters of servers, ``flows.install`` and the script.
+Pure.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 
 EventKind = Literal[
     "ready", "failing", "attention", "approval-wanted", "approval-decided", "expiring", "ended"

@@ -2,16 +2,15 @@
 Releases that manifests pin: packages of Crossplane and charts of Applications.
 
 Pure. Shows a person what an upgrade changes, so that they need not read the diff.
-Called by ``flows.install.upgrading``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orderkit.core.objects.kube_objects import Manifest, dig, metadata
-from orderkit.core.yaml.documents import Files
-from orderkit.core.yaml.manifests import parse_manifests
+from ground.objects.kube_objects import Manifest, dig, metadata
+from yamlfiles.documents import Files
+from yamlfiles.manifests import parse_manifests
 
 _PACKAGES = ("Provider", "Function", "Configuration")
 

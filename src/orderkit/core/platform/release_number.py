@@ -1,11 +1,11 @@
 """
 Release numbers in version texts: read and compared.
 
-A text that does not begin with a number is not read: a version is never guessed. What a vendor
-adds (``-eks-a1b2c3``, ``+k3s1``, ``-rootless``) does not change the number. ``-rc1`` and
+A text that does not begin with a number is not read: a version is never guessed. What a vendor adds
+(``-eks-a1b2c3``, ``+k3s1``, ``-rootless``) does not change the number. ``-rc1`` and
 ``+dev-12-gabc`` name builds before their number. A text with two numbers names no patch release.
 
-Pure. Called by ``known_holes`` and ``neighbours``.
+Pure.
 """
 
 from __future__ import annotations

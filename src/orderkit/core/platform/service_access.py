@@ -25,10 +25,10 @@ from datetime import date
 from pathlib import PurePath
 from typing import Any, Literal, get_args
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.names import check_person
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import API_VERSION
+from ground.errors import InvalidInputError
+from ground.names import check_person
+from yamlfiles import yaml11
+from yamlfiles.documents import API_VERSION
 
 Right = Literal["read", "order", "change", "end", "approve", "observe"]
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))

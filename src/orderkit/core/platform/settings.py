@@ -13,25 +13,18 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
 
-from orderkit.core.crossplane import function_processes
-from orderkit.core.crossplane.function_processes import (
-    FunctionProcess,
-    processes_spec,
-    read_processes,
-)
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.names import RepoId
+from compositions import function_processes
+from compositions.function_processes import FunctionProcess, processes_spec, read_processes
+from ground.errors import InvalidInputError
+from ground.names import RepoId
 from orderkit.core.platform import notification_settings, service_access
 from orderkit.core.platform.baking import BUILT_IN, NAME, SAFE, VERSION
 from orderkit.core.platform.installation import SCHEMAS, Installation, read_installation
-from orderkit.core.platform.notification_settings import (
-    NotificationSettings,
-    read_notifications,
-)
+from orderkit.core.platform.notification_settings import NotificationSettings, read_notifications
 from orderkit.core.platform.service_access import AccessSettings
 from orderkit.core.portal.profile import Profile, read_profile
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import API_VERSION
+from yamlfiles import yaml11
+from yamlfiles.documents import API_VERSION
 
 _URL = {"type": "string", "pattern": r"^https?://[^\s/]+(/[^\s]*[^\s/])?$"}
 _ENDPOINT: dict[str, Any] = {

@@ -5,7 +5,7 @@ Whoever can push to an order writes its ``catalog-info.yaml``: kind, name and an
 catalog itself writes where an entity came from, over whatever the file says (observed on Backstage
 1.55), so that alone can be believed.
 
-Pure. Called by ``flows.order.approval_judging``, the embedded catalog and ``platform render``.
+Pure.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import Manifest, annotations_of
+from ground.names import RepoId
+from ground.objects.kube_objects import Manifest, annotations_of
 
 FROM_ORDERS = ("Component", "API", "Resource", "System")
 """

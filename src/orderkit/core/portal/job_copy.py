@@ -19,13 +19,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import dig
 from orderkit import __version__
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import dig
 from orderkit.core.portal import runner_job
-from orderkit.core.portal.template import parse_template
 from orderkit.core.portal.template_copy import rewritten
-from orderkit.core.yaml import yaml12
+from softwaretemplates.template import parse_template
+from yamlfiles import yaml12
 
 PROXY_ROOT = "/proxy/orderkit/"
 PROXY = f"{PROXY_ROOT}v1/"

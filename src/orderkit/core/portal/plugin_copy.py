@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.objects.kube_objects import dig
+from ground.objects.kube_objects import dig
 from orderkit.core.portal.job_copy import ORDER_PATH, PROXY, REQUEST
 from orderkit.core.portal.refusal_step import REFUSED, refusal_step
-from orderkit.core.portal.template import parse_template
 from orderkit.core.portal.template_copy import rewritten
-from orderkit.core.yaml import yaml12
+from softwaretemplates.template import parse_template
+from yamlfiles import yaml12
 
 _ACTIONS = {
     "changes": (

@@ -19,10 +19,10 @@ import enum
 from collections.abc import Collection, Container
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import dig
-from orderkit.core.yaml import yaml12
-from orderkit.core.yaml.documents import Files
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import dig
+from yamlfiles import yaml12
+from yamlfiles.documents import Files
 
 TEMPLATES = "templates/*/template.yaml"
 NATURAL_FILE = "natural.yaml"

@@ -6,7 +6,7 @@ Roadie's http-request 5.8.0), and no action of an unmodified Backstage fails wit
 choice. The same action quotes a header value that HTTP does not allow, before it sends anything.
 So requests continue on a refusal, and the next step has the sentence as such a header.
 
-Pure; called by ``core.generate.day2_forms`` and ``core.portal.service_copy``.
+Pure; called by ``orderkit_workshop.generate.day2_forms`` and ``core.portal.service_copy``.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.objects.kube_objects import Manifest
+from ground.objects.kube_objects import Manifest
 
 NAMESPACE, ACCOUNT = "orderkit", "orderkit-runner"
 SETTINGS, CREDENTIALS = "orderkit-platform", "orderkit-credentials"

@@ -21,12 +21,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 from orderkit.core.portal.refusal_step import REFUSED, refusal_step
-from orderkit.core.portal.render.lexer import BACKSTAGE, Lexer, Tag, TemplateToken, TokenKind
-from orderkit.core.portal.template import Template, TemplateStep, parse_template
 from orderkit.core.portal.template_copy import rewritten
-from orderkit.core.yaml import yaml12
+from softwaretemplates.render.lexer import BACKSTAGE, Lexer, Tag, TemplateToken, TokenKind
+from softwaretemplates.template import Template, TemplateStep, parse_template
+from yamlfiles import yaml12
 
 STEP = "service"
 """The id of the copy's own step."""

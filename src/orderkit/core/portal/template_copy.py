@@ -14,9 +14,9 @@ from typing import Any
 
 import yaml
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.portal.template import parse_template
-from orderkit.core.yaml import yaml11, yaml12
+from ground.errors import InvalidInputError
+from softwaretemplates.template import parse_template
+from yamlfiles import yaml11, yaml12
 
 
 def rewritten(data: bytes, new_values: Mapping[str, Any], *, name: str, head: str) -> bytes:

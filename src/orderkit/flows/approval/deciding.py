@@ -13,14 +13,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.errors import (
-    AccessError,
-    ConflictError,
-    NotFoundError,
-    RefusedError,
-)
+from ground.errors import AccessError, ConflictError, NotFoundError, RefusedError
+from ground.names import MAIN, RepoId
 from orderkit.core.kit.approval_rules import Need, sentence
-from orderkit.core.names import MAIN, RepoId
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import Agreement
 from orderkit.core.order.ledger import OrderEntry
@@ -34,19 +29,13 @@ from orderkit.flows.change.reviewing import (
     set_review_status,
 )
 from orderkit.flows.order import order_report
-from orderkit.flows.order.approval_judging import (
-    may_agree,
-)
+from orderkit.flows.order.approval_judging import may_agree
 from orderkit.flows.order.approval_records import record_agreement, waiting_order
 from orderkit.flows.order.approvers import LOGIN_HINT, forge_user
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.end_records import begun_end
 from orderkit.flows.order.live_order import find_living
-from orderkit.flows.order.order_proposals import (
-    Proposal,
-    open_proposal,
-    proposal_of,
-)
+from orderkit.flows.order.order_proposals import Proposal, open_proposal, proposal_of
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import ForgeUser, PullRequest
 from orderkit.ports.requesters import UNKNOWN, Requester

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from orderkit.core.errors import AccessError, OrderkitError, RefusedError
+from ground.errors import AccessError, OrderkitError, RefusedError
+from ground.names import MAIN, OrderId, TeamName
 from orderkit.core.kit.approval_rules import Need, sentence
-from orderkit.core.names import MAIN, OrderId, TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.approval.deciding import Subject, subject_of, subject_of_proposal

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import partial
 
-from orderkit.core.errors import OrderkitError
+from ground.errors import OrderkitError
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import proposes
 from orderkit.core.order.ledger import OrderEntry

@@ -2,13 +2,13 @@
 Say whether one commit of a repository contains another.
 
 While a flow waits for a commit, other people commit too: a later commit that contains it counts as
-well. Called by the flows that wait for a delivery.
+well.
 """
 
 from __future__ import annotations
 
-from orderkit.core.errors import NotFoundError
-from orderkit.core.names import RepoId
+from ground.errors import NotFoundError
+from ground.names import RepoId
 from orderkit.ports.forge import Forge
 
 

@@ -14,27 +14,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from orderkit.core.argocd.delivery_hindrances import Hindrance
-from orderkit.core.errors import ConflictError, IncompleteError, RemoteError
+from ground.argocd.delivery_hindrances import Hindrance
+from ground.errors import ConflictError, IncompleteError, RemoteError
+from ground.names import MAIN, CommitSha
+from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Manifest, labels_of
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import MAIN, CommitSha
-from orderkit.core.objects.kube_objects import (
-    APPLICATION,
-    ARGOCD_NAMESPACE,
-    Manifest,
-    labels_of,
-)
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.refreshing import nudge, refresh
 from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.main_protection import needs_protection, orders_in_need
 from orderkit.flows.platform import Platform, RepositorySnapshot
 from orderkit.ports.forge import FileChange, FileRevision, Operation
+from yamlfiles import yaml11
+from yamlfiles.manifests import parse_manifests
 
 
 def commit_to_pin(

@@ -2,16 +2,16 @@
 Wait until a layer of the platform is ready at a commit of the pack repository.
 
 Ready is: the commit, or a later one that contains it, is applied, and the layer's Application is
-healthy. Called by ``flows.install.upgrading`` between one layer's commit and the next.
+healthy.
 """
 
 from __future__ import annotations
 
-from orderkit.core.argocd.delivery_hindrances import pinned
-from orderkit.core.argocd.health import Health, HealthStatus, health_of
-from orderkit.core.errors import IncompleteError
-from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig
+from ground.argocd.delivery_hindrances import pinned
+from ground.argocd.health import Health, HealthStatus, health_of
+from ground.errors import IncompleteError
+from ground.names import CommitSha
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from orderkit.core.order import order_state
 from orderkit.core.order.order_state import short
 from orderkit.flows.argocd.ancestry import Ancestry

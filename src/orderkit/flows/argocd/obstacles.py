@@ -2,17 +2,16 @@
 Say what blocks the delivery of an Application, down to the object it waits for.
 
 The Application only names that object; this module reads it and, if it is an Application itself,
-follows what blocks that one. Called by ``orderkit status``, ``trace`` and ``doctor``. Nothing is
-written.
+follows what blocks that one. Nothing is written.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from orderkit.core.argocd.delivery_hindrances import Hindrance, hindrance
-from orderkit.core.names import TeamName
-from orderkit.core.objects.kube_objects import APPLICATION, Manifest, ObjectKey, condition, dig
+from ground.argocd.delivery_hindrances import Hindrance, hindrance
+from ground.names import TeamName
+from ground.objects.kube_objects import APPLICATION, Manifest, ObjectKey, condition, dig
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.order_state import OrderState
 from orderkit.flows.argocd.refreshing import application_key

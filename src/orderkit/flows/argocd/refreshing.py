@@ -7,15 +7,10 @@ the controller removes it when done (read from source, observed on Argo CD 3.2.1
 
 from __future__ import annotations
 
-from orderkit.core.argocd.delivery_hindrances import (
-    TERMINATE,
-    automated,
-    pinned,
-    sync_request,
-)
-from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.names import CommitSha, RepoId, TeamName
-from orderkit.core.objects.kube_objects import (
+from ground.argocd.delivery_hindrances import TERMINATE, automated, pinned, sync_request
+from ground.errors import ConflictError, NotFoundError
+from ground.names import CommitSha, RepoId, TeamName
+from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     Manifest,

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from orderkit.core.argocd.health_lua import LAYER_LABEL
-from orderkit.core.errors import RefusedError
-from orderkit.core.objects.kube_objects import (
+from ground.argocd.health_lua import LAYER_LABEL
+from ground.errors import RefusedError
+from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     Manifest,

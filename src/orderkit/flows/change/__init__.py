@@ -10,8 +10,6 @@ people's commits to other fields do not conflict.
 ``request`` has the values, ``edit_draft`` drafts the edit, ``change_plan`` plans its effects,
 ``proposing`` opens the pull request, ``applying`` runs the rounds. ``declared_order`` brings an
 order to what a file says. ``flows.order.delivering`` waits for the delivery.
-
-Called by ``orderkit change``, by the service and by the revert of a commit.
 """
 
 from orderkit.flows.change.applying import change

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from orderkit.core.errors import AccessError, ConflictError, RefusedError, RemoteError, UsageError
+from ground.errors import AccessError, ConflictError, RefusedError, RemoteError, UsageError
+from ground.names import CommitSha, check_requester
 from orderkit.core.kit.approval_rules import sentence
 from orderkit.core.kit.model import How
-from orderkit.core.names import CommitSha, check_requester
 from orderkit.core.order.change import (
     ChangeVerdict,
     FieldConflictError,

@@ -4,16 +4,14 @@ Plan what a change will do, for its pull request and its answer.
 A change whose plan fails is still possible; the reason stands in place of the plan. A change that
 would delete data, break a healthy order, or wait for a paused one, is not committed unless the
 caller accepts that.
-
-Called by ``applying`` and ``proposing``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orderkit.core.errors import OrderkitError, RefusedError
-from orderkit.core.objects.kube_objects import Manifest
+from ground.errors import OrderkitError, RefusedError
+from ground.objects.kube_objects import Manifest
 from orderkit.core.plan import Code, Fault, Plan
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.order.live_order import LiveOrder

@@ -5,8 +5,6 @@ Everything is checked before anything is written, and all problems are reported 
 turned into answers of the kit's form, so that the order is the same as one from a portal. If the
 order lives already, the file is compared with its newest commit: the same values write nothing, and
 other values are a change under the kit's rules, which only ``change`` makes.
-
-Called by ``orderkit order --file``.
 """
 
 from __future__ import annotations
@@ -17,29 +15,27 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from orderkit.core.errors import (
+from ground.errors import (
     AlreadyOrderedError,
     InvalidInputError,
     OrderkitError,
     every,
     raise_problems,
 )
+from ground.names import TeamName, check_requester
+from ground.objects.kube_objects import Kind, Manifest, metadata
+from ground.objects.values import ABSENT, with_value
+from ground.suggestions import did_you_mean
+from kubeschema import field_paths
+from kubeschema.validate import Finding, Validator
 from orderkit.core.kit.catalog_pickers import names_alone
 from orderkit.core.kit.change_forms import order_data
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import KitField, fields_of
 from orderkit.core.kit.yaml_settings import merged
-from orderkit.core.names import TeamName, check_requester
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
-from orderkit.core.objects.values import ABSENT, with_value
 from orderkit.core.order.change import FieldDifference, FieldEdit, differences
 from orderkit.core.order.ledger import OrderEntry, team_namespace
-from orderkit.core.portal.template import check_fixed, read_assignments
-from orderkit.core.schema import field_paths
-from orderkit.core.schema.validate import Finding, Validator
-from orderkit.core.suggestions import did_you_mean
-from orderkit.core.yaml.positions import LocatedManifest, located_manifests
 from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.order import placing
 from orderkit.flows.order.live_order import find_living, read_xr
@@ -47,6 +43,8 @@ from orderkit.flows.order.placing import Ordered, OrderRequest, TaskRequest
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.template.published_templates import TemplateSource, kit_template
 from orderkit.ports.requesters import Requester
+from softwaretemplates.template import check_fixed, read_assignments
+from yamlfiles.positions import LocatedManifest, located_manifests
 
 _TEAM_NAMESPACE = team_namespace(TeamName(""))
 _KEYS = {"apiVersion", "kind", "metadata", "spec"}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from orderkit.core.errors import (
+from ground.errors import (
     InvalidInputError,
     NotFoundError,
     OrderkitError,
@@ -25,10 +25,12 @@ from orderkit.core.errors import (
     every,
     raise_problems,
 )
+from ground.names import CommitSha
+from ground.objects.kube_objects import Manifest
+from kubeschema import field_paths
+from kubeschema.validate import Finding, Validator
 from orderkit.core.kit.approval_rules import Need
 from orderkit.core.kit.model import How
-from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import team_limits
 from orderkit.core.order.change import (
     ABSENT,
@@ -46,10 +48,6 @@ from orderkit.core.order.change import (
     same,
     value_at,
 )
-from orderkit.core.schema import field_paths
-from orderkit.core.schema.validate import Finding, Validator
-from orderkit.core.yaml import edit as yamledit
-from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.change.change_plan import ChangePlan
 from orderkit.flows.change.least_values import check_least_values
 from orderkit.flows.change.request import Changed, ChangeRequest, State
@@ -68,6 +66,8 @@ from orderkit.ports.forge import (
     Commit,
     Operation,
 )
+from yamlfiles import edit as yamledit
+from yamlfiles.manifests import parse_documents
 
 _SUMMARY_MAX = 72
 _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")

@@ -2,7 +2,7 @@
 Change an order by the values of a form, as a portal sends them.
 
 The form was opened on a commit (`ChangeRequest.base`): a value that is still the same as then is no
-edit. Called by the service, and by the command that a portal's Job runs.
+edit.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ground.objects.values import ABSENT
 from orderkit.core.kit.change_forms import ANY_CHANGE, change_named, form_paths
 from orderkit.core.kit.yaml_settings import yaml_roots
-from orderkit.core.objects.values import ABSENT
 from orderkit.core.order.change import refuse_unchanged
 from orderkit.core.order.change.form_answers import entered_edits
 from orderkit.flows.change.applying import change

@@ -2,7 +2,7 @@
 Numbers of the live XR below which a change may not set its field: ``atLeast`` in kit.yaml.
 
 A budget below what is spent already, for example, would pause an agent at once. Where the cluster
-has no such number, nothing is refused. Called by ``flows.change`` and by the links to forms.
+has no such number, nothing is refused.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from orderkit.core.errors import RefusedError, every
+from ground.errors import RefusedError, every
+from ground.objects.kube_objects import Manifest, ObjectKey, dig
 from orderkit.core.kit.model import AtLeast
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey, dig
 from orderkit.core.order.change.differences import FieldDifference
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr
 from orderkit.flows.platform import Platform, get_object

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from orderkit.core.errors import RefusedError
-from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import Manifest
+from ground.errors import RefusedError
+from ground.names import CommitSha
+from ground.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan
 from orderkit.flows.change.edit_draft import ChangeEditor
 from orderkit.flows.change.form_entry import FormEntry, form_request

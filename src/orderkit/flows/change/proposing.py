@@ -6,7 +6,7 @@ If a person asks again for the same fields, their pull request is updated by ano
 branch. If the file on main has changed since, a new pull request from main replaces it, because the
 old branch would not merge. Pull requests of other people or for other fields stay, and are listed.
 
-Called by ``applying``. People merge on the forge.
+People merge on the forge.
 """
 
 from __future__ import annotations
@@ -18,16 +18,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from orderkit.core.errors import (
-    AccessError,
-    ConflictError,
-    NotFoundError,
-    OrderkitError,
-    RefusedError,
-)
+from ground.errors import AccessError, ConflictError, NotFoundError, OrderkitError, RefusedError
+from ground.names import MAIN, CommitSha, RepoId
 from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.kit.model import How
-from orderkit.core.names import MAIN, CommitSha, RepoId
 from orderkit.core.order.change import (
     ABSENT,
     EditTarget,
@@ -44,21 +38,12 @@ from orderkit.flows.change.change_plan import ChangePlan, plan_change
 from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.request import Changed, State
 from orderkit.flows.main_protection import protect_main
-from orderkit.flows.order.approval_judging import (
-    set_approval_status,
-)
+from orderkit.flows.order.approval_judging import set_approval_status
 from orderkit.flows.order.approvers import forge_user
 from orderkit.flows.order.commit_judging import branch_of
 from orderkit.flows.order.live_order import XrFile, read_xr
 from orderkit.flows.plan.announcing import ACCEPT_LOSS, CONTEXT, JudgedPlan, set_plan_status
-from orderkit.ports.forge import (
-    Commit,
-    FileChange,
-    Forge,
-    Operation,
-    PullDraft,
-    PullRequest,
-)
+from orderkit.ports.forge import Commit, FileChange, Forge, Operation, PullDraft, PullRequest
 
 PREFIX = "orderkit/"
 """Prefix of our branches; other branches are never touched."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
+from ground.names import CommitSha, OrderId
 from orderkit.core.kit.model import How
-from orderkit.core.names import CommitSha, OrderId
 from orderkit.core.order.change import FieldDifference, FieldEdit
 from orderkit.core.plan.plan_json import plan_json
 from orderkit.flows.change.change_plan import ChangePlan

@@ -3,14 +3,14 @@ Undo what one commit did to an order, by a normal change.
 
 Each field that the commit changed gets its previous value back; if somebody changed it again since,
 that is a conflict. The same checks apply as for every change, so a revert may become a pull request
-or be refused. Called by ``orderkit revert``.
+or be refused.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orderkit.core.errors import RefusedError, UsageError
+from ground.errors import RefusedError, UsageError
 from orderkit.core.kit.model import How
 from orderkit.core.order.change import ABSENT, FieldConflictError, FieldDifference, FieldEdit
 from orderkit.core.order.order_state import short

@@ -4,10 +4,8 @@ Judge whether a pull request of an order may be merged: by the kit's rules and w
 The people behind a pull request are: the requester of each of its commits and of its text, who
 opened it, and whoever pushed to it, as the forge authenticated them. Texts can be edited, so they
 only ever add people. Nobody leaves this list without a push, which adds the pusher; a commit whose
-pusher the forge does not show is not merged. People are compared by the forge's ids: a login can
-be changed, and somebody else can take it. So a signed proposal names the requester's id.
-
-Called by ``reviewing``.
+pusher the forge does not show is not merged. People are compared by the forge's ids: a login can be
+changed, and somebody else can take it. So a signed proposal names the requester's id.
 """
 
 from __future__ import annotations
@@ -17,25 +15,15 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import (
-    InProgressError,
-    RefusedError,
-    UsageError,
-)
+from ground.errors import InProgressError, RefusedError, UsageError
+from ground.names import MAIN, BlobSha, CommitSha
 from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.kit.model import How, KitChange
-from orderkit.core.names import MAIN, BlobSha, CommitSha
 from orderkit.core.order.change import differences, judge_rules
 from orderkit.core.order.change.object_merge import merged
-from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.main_protection import TEAM
-from orderkit.flows.order.approval_judging import (
-    WRITES,
-    agreed,
-    missing,
-    objection,
-)
+from orderkit.flows.order.approval_judging import WRITES, agreed, missing, objection
 from orderkit.flows.order.approval_needs import Asking
 from orderkit.flows.order.approvers import LOGIN_HINT, forge_user
 from orderkit.flows.order.change_approvals import may_need_approval, needs_of_step
@@ -52,6 +40,7 @@ from orderkit.ports.forge import (
     Review,
 )
 from orderkit.ports.requesters import UNKNOWN
+from yamlfiles.manifests import parse_documents
 
 
 @dataclass(frozen=True, slots=True)

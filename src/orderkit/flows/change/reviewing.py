@@ -13,33 +13,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.errors import (
-    InProgressError,
-    NotFoundError,
-    RefusedError,
-    shorten,
-)
-from orderkit.core.names import MAIN, CommitSha, OrderId, RepoId, TeamName
+from ground.errors import InProgressError, NotFoundError, RefusedError, shorten
+from ground.names import MAIN, CommitSha, OrderId, RepoId, TeamName
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
 from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.commit_pinning import deliver, pinned_commit
 from orderkit.flows.change.review_judging import Judgement, ReviewVerdict
 from orderkit.flows.main_protection import CONTEXT, needs_protection
-from orderkit.flows.order.approval_judging import (
-    set_approval_status,
-)
+from orderkit.flows.order.approval_judging import set_approval_status
 from orderkit.flows.order.change_approvals import may_need_approval, refuse_excess
 from orderkit.flows.order.live_order import LiveOrder, find_living
 from orderkit.flows.plan.announcing import set_plan_status
 from orderkit.flows.plan.pull_requests import plan_pull
 from orderkit.flows.platform import Platform
-from orderkit.ports.forge import (
-    CommitStatus,
-    MergeStyle,
-    Operation,
-    PullRequest,
-)
+from orderkit.ports.forge import CommitStatus, MergeStyle, Operation, PullRequest
 
 _DESCRIPTION_MAX = 140
 _LOOKS, _PAUSE_S = 10, 0.5

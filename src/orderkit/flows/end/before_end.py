@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, OrderkitError
+from ground.errors import InvalidInputError, OrderkitError
+from ground.names import CommitSha
+from ground.objects.kube_objects import Manifest, ObjectKey, dig, metadata
+from ground.objects.values import same, shown
 from orderkit.core.kit.model import First, How, Kit
-from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey, dig, metadata
-from orderkit.core.objects.values import same, shown
 from orderkit.core.order import order_state
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.argocd.refreshing import application_key

@@ -11,8 +11,8 @@ recorded in the ledger before it is taken:
     unregistering  the entity out of the catalog
     closing        the repository archived or deleted; the tombstone
 
-Called by ``orderkit destroy``. A repetition continues at the recorded step. Functions do not run
-for deleted XRs, so nothing here depends on them.
+A repetition continues at the recorded step. Functions do not run for deleted XRs, so nothing here
+depends on them.
 """
 
 from __future__ import annotations
@@ -21,19 +21,15 @@ from collections.abc import Callable, Container
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import NotFoundError, RefusedError
+from ground.errors import NotFoundError, RefusedError
+from ground.names import OrderId, TeamName, check_requester
 from orderkit.core.kit.model import End
-from orderkit.core.names import OrderId, TeamName, check_requester
 from orderkit.core.order import ledger
 from orderkit.core.order.end_record import EndRecord, parse
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.end.before_end import first_of, make_first, survivors
 from orderkit.flows.end.end_request import Ended, EndRequest, OnStep
-from orderkit.flows.end.end_steps import (
-    EndRun,
-    kit_if_published,
-    write_tombstone,
-)
+from orderkit.flows.end.end_steps import EndRun, kit_if_published, write_tombstone
 from orderkit.flows.end.guard_check import check_may_end
 from orderkit.flows.end.withdrawing import begin_withdrawal
 from orderkit.flows.order import order_report, tracing

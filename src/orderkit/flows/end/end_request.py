@@ -1,15 +1,11 @@
-"""
-What an end is asked for, and what it comes to.
-
-Called by ``destroying`` and ``end_steps``, and by everything that ends an order.
-"""
+"""What an end is asked for, and what it comes to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from orderkit.core.names import TeamName
+from ground.names import TeamName
 from orderkit.core.order.end_record import EndRecord, Phase, Survivor
 from orderkit.ports.forge import REASON_TRAILER
 

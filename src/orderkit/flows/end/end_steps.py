@@ -1,8 +1,8 @@
 """
 The steps of an end, each recorded in the ledger before it is taken; ``destroying`` says why these.
 
-Called by ``destroying``. Whoever ends the same order at the same time is not in the way: each run
-goes on where the record is, and none records a step again.
+Whoever ends the same order at the same time is not in the way: each run goes on where the record
+is, and none records a step again.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
-from orderkit.core.errors import NotFoundError
+from ground.errors import NotFoundError
+from ground.names import BlobSha, CommitSha
+from ground.objects.kube_objects import Manifest, annotations_of, dig, metadata
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import BlobSha, CommitSha
-from orderkit.core.objects.kube_objects import Manifest, annotations_of, dig, metadata
 from orderkit.core.order import ledger, ledger_applications, order_state
 from orderkit.core.order.end_record import EndRecord
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
-from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.commit_pinning import application_at, pinned_commit
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import (
@@ -47,6 +46,7 @@ from orderkit.flows.platform import (
 )
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import LINK, FileChange, Operation
+from yamlfiles import yaml11
 
 T = TypeVar("T")
 _KEEP, _SUBMODULES = MANIFESTS / ledger.KEEP, PurePosixPath(".gitmodules")

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orderkit.core.argocd.delivery_hindrances import tracker
-from orderkit.core.errors import RefusedError
+from ground.argocd.delivery_hindrances import tracker
+from ground.errors import RefusedError
+from ground.objects.kube_objects import Manifest, ObjectKey
 from orderkit.core.kit.model import Kit
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 from orderkit.core.order.end_guards import DEPENDS_ON, PROTECTED, needs, protection
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
-from orderkit.core.yaml.manifests import ManifestError, parse_manifests
 from orderkit.flows.platform import Platform, get_object, published_pack, snapshot
 from orderkit.ports.cluster import NoSuchKindError
+from yamlfiles.manifests import ManifestError, parse_manifests
 
 _YAML = (".yaml", ".yml", ".json")
 

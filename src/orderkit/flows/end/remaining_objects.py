@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from orderkit.core.argocd.delivery_hindrances import tracker
-from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL
-from orderkit.core.errors import AccessError
-from orderkit.core.kit.model import Kit
-from orderkit.core.names import OrderId
-from orderkit.core.objects.kube_objects import (
+from compositions.composed_metadata import COMPOSITE_LABEL
+from ground.argocd.delivery_hindrances import tracker
+from ground.errors import AccessError
+from ground.names import OrderId
+from ground.objects.kube_objects import (
     Kind,
     Manifest,
     ObjectKey,
@@ -28,7 +27,8 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.objects.secret_values import SECRET
+from orderkit.core.kit.model import Kit
+from orderkit.core.secret_values import SECRET
 from orderkit.flows.platform import Platform, get_object
 from orderkit.ports.cluster import NoSuchKindError
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from orderkit.core.errors import NotFoundError, RefusedError
+from ground.errors import NotFoundError, RefusedError
 from orderkit.core.kit.model import End
 from orderkit.core.order.end_record import EndRecord, Survivor
 from orderkit.core.order.ledger import OrderEntry

@@ -6,13 +6,8 @@ Called by ``doctor_checks``; nothing is written.
 
 from __future__ import annotations
 
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import (
-    APPLICATION,
-    ARGOCD_NAMESPACE,
-    annotations_of,
-    labels_of,
-)
+from ground.names import RepoId
+from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, annotations_of, labels_of
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.ledger import ORDER_LABEL

@@ -1,8 +1,7 @@
 """
 Check a platform from outside: what is missing or unreachable, and what to do about it.
 
-Called by ``orderkit doctor`` and by the console. Every check runs, whatever the others found;
-nothing is written.
+Every check runs, whatever the others found; nothing is written.
 """
 
 from __future__ import annotations
@@ -10,11 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from orderkit.core.argocd.delivery_hindrances import Hindrance
-from orderkit.core.errors import AccessError, OrderkitError
-from orderkit.core.kit.checked_kits import refusals
-from orderkit.core.kit.pack import Pack
-from orderkit.core.objects.kube_objects import (
+from ground.argocd.delivery_hindrances import Hindrance
+from ground.errors import AccessError, OrderkitError
+from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     COMPOSITION,
@@ -24,17 +21,16 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
+from kubeschema.admission import BINDING
+from orderkit.core.kit.checked_kits import refusals
+from orderkit.core.kit.pack import Pack
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, TEAM_LABEL, kit_of
 from orderkit.core.platform.delivery_tree import ORDERS_POLICY, layers_of
 from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.notification_settings import NotificationSettings
-from orderkit.core.schema.admission import BINDING
 from orderkit.flows.argocd.obstacles import obstacle
-from orderkit.flows.argocd.unsafe_applications import (
-    unpinned_applications,
-    unsafe_applications,
-)
+from orderkit.flows.argocd.unsafe_applications import unpinned_applications, unsafe_applications
 from orderkit.flows.install import doctor_access_checks
 from orderkit.flows.install.doctor_finding import DoctorFinding
 from orderkit.flows.install.server_releases import check_releases
@@ -42,12 +38,7 @@ from orderkit.flows.notify.notified_events import given_up
 from orderkit.flows.order.damaged_orders import damaged_orders
 from orderkit.flows.order.order_report import OrderReport, list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
-from orderkit.flows.team.read_credential import (
-    REPOSITORY_CREDENTIALS,
-    SECRET,
-    decoded,
-    lacking,
-)
+from orderkit.flows.team.read_credential import REPOSITORY_CREDENTIALS, SECRET, decoded, lacking
 from orderkit.ports.requesters import Requesters
 
 _NAMED = 5

@@ -5,8 +5,6 @@ Every step of a bootstrap but the probe is looked at, with its verdict turned in
 the teams' AppProjects as the ledger has them, the XRDs of the pack, and who takes Argo CD's
 settings back. Not looked at: webhooks (Orderkit tells Argo CD of its own writes and needs none),
 and single orders (``orderkit list`` does).
-
-Called by ``orderkit platform check``.
 """
 
 from __future__ import annotations
@@ -14,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.kit.pack import read_pack
-from orderkit.core.objects.kube_objects import (
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import (
     APP_PROJECT,
     CRD,
     Kind,
@@ -25,14 +22,15 @@ from orderkit.core.objects.kube_objects import (
     condition,
     metadata,
 )
+from kubeschema.xrd import XRD_KIND
+from orderkit.core.kit.pack import read_pack
 from orderkit.core.order import ledger
-from orderkit.core.schema.xrd import XRD_KIND
-from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.install.bootstrapping import BootstrapRequest, StepDone, StepVerdict, plan
 from orderkit.flows.install.bootstrapping.argocd_settings import reverted_by
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, holds
 from orderkit.flows.install.doctor_finding import DoctorFinding
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, read_text
+from yamlfiles.manifests import parse_manifests
 
 _AGAIN = "'orderkit bootstrap' repairs it ('--plan' shows how)"
 

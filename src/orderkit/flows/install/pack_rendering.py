@@ -13,21 +13,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
+from ground.js_regex import compile_pattern
+from ground.names import RepoId
+from ground.objects.kube_objects import metadata
+from kubeschema import xrd
 from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.hidden_fields import guard_pattern
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Files, read_pack
 from orderkit.core.kit.xrd_fields import fields_of
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import metadata
 from orderkit.core.platform.baking import VERSION, bake
 from orderkit.core.platform.delivery_tree import fitted
 from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.settings import CLUSTER_NAME, LEDGER, PACK, PlatformSettings
-from orderkit.core.portal.js_regex import compile_pattern
 from orderkit.core.portal.profile import Profile, apply_profile
-from orderkit.core.schema import xrd
 from orderkit.flows.template.actions import ACTIONS
 
 SERVICE_URL = PORTAL_URL = "http://127.0.0.1:7399"

@@ -3,8 +3,6 @@ The releases of the servers of a platform, as they tell them themselves, and wha
 
 A release that no server tells is said to be unknown; nothing is derived from what a server can do.
 Of several images of one server the oldest counts, because an upgrade may be under way.
-
-Called by ``doctor_checks``, by ``orderkit doctor`` and by the first steps of a bootstrap.
 """
 
 from __future__ import annotations
@@ -12,14 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from orderkit.core.errors import AccessError, OrderkitError, RefusedError
-from orderkit.core.objects.kube_objects import (
-    ARGOCD_NAMESPACE,
-    Kind,
-    Manifest,
-    dig,
-    labels_of,
-)
+from ground.errors import AccessError, OrderkitError, RefusedError
+from ground.objects.kube_objects import ARGOCD_NAMESPACE, Kind, Manifest, dig, labels_of
 from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.neighbours import (
     ARGO_CD,

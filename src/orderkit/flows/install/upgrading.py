@@ -1,16 +1,15 @@
 """
 Upgrade a platform to another pack or other values, through Git, wave by wave.
 
-What the platform's pack repository holds is compared with the pack as rendered now. The
-difference is written in one commit per layer, in the order of the waves, and the next is written
-only when this layer is ready at its commit: Argo CD itself would apply all layers of one commit
-side by side, because a commit that changes no Application moves no wave. Forms and everything
-else that no layer delivers come last, when what they order is there.
+What the platform's pack repository holds is compared with the pack as rendered now. The difference
+is written in one commit per layer, in the order of the waves, and the next is written only when
+this layer is ready at its commit: Argo CD itself would apply all layers of one commit side by side,
+because a commit that changes no Application moves no wave. Forms and everything else that no layer
+delivers come last, when what they order is there.
 
-Nothing is recorded elsewhere: the repository says what is left to do, so the same command
-resumes. The ledger's health is its orders' and holds nothing up. At the end, Applications of teams
-and orders that an earlier release wrote are pinned to plain manifests. Called by ``orderkit
-platform upgrade`` and, to show differences, by ``orderkit platform render --diff``.
+Nothing is recorded elsewhere: the repository says what is left to do, so the same command resumes.
+The ledger's health is its orders' and holds nothing up. At the end, Applications of teams and
+orders that an earlier release wrote are pinned to plain manifests.
 """
 
 from __future__ import annotations
@@ -21,16 +20,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import IncompleteError, NotFoundError
+from ground.errors import IncompleteError, NotFoundError
+from ground.names import BlobSha, CommitSha, blob_sha
+from ground.objects.kube_objects import dig, metadata
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.names import BlobSha, CommitSha, blob_sha
-from orderkit.core.objects.kube_objects import dig, metadata
 from orderkit.core.order.order_state import short
 from orderkit.core.platform.delivery_tree import ROOT, SETTINGS, Layer, layers_of
 from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.pinned_versions import VersionMove, moves
-from orderkit.core.yaml.documents import Files
-from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
 from orderkit.flows.argocd.refreshing import OWNER, refresh
 from orderkit.flows.argocd.unsafe_applications import refuse_lost_tools
@@ -42,6 +39,8 @@ from orderkit.flows.order.approvers import approver_problems
 from orderkit.flows.platform import Platform, get_object, snapshot
 from orderkit.flows.team.pinning import pin_teams
 from orderkit.ports.forge import FileChange, Operation
+from yamlfiles.documents import Files
+from yamlfiles.manifests import parse_manifests
 
 REST = "portal"
 """The last wave: forms, pages and what else no layer delivers."""

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.names import check_requester
+from ground.objects.kube_objects import Manifest, metadata
 from orderkit.core.durations import duration_text, rough_duration
-from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import check_requester
-from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.order import ledger
 from orderkit.core.order.lease import (
     EXPIRES_AT,
@@ -33,7 +33,6 @@ from orderkit.core.order.lease import (
     time_text,
 )
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.commit_pinning import application_of
 from orderkit.flows.argocd.refreshing import refresh
 from orderkit.flows.lost_races import in_rounds
@@ -42,6 +41,7 @@ from orderkit.flows.order.expiry_note import try_note_expiry
 from orderkit.flows.platform import Platform, ledger_snapshot, published_kit
 from orderkit.ports.forge import REASON_TRAILER, FileChange, FileRevision, Operation
 from orderkit.ports.requesters import Requester
+from yamlfiles import yaml11
 
 _ROUNDS = 8
 _OPERATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}", re.ASCII)

@@ -12,8 +12,8 @@ import logging
 import threading
 import uuid
 
-from orderkit.core.errors import NotFoundError, OrderkitError
-from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE, ObjectKey
+from ground.errors import NotFoundError, OrderkitError
+from ground.objects.kube_objects import ARGOCD_NAMESPACE, ObjectKey
 from orderkit.flows.leader_election import LEASE, Candidate, LeaderElection
 from orderkit.flows.lease.sweeping import SweepRequest, SweptOrder, sweep
 from orderkit.flows.platform import Platform

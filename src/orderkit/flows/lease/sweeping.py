@@ -7,8 +7,6 @@ The cluster's copies of the Applications say which orders may be due, in one req
 about one is decided by its file in the ledger (`core.order.lease.decide`), which is written back
 with the blob id that was read. So two sweeps at once do no harm, and one that is killed is
 continued by the next. An end is recorded in that file first: from then on nobody extends it.
-
-Called by ``orderkit lease sweep`` and, now and then, by the service (``flows.lease.sweeper``).
 """
 
 from __future__ import annotations
@@ -21,10 +19,8 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import ConflictError, InvalidInputError, OrderkitError, RefusedError
-from orderkit.core.kit.lease_approval_windows import Values
-from orderkit.core.kit.model import How, Kit
-from orderkit.core.objects.kube_objects import (
+from ground.errors import ConflictError, InvalidInputError, OrderkitError, RefusedError
+from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     Manifest,
@@ -32,7 +28,9 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.objects.values import same
+from ground.objects.values import same
+from orderkit.core.kit.lease_approval_windows import Values
+from orderkit.core.kit.model import How, Kit
 from orderkit.core.order import ledger
 from orderkit.core.order.change import FieldEdit
 from orderkit.core.order.lease import (

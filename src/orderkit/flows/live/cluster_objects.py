@@ -13,15 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.core.order.order_view import PartState
 from orderkit.core.order.part_states import MISSING
-from orderkit.flows.live.kept_objects import (
-    KeptObject,
-    application_text,
-    is_composed,
-    kept_object,
-)
+from orderkit.flows.live.kept_objects import KeptObject, application_text, is_composed, kept_object
 
 DEPTH_MAX = 10
 """Of nested XRs."""

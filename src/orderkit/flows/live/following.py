@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from orderkit.core.errors import AccessError, OrderkitError
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
+from ground.errors import AccessError, OrderkitError
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.ports.cluster import Cluster, ExpiredError, NoSuchKindError, WatchStop
 
 WATCH_S, RESUMED_WATCH_S = 60.0, 5.0

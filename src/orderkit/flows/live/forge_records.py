@@ -1,7 +1,7 @@
 """
 What the live model reads of the forge: which orders the ledger has, and the kits of the pack.
 
-Both are read again only if their head moved. Called by ``order_model``.
+Both are read again only if their head moved.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from ground.names import BlobSha, CommitSha
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import BlobSha, CommitSha
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import WaitingOrder
 from orderkit.core.order.ledger import OrderEntry

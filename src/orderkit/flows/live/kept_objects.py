@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from orderkit.core.argocd.delivery_hindrances import tracker
-from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL, composed_keys
-from orderkit.core.errors import shorten
-from orderkit.core.objects.kube_objects import (
+from compositions.composed_metadata import COMPOSITE_LABEL, composed_keys
+from ground.argocd.delivery_hindrances import tracker
+from ground.errors import shorten
+from ground.objects.kube_objects import (
     Manifest,
     ObjectKey,
     annotations_of,
@@ -27,9 +27,9 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.objects.secret_values import APPLIED
 from orderkit.core.order.order_view import PartState
 from orderkit.core.order.part_states import part_state
+from orderkit.core.secret_values import APPLIED
 
 KEPT_BYTES_MAX = 64_000
 """Of one Application or XR; of a larger one only metadata and conditions stay."""

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.objects.kube_objects import ObjectKey
+from ground.objects.kube_objects import ObjectKey
 from orderkit.core.order.order_view import OrderRow
 
 

@@ -17,9 +17,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from orderkit.core.errors import InProgressError, NotFoundError, OrderkitError
-from orderkit.core.kit.model import Kit
-from orderkit.core.objects.kube_objects import (
+from ground.errors import InProgressError, NotFoundError, OrderkitError
+from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     Kind,
@@ -29,11 +28,12 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.objects.secret_values import SecretTexts
+from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
 from orderkit.core.order.order_summary import state_of, summarize
 from orderkit.core.order.order_view import OrderRow, OrderSources
 from orderkit.core.order.part_states import UNREAD
+from orderkit.core.secret_values import SecretTexts
 from orderkit.flows.approval.settling import settle_all
 from orderkit.flows.live.change_log import ChangeLog
 from orderkit.flows.live.cluster_objects import ClusterObjects

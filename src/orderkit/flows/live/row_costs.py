@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import Manifest, metadata
+from ground.errors import OrderkitError
+from ground.names import CommitSha
+from ground.objects.kube_objects import Manifest, metadata
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.flows.platform import Platform
 

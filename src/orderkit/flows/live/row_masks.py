@@ -16,11 +16,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey, metadata
-from orderkit.core.objects.secret_values import NO_SECRETS, SecretTexts, leaves
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import Manifest, ObjectKey, metadata
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
 from orderkit.core.order.part_states import MISSING, UNREAD
+from orderkit.core.secret_values import NO_SECRETS, SecretTexts, leaves
 from orderkit.flows.order.state_without_secrets import CROSSPLANES_OWN
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.worker_thread import WorkerThread

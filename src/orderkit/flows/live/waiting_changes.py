@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from orderkit.core.errors import InvalidInputError, OrderkitError
-from orderkit.core.names import BlobSha, TeamName
+from ground.errors import InvalidInputError, OrderkitError
+from ground.names import BlobSha, TeamName
 from orderkit.core.order import team_file
 from orderkit.flows.approval.pending import lacking_of
 from orderkit.flows.live.forge_records import ForgeRecords

@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from orderkit.core.errors import OrderkitError, UnreachableError, shorten
+from ground.errors import OrderkitError, UnreachableError, shorten
+from ground.secrets import redact
 from orderkit.core.notify.event_texts import Message, digest_of, message_of
 from orderkit.core.notify.order_event import OrderEvent, Topic
 from orderkit.core.platform.notification_settings import NotificationSettings, QuietTime
-from orderkit.core.secrets import redact
 from orderkit.flows.notify.notified_events import GivenUp, NotifiedEvents
 from orderkit.flows.worker_thread import WorkerThread
 from orderkit.ports.clock import Clock

@@ -1,7 +1,7 @@
 """
 What notifications need of the ledger: the teams' own rules, and the orders that ended lately.
 
-Files are read once for each version of them. Called by ``notifying``.
+Files are read once for each version of them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, timedelta
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.names import BlobSha, CommitSha, TeamName
+from ground.errors import InvalidInputError
+from ground.names import BlobSha, CommitSha, TeamName
 from orderkit.core.notify.order_event import OrderEvent, ended
 from orderkit.core.order import end_record, team_file
 from orderkit.core.platform.notification_settings import TeamNotifications

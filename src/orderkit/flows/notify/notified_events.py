@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from orderkit.core.errors import ConflictError
+from ground.errors import ConflictError
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Manifest, ObjectKey
 from orderkit.core.notify.order_event import NOTHING, Notified, OrderEvent
-from orderkit.core.objects.kube_objects import CONFIG_MAP, NAMESPACE, Manifest, ObjectKey
 from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.platform import Platform
 from orderkit.ports.cluster import NoSuchNamespaceError

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from orderkit.core.errors import OrderkitError
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import ObjectKey
 from orderkit.core.notify.order_event import OrderEvent
 from orderkit.core.notify.routing import Routing
-from orderkit.core.objects.kube_objects import ObjectKey
 from orderkit.core.platform.notification_settings import (
     ChannelSettings,
     NotificationSettings,

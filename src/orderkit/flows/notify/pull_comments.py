@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from orderkit.core.errors import ConflictError, NotFoundError
-from orderkit.core.names import OrderId, RepoId, TeamName
+from ground.errors import ConflictError, NotFoundError
+from ground.names import OrderId, RepoId, TeamName
 from orderkit.core.notify.event_texts import Message, to_markdown
 from orderkit.core.notify.order_event import OrderEvent
 from orderkit.core.order.ledger import OrderEntry

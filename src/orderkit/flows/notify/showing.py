@@ -1,8 +1,4 @@
-"""
-What would go where now: the events that are so, their channels, and what is due. Writes nothing.
-
-Called by ``orderkit notify show``.
-"""
+"""What would go where now: events that are so, their channels, and what is due. Writes nothing."""
 
 from __future__ import annotations
 

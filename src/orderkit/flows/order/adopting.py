@@ -1,15 +1,13 @@
 """
 Turn a live XR, or a repository made by hand, into an order. The XR is not changed.
 
-Adds what an order needs besides its XR: record, catalog entry, README, as the kit's skeleton
-writes them for these values; then it is registered. An XR without a repository gets one, with the
-XR as its author would have written it (``core.objects.export``), so that its first delivery changes
-nothing. Every step is *ensure*: a repetition continues, or finds everything done.
+Adds what an order needs besides its XR: record, catalog entry, README, as the kit's skeleton writes
+them for these values; then it is registered. An XR without a repository gets one, with the XR as
+its author would have written it (``core.export``), so that its first delivery changes nothing.
+Every step is *ensure*: a repetition continues, or finds everything done.
 
 Refuses before anything is written what no order could be: another name than the kit gives it, a
 value that the form or the XRD refuses, a repository that holds something else.
-
-Called by ``orderkit adopt``.
 """
 
 from __future__ import annotations
@@ -20,32 +18,26 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.names import CommitSha, RepoId, check_requester
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.export import authored
 from orderkit.core.kit.change_forms import order_data
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import CommitSha, RepoId, check_requester
-from orderkit.core.objects.export import authored
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.core.order import order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.order.repository_check import move_command
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.manifests import ManifestError, parse_manifests
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.order.registration_check import check_free
-from orderkit.flows.platform import (
-    Platform,
-    get_object,
-    ledger_snapshot,
-    published_pack,
-    snapshot,
-)
+from orderkit.flows.platform import Platform, get_object, ledger_snapshot, published_pack, snapshot
 from orderkit.flows.team.limit_check import check_may_order, check_values
 from orderkit.flows.template import scaffolder
 from orderkit.flows.template.published_templates import published_template
 from orderkit.ports.forge import FileChange, Operation
+from yamlfiles import yaml11
+from yamlfiles.manifests import ManifestError, parse_manifests
 
 CATALOG_FILE = PurePosixPath("catalog-info.yaml")
 _YAML = (".yaml", ".yml", ".json")

@@ -5,8 +5,6 @@ Two proofs count: a review on the forge, whose account the forge authenticated, 
 that Orderkit recorded in the ledger for a person who proved who they are. Both count for the head
 that they were given for, and not from anybody behind the pull request. Membership of groups is what
 the forge says now.
-
-Called by ``flows.approval`` and ``flows.change.reviewing``.
 """
 
 from __future__ import annotations
@@ -14,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from orderkit.core.errors import shorten
+from ground.errors import shorten
+from ground.names import CommitSha, RepoId
 from orderkit.core.kit.approval_rules import Need
-from orderkit.core.names import CommitSha, RepoId
 from orderkit.core.order.approval import CONTEXT
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.order.approval_records import agreements

@@ -14,10 +14,10 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import Manifest
 from orderkit.core.durations import parse_duration
-from orderkit.core.errors import OrderkitError
 from orderkit.core.kit.approval_rules import Need, Subjects, needs_of, reads_cost
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger, team_limits
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.flows.order import cost_limit

@@ -5,9 +5,6 @@ Anybody may register a login or create an organisation of a name that a kit's ru
 the platform, already has. So members of an organisation count only if nobody but the platform
 decides who they are, as for a team's organisation, and a login counts only if the platform let its
 owner in: into an organisation of its own or of a team.
-
-Called by ``approval_judging``, by ``orderkit doctor``, where a pack is published, and
-``cli.connecting`` for sign-ins.
 """
 
 from __future__ import annotations
@@ -15,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 
-from orderkit.core.errors import AccessError, RefusedError
+from ground.errors import AccessError, RefusedError
+from ground.names import RepoId, TeamName
+from ground.objects.kube_objects import annotations_of
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import RepoId, TeamName
-from orderkit.core.objects.kube_objects import annotations_of
 from orderkit.core.order import ledger
 from orderkit.core.portal.catalog_origins import came_from, is_owned
 from orderkit.flows.foreign_access import described, foreign_access

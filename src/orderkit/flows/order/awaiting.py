@@ -2,9 +2,8 @@
 Wait for an order on behalf of a program, which wants to know exactly why waiting is over.
 
 Each way in which an order does not get where it should is an error with an exit code of its own
-(``core.errors``), so that a pipeline can branch on it. `order` and `change` wait in
-``placing`` and ``delivering``, for people. Called by ``orderkit wait``, ``outputs`` and
-``order --file``.
+(``ground.errors``), so that a pipeline can branch on it. `order` and `change` wait in ``placing``
+and ``delivering``, for people.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
-from orderkit.core.errors import (
+from ground.errors import (
     AccessError,
     ApprovalError,
     EndedError,
@@ -26,7 +25,7 @@ from orderkit.core.errors import (
     StuckOrderError,
     UnknownOrderError,
 )
-from orderkit.core.names import CommitSha
+from ground.names import CommitSha
 from orderkit.core.order import ledger
 from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.argocd.commit_pinning import pinned_commit

@@ -4,8 +4,6 @@ Tell a program whether an XR's user may continue, from the cluster alone.
 A chat front end asks before each request, so the forge is not needed once the kit is known: the kit
 is cached for a minute, and longer while the forge cannot be reached. The XR itself is read each
 time. If the answer cannot be determined, that is an `UnknownGateError`, never a verdict.
-
-Called by ``web.budget_gate_handlers``.
 """
 
 from __future__ import annotations
@@ -14,17 +12,15 @@ import threading
 import time
 from dataclasses import dataclass
 
-from orderkit.core.errors import (
+from ground.errors import (
     InvalidInputError,
     NotFoundError,
     OrderkitError,
     RemoteError,
     UnreachableError,
 )
-from orderkit.core.kit.budget_gate import GateVerdict, verdict_of
-from orderkit.core.kit.model import Kit
-from orderkit.core.names import TeamName
-from orderkit.core.objects.kube_objects import (
+from ground.names import TeamName
+from ground.objects.kube_objects import (
     TRACKING_ID,
     Kind,
     Manifest,
@@ -34,6 +30,8 @@ from orderkit.core.objects.kube_objects import (
     dig,
     metadata,
 )
+from orderkit.core.kit.budget_gate import GateVerdict, verdict_of
+from orderkit.core.kit.model import Kit
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.platform import Platform, published_kit
 from orderkit.ports.cluster import NoSuchKindError

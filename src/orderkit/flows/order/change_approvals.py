@@ -12,10 +12,10 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
-from orderkit.core.errors import OrderkitError, RefusedError
+from ground.errors import OrderkitError, RefusedError
+from ground.names import MAIN, CommitSha
+from ground.objects.kube_objects import Manifest, annotations_of
 from orderkit.core.kit.approval_rules import Need, sentence
-from orderkit.core.names import MAIN, CommitSha
-from orderkit.core.objects.kube_objects import Manifest, annotations_of
 from orderkit.core.order import ledger, team_limits
 from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.order_state import short

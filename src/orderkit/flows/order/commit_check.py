@@ -13,18 +13,18 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.argocd.delivery_hindrances import pinned, short
-from orderkit.core.errors import OrderkitError
+from ground.argocd.delivery_hindrances import pinned, short
+from ground.errors import OrderkitError
+from ground.names import CommitSha
+from ground.objects.kube_objects import Manifest, metadata
+from kubeschema.validate.file_check import Definitions, definition_sources
+from kubeschema.validate.findings import Finding, FindingSeverity, Reason
+from kubeschema.validate.located_findings import Located, remedy, sentence, to_json
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack
-from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import Manifest, metadata
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.repository_check import OrderRepository, check_repository
-from orderkit.core.schema.validate.file_check import Definitions, definition_sources
-from orderkit.core.schema.validate.findings import Finding, FindingSeverity, Reason
-from orderkit.core.schema.validate.located_findings import Located, remedy, sentence, to_json
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import StatusState
 

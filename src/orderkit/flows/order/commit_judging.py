@@ -3,7 +3,7 @@ Judge who made a commit: only a valid signature proves that Orderkit wrote it fo
 
 The public keys are in the ledger, which only the platform's own people can write. A signature
 counts for one commit: a copy of a commit's message and content, pushed again later, is detected by
-reading the whole history. Called by the flows that show a history or look for an operation.
+reading the whole history.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.yaml import yaml11
-from orderkit.core.yaml.documents import API_VERSION
+from ground.names import CommitSha, RepoId
 from orderkit.flows.platform import Platform, read_text
 from orderkit.ports.forge import Commit
 from orderkit.ports.signatures import PublicKey, is_signed_by, read_changes, signature_of
+from yamlfiles import yaml11
+from yamlfiles.documents import API_VERSION
 
 KEYS_PATH = PurePosixPath("signing-keys.yaml")
 """In the ledger: the public keys whose signatures count."""

@@ -3,7 +3,7 @@ Tell on the forge whether what was pushed to an order's main branch is valid.
 
 The status `CONTEXT` of the head is success, failure, or warning if the API server accepts what
 hardly anybody intends. It says what ``orderkit status`` says, in 140 characters, and links to the
-first faulty line. Called by the service's webhook and by ``orderkit platform webhook --missed``.
+first faulty line.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Collection
 from functools import partial
 from urllib.parse import quote
 
-from orderkit.core.errors import NotFoundError, shorten
-from orderkit.core.names import RepoId
+from ground.errors import NotFoundError, shorten
+from ground.names import RepoId
+from ground.visible_text import visible
 from orderkit.core.order import ledger
 from orderkit.core.order.order_file import MANIFESTS
-from orderkit.core.visible_text import visible
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order.commit_check import CheckedOrder, CommitCheck, check_commit
 from orderkit.flows.order.order_report import own_xr, registered_kit

@@ -13,10 +13,10 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import OrderkitError, RefusedError
+from ground.errors import OrderkitError, RefusedError
+from ground.names import CommitSha, TeamName
+from ground.objects.kube_objects import Manifest
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import CommitSha, TeamName
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger, team_limits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_cost import OrderCost

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
-from orderkit.core.errors import MovedError, NotFoundError, OrderkitError
-from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE
+from ground.errors import MovedError, NotFoundError, OrderkitError
+from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.damage import delivered_commits, in_cluster
 from orderkit.flows.order import order_report

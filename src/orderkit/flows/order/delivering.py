@@ -3,15 +3,14 @@ Wait until one commit of an order is delivered and Ready, or say why it is not.
 
 A later commit that contains it counts too, because other people continue to commit. An operation of
 the Application on an older commit is ended, because it blocks newer commits.
-Called by ``orderkit change`` and ``revert``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import ObjectKey, dig
+from ground.names import CommitSha
+from ground.objects.kube_objects import ObjectKey, dig
 from orderkit.core.order import order_state
 from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key

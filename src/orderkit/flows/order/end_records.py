@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orderkit.core.names import MAIN
+from ground.names import MAIN
 from orderkit.core.order.end_record import EndRecord, parse
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.platform import Platform, read_text

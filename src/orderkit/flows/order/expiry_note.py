@@ -10,17 +10,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.names import MAIN
-from orderkit.core.objects.kube_objects import annotations_of
+from ground.errors import OrderkitError
+from ground.names import MAIN
+from ground.objects.kube_objects import annotations_of
 from orderkit.core.order.lease import EXPIRES_AT
-from orderkit.core.yaml import edit as yamledit
 from orderkit.flows.argocd.commit_pinning import deliver
 from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
+from yamlfiles import edit as yamledit
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 

@@ -2,7 +2,7 @@
 A live order: its entry in the ledger, its kit, and the file that holds its XR.
 
 The file is found by the XR's kind, never by a fixed name: people rename files, put several
-documents into one, or write a List. Called by the flows that change an order or show its history.
+documents into one, or write a List.
 """
 
 from __future__ import annotations
@@ -13,27 +13,22 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.argocd import hooks
-from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.argocd import hooks
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.names import BlobSha, CommitSha, RepoId, TeamName
+from ground.objects.kube_objects import Kind, Manifest, dig, metadata
+from ground.objects.values import ABSENT, Steps
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import BlobSha, CommitSha, RepoId, TeamName
-from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
-from orderkit.core.objects.values import ABSENT, Steps
 from orderkit.core.order import order_file
 from orderkit.core.order.ledger import OrderEntry, team_namespace
 from orderkit.core.order.order_file import MANIFESTS, OrderFile
 from orderkit.core.order.order_state import short
 from orderkit.core.order.team_file import TeamFile
-from orderkit.core.yaml.manifests import ManifestError, looks_like_manifest, parse_documents
 from orderkit.flows.order import order_report
-from orderkit.flows.platform import (
-    Platform,
-    RepositorySnapshot,
-    ledger_snapshot,
-    published_kit,
-)
+from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot, published_kit
 from orderkit.flows.team.limit_check import team_of
 from orderkit.ports.forge import Commit
+from yamlfiles.manifests import ManifestError, looks_like_manifest, parse_documents
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 ANOTHER_XR = "{} it is another XR, and nothing updates the order's own any more"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.objects.kube_objects import dig
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import dig
 from orderkit.core.order.lease import EXPIRES_AT, grant, policy_of
 from orderkit.flows.order.expiry_note import try_note_expiry
 from orderkit.flows.order.live_order import LiveOrder, read_xr

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
-from orderkit.core.names import LABEL, MAIN, OrderId, RepoId, TeamName
-from orderkit.core.objects.kube_objects import Manifest, dig, labels_of, metadata
+from ground.errors import InvalidInputError, NotFoundError, OrderkitError
+from ground.names import LABEL, MAIN, OrderId, RepoId, TeamName
+from ground.objects.kube_objects import Manifest, dig, labels_of, metadata
 from orderkit.core.order import ledger
 from orderkit.core.order.damage import Damage, DamageKind, in_cluster
 from orderkit.core.order.lease import lease_annotations, read_record, time_text

@@ -2,7 +2,7 @@
 The cluster's events about an order and its parts, newest first.
 
 Argo CD and Crossplane report there what they do and why it fails. The API server keeps events
-for an hour (the embedded one: ``adapters.embedded.cluster.server_controllers``). Events about
+for an hour (the embedded one: ``orderkit_standins.cluster.server_controllers``). Events about
 cluster-scoped objects are in namespace ``default``, where Kubernetes puts them. Called by
 ``orderkit events`` and the service.
 """
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orderkit.core.argocd.delivery_hindrances import refusals
-from orderkit.core.objects.kube_objects import CLUSTER_SCOPED_HOME, EVENT, Kind, Manifest, ObjectKey
+from ground.argocd.delivery_hindrances import refusals
+from ground.objects.kube_objects import CLUSTER_SCOPED_HOME, EVENT, Kind, Manifest, ObjectKey
 from orderkit.flows.order import tracing
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
 

@@ -3,8 +3,7 @@ Show who changed what in an order: every commit of its XR's file, with the field
 
 What a commit did is read from the two texts, never from its message. The message gives operation,
 requester and reason only if a signature proves that Orderkit wrote it; otherwise these are claims.
-Commits made by hand are included, and a renamed file is followed. Called by ``orderkit history``,
-by the revert of a commit, and by a change that conflicts with another one.
+Commits made by hand are included, and a renamed file is followed.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import NotFoundError, OrderkitError
-from orderkit.core.names import BlobSha, CommitSha
-from orderkit.core.objects.values import ABSENT, Steps, same, value_at
+from ground.errors import NotFoundError, OrderkitError
+from ground.names import BlobSha, CommitSha
+from ground.objects.values import ABSENT, Steps, same, value_at
 from orderkit.core.order.change.differences import FieldDifference, differences
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.flows.order.commit_judging import CommitJudge, SignatureVerdict

@@ -14,13 +14,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, RefusedError
+from ground.errors import InvalidInputError, RefusedError
+from ground.objects.kube_objects import Manifest, ObjectKey, controller, dig, metadata
+from ground.secrets import register
+from ground.suggestions import did_you_mean
 from orderkit.core.kit.model import Kit, KitOutput
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey, controller, dig, metadata
-from orderkit.core.objects.secret_values import SECRET
 from orderkit.core.order.order_summary import filled
-from orderkit.core.secrets import register
-from orderkit.core.suggestions import did_you_mean
+from orderkit.core.secret_values import SECRET
 from orderkit.flows.order import awaiting, order_report
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.tracing import secrets_of, trace_of

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from orderkit.core.errors import (
+from ground.errors import (
     AccessError,
     AlreadyOrderedError,
     ConflictError,
@@ -28,45 +28,29 @@ from orderkit.core.errors import (
     RefusedError,
     shorten,
 )
+from ground.names import MAIN, CommitSha, RepoId
+from ground.objects.kube_objects import Manifest
 from orderkit.core.kit.approval_rules import Need, sentence
-from orderkit.core.names import MAIN, CommitSha, RepoId
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.approval import BYPASSED, CONTEXT, WaitingOrder
 from orderkit.core.order.lease import lease_annotations
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
 from orderkit.core.plan.plan_markdown import plain_line, to_markdown
-from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
 from orderkit.flows.lost_races import in_rounds
-from orderkit.flows.order.approval_judging import (
-    agreed,
-    missing,
-    objection,
-    set_approval_status,
-)
+from orderkit.flows.order.approval_judging import agreed, missing, objection, set_approval_status
 from orderkit.flows.order.approval_needs import Asking, order_needs
 from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.order.approvers import forge_user
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr, new_live_order, read_xr
 from orderkit.flows.order.new_lease import new_lease, note_expiry
-from orderkit.flows.platform import (
-    Platform,
-    RepositorySnapshot,
-    ledger_snapshot,
-    write_ledger,
-)
+from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot, write_ledger
 from orderkit.flows.team.limit_check import check_may_order
-from orderkit.ports.forge import (
-    FileChange,
-    MergeStyle,
-    Operation,
-    PullDraft,
-    PullRequest,
-)
+from orderkit.ports.forge import FileChange, MergeStyle, Operation, PullDraft, PullRequest
+from yamlfiles import yaml11
 
 _XR_MAX = 10_000
 

@@ -16,12 +16,10 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.argocd.delivery_hindrances import applied, tracker
-from orderkit.core.errors import MovedError, NotFoundError
-from orderkit.core.kit.model import Kit
-from orderkit.core.names import LABEL, OrderId, TeamName
-from orderkit.core.objects.gc_pause import uncollected
-from orderkit.core.objects.kube_objects import (
+from ground.argocd.delivery_hindrances import applied, tracker
+from ground.errors import MovedError, NotFoundError
+from ground.names import LABEL, OrderId, TeamName
+from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     Kind,
@@ -31,7 +29,9 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.objects.secret_values import NO_SECRETS, SecretTexts
+from ground.suggestions import did_you_mean
+from orderkit.core.gc_pause import uncollected
+from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.approval import WaitingOrder
 from orderkit.core.order.ledger import OrderEntry
@@ -39,8 +39,7 @@ from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.order_summary import attended, row_of, state_of
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
-from orderkit.core.suggestions import did_you_mean
-from orderkit.core.yaml.manifests import parse_manifests
+from orderkit.core.secret_values import NO_SECRETS, SecretTexts
 from orderkit.flows.argocd.commit_pinning import undelivered
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
@@ -57,6 +56,7 @@ from orderkit.flows.platform import (
     read_text,
 )
 from orderkit.ports.cluster import NoSuchKindError
+from yamlfiles.manifests import parse_manifests
 
 
 @dataclass(frozen=True, slots=True)

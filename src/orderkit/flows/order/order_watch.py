@@ -2,7 +2,7 @@
 List orders with their owners, and notice when a list is out of date.
 
 `OrderChanges` watches Applications and XRs and reads none of them: a list is read again only after
-something changed. Called by ``orderkit list``.
+something changed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind, Manifest
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind, Manifest
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_selection import LIMIT_MAX, OrderQuery, matches, select
 from orderkit.flows.platform import Platform, published_pack

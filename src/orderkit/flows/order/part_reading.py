@@ -1,19 +1,15 @@
-"""
-Read one object of an order as people may see it: without what Secrets hold.
-
-Called by the console.
-"""
+"""Read one object of an order as people may see it: without what Secrets hold."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
 
-from orderkit.core.errors import NotFoundError
+from ground.errors import NotFoundError
+from ground.objects.kube_objects import Manifest, ObjectKey
+from ground.secrets import MASK
 from orderkit.core.kit.model import Kit
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey
 from orderkit.core.plan.snapshot import cleaned
-from orderkit.core.secrets import MASK
 from orderkit.flows.order import tracing
 from orderkit.flows.platform import Platform, get_object
 

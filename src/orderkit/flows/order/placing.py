@@ -24,28 +24,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from orderkit.core.errors import (
-    IncompleteError,
-    InvalidInputError,
-    RemoteError,
-    every,
-)
+from ground.errors import IncompleteError, InvalidInputError, RemoteError, every
+from ground.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester  # fmt: skip
+from ground.objects.kube_objects import Manifest
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.yaml_settings import merged, read_settings, yaml_roots
-from orderkit.core.names import (
-    MAIN,
-    CommitSha,
-    OrderId,
-    RepoId,
-    TeamName,
-    check_requester,
-)  # fmt: skip
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
-from orderkit.core.portal.template import Template, check_fixed, read_assignments
 from orderkit.flows.order import cost_limit, order_report
 from orderkit.flows.order.awaiting import until_ready
 from orderkit.flows.order.live_order import placed_xr
@@ -66,6 +53,7 @@ from orderkit.flows.template.published_templates import (
 from orderkit.flows.template.scaffolder import StepEvent, TaskOptions, TaskResult
 from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requester
+from softwaretemplates.template import Template, check_fixed, read_assignments
 
 SECRET_SHOWN = "*" * 10
 """What the form posts in the place of a secret (measured)."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orderkit.core.names import OrderId
-from orderkit.core.objects.kube_objects import Manifest
+from ground.names import OrderId
+from ground.objects.kube_objects import Manifest
 from orderkit.ports.catalog import Catalog, Location
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 
-from orderkit.core.errors import AlreadyOrderedError, ConflictError
-from orderkit.core.names import CommitSha, blob_sha
+from ground.errors import AlreadyOrderedError, ConflictError
+from ground.names import CommitSha, blob_sha
 from orderkit.core.order import order_file
 from orderkit.flows.order.registration_check import archived
 from orderkit.flows.template.actions.action_context import PublishRequest

@@ -3,8 +3,6 @@ Check that the objects exist that an order's fields refer to.
 
 kit.yaml's ``refers`` lists these fields. Checked before anything is written, so that a person gets
 the answer at once. Stations check it again, because an object may vanish a moment later.
-
-Called by the flows that order, that run templates and that change orders.
 """
 
 from __future__ import annotations
@@ -14,9 +12,9 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, every
+from ground.errors import InvalidInputError, every
+from ground.objects.kube_objects import Kind, ObjectKey, dig
 from orderkit.core.kit.model import FieldPath, Kit, Refers
-from orderkit.core.objects.kube_objects import Kind, ObjectKey, dig
 from orderkit.flows.platform import Platform, get_object
 from orderkit.ports.cluster import NoSuchKindError
 

@@ -1,8 +1,4 @@
-"""
-Register an order: one commit in the ledger, after the order's repository proved itself.
-
-Called by the service (a portal's template step) and thereby by every ``orderkit order``.
-"""
+"""Register an order: one commit in the ledger, after the order's repository proved itself."""
 
 from __future__ import annotations
 
@@ -10,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.errors import AlreadyOrderedError, RefusedError
+from ground.errors import AlreadyOrderedError, RefusedError
+from ground.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester
 from orderkit.core.order import ledger, ledger_applications, team_limits
 from orderkit.core.order.lease import lease_annotations
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd import commit_pinning
 from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
 from orderkit.flows.main_protection import checks_of, forbid_squash, protect_main
@@ -36,6 +31,7 @@ from orderkit.flows.platform import (
 )
 from orderkit.flows.team import limit_check
 from orderkit.ports.forge import Operation, Written
+from yamlfiles import yaml11
 
 
 @dataclass(frozen=True, slots=True)

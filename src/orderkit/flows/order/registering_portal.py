@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from orderkit.core.errors import AccessError, OrderkitError
-from orderkit.core.names import OrderId, TeamName, check_label
+from ground.errors import AccessError, OrderkitError
+from ground.names import OrderId, TeamName, check_label
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.order.yaml_settings_reading import answered_settings
 from orderkit.flows.platform import Platform

@@ -1,7 +1,7 @@
 """
 What must hold before an order is entered into the ledger: its kit, record, repository, values.
 
-Called by ``registering``, and by what publishes or adopts an order's repository. Only reads.
+Only reads.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import AlreadyOrderedError, InvalidInputError, NotFoundError, RefusedError
+from ground.errors import AlreadyOrderedError, InvalidInputError, NotFoundError, RefusedError
+from ground.names import RepoId
+from ground.objects.kube_objects import labels_of
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import labels_of
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import OrderFile

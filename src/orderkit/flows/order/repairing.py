@@ -5,7 +5,7 @@ Safe is what brings back something that Orderkit wrote or Argo CD delivered, and
 the team's and the order's files in the ledger, the name of the repository, the repository itself
 (from the XR in the cluster), its branch ``main``, the record, a sync of Argo CD that is stuck.
 Commits that a forced push removed come back through a pull request, so that the kit's rules apply.
-Each step looks first, so a repetition continues. Called by ``orderkit repair``.
+Each step looks first, so a repetition continues.
 """
 
 from __future__ import annotations
@@ -14,15 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.argocd.delivery_hindrances import (
-    TERMINATE,
-    kubectl_patch,
-    pinned,
-    sync_request,
-)
-from orderkit.core.errors import AccessError, ConflictError, NotFoundError, RefusedError
-from orderkit.core.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester
-from orderkit.core.objects.kube_objects import (
+from ground.argocd.delivery_hindrances import TERMINATE, kubectl_patch, pinned, sync_request
+from ground.errors import AccessError, ConflictError, NotFoundError, RefusedError
+from ground.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester
+from ground.objects.kube_objects import (
     APP_PROJECT,
     ARGOCD_NAMESPACE,
     Manifest,
@@ -35,13 +30,8 @@ from orderkit.core.order.damage import Damage, DamageKind
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
-from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.commit_pinning import application_at, commit_to_pin, deliver
-from orderkit.flows.argocd.refreshing import (
-    OWNER,
-    knows_retry_refresh,
-    refresh,
-)
+from orderkit.flows.argocd.refreshing import OWNER, knows_retry_refresh, refresh
 from orderkit.flows.order import order_report
 from orderkit.flows.order.adopting import AdoptRequest, adopt
 from orderkit.flows.order.expiry_note import note_expiry
@@ -61,6 +51,7 @@ from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation, PullDraft
 from orderkit.ports.requesters import Requester
+from yamlfiles import yaml11
 
 _PROJECT_S = 60.0
 _ROUNDS = len(DamageKind)

@@ -1,7 +1,7 @@
 """
 Find what was done to an order's repository past Orderkit: moved, deleted, rewritten, its record.
 
-Called by ``flows.order.order_damage``. Only reads.
+Only reads.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from orderkit.core.errors import InvalidInputError, MovedError, NotFoundError, RefusedError
-from orderkit.core.names import MAIN, CommitSha, RepoId
-from orderkit.core.objects.kube_objects import Manifest
+from ground.errors import InvalidInputError, MovedError, NotFoundError, RefusedError
+from ground.names import MAIN, CommitSha, RepoId
+from ground.objects.kube_objects import Manifest
 from orderkit.core.order import order_file
 from orderkit.core.order.damage import Damage, DamageKind, delivered_commits
 from orderkit.core.order.ledger import OrderEntry

@@ -1,14 +1,10 @@
-"""
-Keep the values of Secrets out of what stations and providers say about an order.
-
-Called by the flows that report an order's state.
-"""
+"""Keep the values of Secrets out of what stations and providers say about an order."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from orderkit.core.objects.kube_objects import Manifest, dig
+from ground.objects.kube_objects import Manifest, dig
 from orderkit.core.order.order_state import OrderState
 from orderkit.flows.platform import Platform
 

@@ -10,19 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orderkit.core.argocd.delivery_hindrances import Hindrance
-from orderkit.core.crossplane.composed_metadata import composed_keys, is_controlled_by
-from orderkit.core.errors import AccessError, RemoteError
-from orderkit.core.objects.kube_objects import (
-    Manifest,
-    ObjectKey,
-    controller,
-    dig,
-)
-from orderkit.core.objects.secret_values import NO_SECRETS, SECRET, SecretTexts
+from compositions.composed_metadata import composed_keys, is_controlled_by
+from ground.argocd.delivery_hindrances import Hindrance
+from ground.errors import AccessError, RemoteError
+from ground.objects.kube_objects import Manifest, ObjectKey, controller, dig
 from orderkit.core.order.observed_parts import ObservedPart, observed_part
 from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.part_states import MISSING, part_state
+from orderkit.core.secret_values import NO_SECRETS, SECRET, SecretTexts
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order.order_report import OrderReport, status

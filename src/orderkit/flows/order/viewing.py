@@ -15,20 +15,14 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypeVar
 
-from orderkit.core.errors import OrderkitError, RefusedError
+from ground.errors import OrderkitError, RefusedError
+from ground.names import MAIN
 from orderkit.core.kit.change_forms import changes_of, title_of
-from orderkit.core.names import MAIN
 from orderkit.core.order.change.change_rules import ChangeRequester, ChangeVerdict, judge_who
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_summary import plain
-from orderkit.core.order.order_view import (
-    Attention,
-    OfferedChange,
-    OpenPull,
-    OrderView,
-    PartState,
-)
+from orderkit.core.order.order_view import Attention, OfferedChange, OpenPull, OrderView, PartState
 from orderkit.flows.order import cost_limit, order_damage
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr

@@ -1,14 +1,10 @@
-"""
-Read the YAML of an order form for the templates that write the order, which cannot parse.
-
-Called by the service and by ``flows.order.registering_portal``.
-"""
+"""Read the YAML of an order form for the templates that write the order, which cannot parse."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 from orderkit.core.kit.yaml_settings import read_settings, yaml_roots
 from orderkit.flows.platform import Platform, published_kit
 

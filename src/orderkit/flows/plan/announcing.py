@@ -5,16 +5,14 @@ The status `CONTEXT` is success if the change may be merged, failure if it would
 if no plan could be made. It is set when the answer is known and never pending, so that a killed
 process leaves nothing behind. The comment is found by its marker and updated in place. Both writes
 are idempotent and read back before a failure is reported (``ports.pulls``).
-
-Called by ``pull_requests``, and by the flow that proposes a change.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orderkit.core.errors import shorten
-from orderkit.core.names import CommitSha, RepoId
+from ground.errors import shorten
+from ground.names import CommitSha, RepoId
 from orderkit.core.order.order_state import short
 from orderkit.core.plan import Plan
 from orderkit.core.plan.graph import graph_of

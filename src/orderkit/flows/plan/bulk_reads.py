@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.errors import AccessError
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
+from ground.errors import AccessError
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.flows.plan.cluster_questions import Lookup
 from orderkit.ports.cluster import NoSuchKindError, ObjectList
 

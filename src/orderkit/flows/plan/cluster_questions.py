@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from orderkit.core.crossplane.composed_metadata import RESOURCE_NAME_ANNOTATION, composed_keys
-from orderkit.core.crossplane.composition_choice import with_stored_choice
-from orderkit.core.crossplane.generated_passwords import SEED_SELECTOR, STAND_IN_SEED
-from orderkit.core.crossplane.simulation import lookup_in
-from orderkit.core.crossplane.station import Selector
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import (
+from compositions.composed_metadata import RESOURCE_NAME_ANNOTATION, composed_keys
+from compositions.composition_choice import with_stored_choice
+from compositions.generated_passwords import SEED_SELECTOR, STAND_IN_SEED
+from compositions.simulation import lookup_in
+from compositions.station import Selector
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import (
     Kind,
     Manifest,
     ObjectKey,

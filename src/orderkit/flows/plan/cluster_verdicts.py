@@ -13,18 +13,10 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from orderkit.core.crossplane.granted_rights import is_aggregated
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import CRD, NAMESPACE, Kind, Manifest, ObjectKey, metadata
-from orderkit.core.plan import Assembly, AssemblyContext
-from orderkit.core.plan.judging import (
-    JudgingFacts,
-    WantedFacts,
-    judge,
-    missing_rights,
-    wanted_facts,
-)
-from orderkit.core.schema.known import (
+from compositions.granted_rights import is_aggregated
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import CRD, NAMESPACE, Kind, Manifest, ObjectKey, metadata
+from kubeschema.known import (
     GroupKind,
     KnownKind,
     Layer,
@@ -32,6 +24,14 @@ from orderkit.core.schema.known import (
     built_in,
     known_kind,
     openapi_kind,
+)
+from orderkit.core.plan import Assembly, AssemblyContext
+from orderkit.core.plan.judging import (
+    JudgingFacts,
+    WantedFacts,
+    judge,
+    missing_rights,
+    wanted_facts,
 )
 from orderkit.flows.plan.cluster_questions import Lookup
 from orderkit.ports.cluster import NoSuchKindError

@@ -3,7 +3,7 @@ Read the orders of a kit and their XRs: from the cluster, from Git, or from file
 
 The cluster lists all XRs of a kind at once, as they are stored. An order that it lacks, or every
 order without a cluster, is read from its repository, several at the same time. An order that cannot
-be read stays in the result with the reason. Called by ``fleet_planning``.
+be read stays in the result with the reason.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
-from orderkit.core.kit.model import Kit
-from orderkit.core.names import BlobSha
-from orderkit.core.objects.kube_objects import (
+from ground.errors import InvalidInputError, NotFoundError, OrderkitError
+from ground.names import BlobSha
+from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
     Kind,
@@ -26,15 +25,16 @@ from orderkit.core.objects.kube_objects import (
     ObjectKey,
     metadata,
 )
+from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.team_file import TeamFile
-from orderkit.core.yaml.manifests import ManifestError, looks_like_manifest, parse_manifests
 from orderkit.flows.order.live_order import LiveOrder, check_name, delivered_xr, read_xr
 from orderkit.flows.order.order_report import find, own_xr
 from orderkit.flows.plan.cluster_questions import Lookup
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.cluster import ObjectList
+from yamlfiles.manifests import ManifestError, looks_like_manifest, parse_manifests
 
 CLUSTER, GIT, FILE = "cluster", "git", "file"
 _AT_ONCE = 8

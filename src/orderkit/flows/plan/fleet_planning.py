@@ -2,8 +2,7 @@
 Plan what a changed kit does to all its live orders, by comparing two packs.
 
 Each order is assembled with both packs, and its composed resources are compared. Stored values that
-survive a changed XRD (old defaults) are kept, as the API server keeps them. Writes
-nothing. Called by ``orderkit plan --kit``.
+survive a changed XRD (old defaults) are kept, as the API server keeps them. Writes nothing.
 """
 
 from __future__ import annotations
@@ -14,20 +13,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import NoneType
 
-from orderkit.core.crossplane.function_processes import FunctionProcess
-from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
+from compositions.function_processes import FunctionProcess
+from ground.errors import InvalidInputError, NotFoundError, OrderkitError
+from ground.names import CommitSha
+from ground.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.compositions import composition_of
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
-from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.plan.fleet_name_clashes import with_collisions
 from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan, Side
 from orderkit.core.plan.price_table import PRICES, PriceTable, read_prices
 from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder
 from orderkit.core.plan.stored_defaults import default_changes, defaults_of, keeps, with_stored
-from orderkit.core.yaml.documents import Files
 from orderkit.flows.plan.bulk_reads import BulkLookup
 from orderkit.flows.plan.cluster_questions import NOT_ASKED, Lookup, as_living, living, observed_of
 from orderkit.flows.plan.fleet_orders import (
@@ -48,6 +46,7 @@ from orderkit.flows.plan.recording import PlanRecorder, Replay, differs
 from orderkit.flows.platform import Platform, pack_files
 from orderkit.ports.pipeline_functions import PipelineFunctions
 from orderkit.ports.processes import Processes
+from yamlfiles.documents import Files
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from orderkit.core.names import check_requester
+from ground.names import check_requester
 from orderkit.core.plan import Plan
-from orderkit.core.portal.template import read_assignments
 from orderkit.flows.order.live_order import placed_xr
 from orderkit.flows.order.placing import OrderDraft, TaskRequest, draft
 from orderkit.flows.plan.order_plan import plan_new
 from orderkit.flows.platform import Platform
 from orderkit.flows.template.published_templates import kit_template
 from orderkit.ports.requesters import Requester
+from softwaretemplates.template import read_assignments
 
 
 def plan_assignments(

@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orderkit.core.crossplane.generated_passwords import SEED_SELECTOR
-from orderkit.core.crossplane.station import Selector
-from orderkit.core.errors import InvalidInputError, NotFoundError
-from orderkit.core.objects.kube_objects import Manifest, annotations_of, labels_of, metadata
-from orderkit.core.objects.secret_values import SECRET
+from compositions.generated_passwords import SEED_SELECTOR
+from compositions.station import Selector
+from ground.errors import InvalidInputError, NotFoundError
+from ground.objects.kube_objects import Manifest, annotations_of, labels_of, metadata
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.plan import AssemblyContext, assemble
 from orderkit.core.plan.cost import order_cost
 from orderkit.core.plan.price_table import PriceTable
+from orderkit.core.secret_values import SECRET
 from orderkit.flows.plan.cluster_questions import Lookup
 from orderkit.flows.plan.order_plan import AnsweredQuestions
 from orderkit.flows.plan.published_pack import published_workshop

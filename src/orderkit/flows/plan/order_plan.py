@@ -11,10 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from orderkit.core.crossplane.station import Selector
-from orderkit.core.errors import NotFoundError, OrderkitError
+from compositions.station import Selector
+from ground.errors import NotFoundError, OrderkitError
+from ground.objects.kube_objects import Manifest
+from kubeschema.known import Layer
 from orderkit.core.kit.model import Kit
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order.change import ABSENT, value_at
 from orderkit.core.plan import (
     Assembly,
@@ -32,7 +33,6 @@ from orderkit.core.plan.object_texts import selector_text
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.secret_traces import secret_fields
 from orderkit.core.plan.stored_defaults import with_stored
-from orderkit.core.schema.known import Layer
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr
 from orderkit.flows.plan.cluster_questions import (
     NOT_ASKED,

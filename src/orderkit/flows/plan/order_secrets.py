@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import Manifest, metadata
-from orderkit.core.objects.secret_values import NO_SECRETS, SecretTexts, values_of
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import Manifest, metadata
 from orderkit.core.plan import assemble
+from orderkit.core.secret_values import NO_SECRETS, SecretTexts, values_of
 from orderkit.flows.plan.cluster_questions import observed_of
 from orderkit.flows.plan.order_plan import AnsweredQuestions
 from orderkit.flows.plan.published_pack import published_workshop

@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 
-from orderkit.core.crossplane.station import Selector
-from orderkit.core.errors import OrderkitError
-from orderkit.core.objects.kube_objects import Manifest, ObjectKey, metadata
+from compositions.station import Selector
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import Manifest, ObjectKey, metadata
 from orderkit.core.plan import Assembly, Fault, Plan
 from orderkit.core.plan.fleet_folding import OWN
 from orderkit.core.plan.fleet_plan import OrderPlan

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from orderkit.core.errors import RefusedError, SeveralProblemsError
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
+from ground.errors import RefusedError, SeveralProblemsError
+from ground.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order import team_limits
 from orderkit.core.plan import Fault, Plan
 from orderkit.core.plan.judging import OutcomeRule

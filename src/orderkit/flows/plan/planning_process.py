@@ -13,13 +13,12 @@ import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from orderkit.core.crossplane.function_processes import FunctionProcess
-from orderkit.core.crossplane.station import Selector
-from orderkit.core.errors import OrderkitError
+from compositions.function_processes import FunctionProcess
+from compositions.station import Selector
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import Kind, Manifest
+from ground.objects.values import ABSENT, path_text, same, value_at
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.objects.kube_objects import Kind, Manifest
-from orderkit.core.objects.secret_values import SecretTexts, values_of
-from orderkit.core.objects.values import ABSENT, path_text, same, value_at
 from orderkit.core.plan import Assembly, AssemblyContext, Fault, assemble, with_secret_traces
 from orderkit.core.plan.assembly import SecretField
 from orderkit.core.plan.comparison import plan_with_secrets
@@ -30,11 +29,12 @@ from orderkit.core.plan.masking import masked, masked_assembly
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.secret_traces import secret_fields
 from orderkit.core.plan.stored_defaults import Defaults
-from orderkit.core.yaml.documents import Files
+from orderkit.core.secret_values import SecretTexts, values_of
 from orderkit.flows.plan.cluster_verdicts import judged
 from orderkit.flows.plan.pricing import with_costs
 from orderkit.flows.plan.published_pack import loaded_workshop
 from orderkit.ports.pipeline_functions import PipelineFunctions
+from yamlfiles.documents import Files
 
 ENTRY = "orderkit.flows.plan.planning_process:load"
 

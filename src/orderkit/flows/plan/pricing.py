@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 from orderkit.core.plan import Plan
 from orderkit.core.plan.cost import costs_of
 from orderkit.core.plan.price_table import PriceTable

@@ -14,32 +14,27 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from orderkit.core.crossplane.composed import steps_of
-from orderkit.core.crossplane.function_processes import FunctionProcess, development_processes
-from orderkit.core.crossplane.granted_rights import is_aggregated
-from orderkit.core.crossplane.layered_settings import ENVIRONMENT
-from orderkit.core.crossplane.managed_state import ManagedKinds
-from orderkit.core.crossplane.python_functions import (
-    NAMES,
-    function_manifests,
-    functions_here,
-    packages_of,
-)
-from orderkit.core.crossplane.station import Station
-from orderkit.core.errors import InvalidInputError, NotFoundError
+from compositions.composed import steps_of
+from compositions.function_processes import FunctionProcess, development_processes
+from compositions.granted_rights import is_aggregated
+from compositions.layered_settings import ENVIRONMENT
+from compositions.managed_state import ManagedKinds
+from compositions.python_functions import NAMES, function_manifests, functions_here, packages_of
+from compositions.station import Station
+from ground.errors import InvalidInputError, NotFoundError
+from ground.names import CommitSha, RepoId
+from ground.objects.kube_objects import Kind, Manifest, dig, metadata
+from kubeschema.known import layer_of
+from kubeschema.validate import Validator
 from orderkit.core.kit.compositions import composition_of, compositions_of, name_shown
 from orderkit.core.kit.model import Import, Kit
 from orderkit.core.kit.pack import Pack, read_pack
-from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects.kube_objects import Kind, Manifest, dig, metadata
 from orderkit.core.plan import AssemblyContext, Blueprint
 from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.stored_defaults import defaults_of
-from orderkit.core.schema.known import layer_of
-from orderkit.core.schema.validate import Validator
-from orderkit.core.yaml.documents import Files
-from orderkit.core.yaml.manifests import ManifestError, parse_manifests
 from orderkit.ports.pipeline_functions import PipelineFunctions
+from yamlfiles.documents import Files
+from yamlfiles.manifests import ManifestError, parse_manifests
 
 if TYPE_CHECKING:
     from orderkit.flows.platform import Platform

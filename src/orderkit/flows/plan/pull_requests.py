@@ -8,8 +8,6 @@ data is deleted only if the pull request's text has a line ``Accept-Loss: yes``.
 
 Everything is read from the forge; titles, branches and files are untrusted. The stations that run
 are the platform's own, whatever the branch contains.
-
-Called by ``orderkit plan --pull-request`` and by the service's webhook.
 """
 
 from __future__ import annotations
@@ -19,22 +17,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from orderkit.core.argocd.hooks import HINT
-from orderkit.core.errors import (
-    NotFoundError,
-    OrderkitError,
-    RefusedError,
-    RemoteError,
-    UsageError,
-)
-from orderkit.core.names import MAIN, CommitSha, RepoId
-from orderkit.core.objects.kube_objects import Manifest
+from ground.argocd.hooks import HINT
+from ground.errors import NotFoundError, OrderkitError, RefusedError, RemoteError, UsageError
+from ground.names import MAIN, CommitSha, RepoId
+from ground.objects.kube_objects import Manifest
+from kubeschema.validate import Validator
 from orderkit.core.order import ledger
 from orderkit.core.order.change import differences, judge_rules
 from orderkit.core.order.change.object_merge import merged
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.plan import Code, Plan
-from orderkit.core.schema.validate import Validator
 from orderkit.flows.order.live_order import (
     LiveOrder,
     XrFile,

@@ -15,19 +15,15 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from orderkit.core.errors import OrderkitError
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
+from ground.objects.values import Steps
 from orderkit.core.kit.model import Kit
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
-from orderkit.core.objects.values import Steps
 from orderkit.core.plan.assembly import SecretField
-from orderkit.core.plan.snapshot import (
-    PlanSnapshot,
-    RecordedOrder,
-    hidden_secrets,
-)
-from orderkit.core.yaml.documents import Files
+from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, hidden_secrets
 from orderkit.flows.plan.cluster_questions import Lookup
 from orderkit.ports.cluster import NoSuchKindError, ObjectList
+from yamlfiles.documents import Files
 
 
 class PlanRecorder:

@@ -2,7 +2,6 @@
 Plan one order from a recorded snapshot and a pack in a folder, without platform or cluster.
 
 Edits are judged by the XRD, not by the kit's rules and the team's limits, which need the platform.
-Called by ``orderkit plan --snapshot``.
 """
 
 from __future__ import annotations
@@ -10,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from orderkit.core.crossplane.function_processes import FunctionProcess
-from orderkit.core.errors import NotFoundError, RefusedError
+from compositions.function_processes import FunctionProcess
+from ground.errors import NotFoundError, RefusedError
+from ground.objects.kube_objects import Kind, Manifest, metadata
+from kubeschema.known import Layer
 from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
 from orderkit.core.order.change import FieldEdit, apply, resolve
 from orderkit.core.plan import Plan
 from orderkit.core.plan.price_table import PRICES, PriceTable, read_prices
 from orderkit.core.plan.snapshot import PlanSnapshot
-from orderkit.core.schema.known import Layer
-from orderkit.core.yaml.documents import Files
 from orderkit.flows.plan.cluster_verdicts import with_schemas
 from orderkit.flows.plan.order_plan import OrderPlanner
 from orderkit.flows.plan.pricing import with_costs
 from orderkit.flows.plan.published_pack import loaded_workshop, needed_files
 from orderkit.flows.plan.recording import Replay, check_one, differs
 from orderkit.ports.pipeline_functions import PipelineFunctions
+from yamlfiles.documents import Files
 
 
 def plan_replayed(

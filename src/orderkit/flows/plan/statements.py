@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
+from ground.errors import InvalidInputError, NotFoundError, OrderkitError
+from ground.names import CommitSha, OrderId, RepoId, TeamName
+from ground.objects.kube_objects import Manifest
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import CommitSha, OrderId, RepoId, TeamName
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.order import end_record, ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_cost import OrderCost

@@ -2,7 +2,7 @@
 Find open pull requests of orders without a plan: the service missed them or failed.
 
 A forge does not repeat a delivery while the service is down, and the service's queue is lost when
-it ends. Writes nothing. Called by ``orderkit platform webhook --missed``.
+it ends. Writes nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
-from orderkit.core.errors import NotFoundError
-from orderkit.core.names import MAIN, RepoId
+from ground.errors import NotFoundError
+from ground.names import MAIN, RepoId
 from orderkit.core.order import ledger
 from orderkit.flows.plan.announcing import CONTEXT
 from orderkit.flows.platform import Platform, ledger_snapshot

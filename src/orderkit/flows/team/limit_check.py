@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.names import CommitSha, TeamName
 from orderkit.core.kit.model import Kit
-from orderkit.core.names import CommitSha, TeamName
 from orderkit.core.order import ledger, ledger_applications, team_file, team_limits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.team_file import TeamFile

@@ -12,14 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orderkit.core.names import TeamName
-from orderkit.core.objects.kube_objects import labels_of
+from ground.names import TeamName
+from ground.objects.kube_objects import labels_of
 from orderkit.core.order import ledger
 from orderkit.flows.argocd.commit_pinning import following_orders
-from orderkit.flows.argocd.unsafe_applications import (
-    unpinned_applications,
-    unsafe_applications,
-)
+from orderkit.flows.argocd.unsafe_applications import unpinned_applications, unsafe_applications
 from orderkit.flows.platform import Platform, snapshot
 from orderkit.flows.team.teams import add_team
 

@@ -2,13 +2,11 @@
 Argo CD's credential for one team's repositories: it reads that organisation and nothing else.
 
 Where repositories are private, each team has a Secret of type ``repo-creds`` for its organisation's
-address. Argo CD takes the Secret with the longest matching address, so no other one is used for
-the team's Applications, and their AppProject allows no other address. (Argo CD ignores ``project``
-in Secrets of this type, read from its source, 3.2 and 3.6; Secrets that know it hold for a single
+address. Argo CD takes the Secret with the longest matching address, so no other one is used for the
+team's Applications, and their AppProject allows no other address. (Argo CD ignores ``project`` in
+Secrets of this type, read from its source, 3.2 and 3.6; Secrets that know it hold for a single
 repository.) The token is of an account that may read this organisation only, which Orderkit makes
 on the forge, or comes from a folder that platform.yaml names. It is kept in the cluster alone.
-
-Called by ``flows.team.teams`` and by bootstrap.
 """
 
 from __future__ import annotations
@@ -16,8 +14,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 
-from orderkit.core.names import TeamName
-from orderkit.core.objects.kube_objects import ARGOCD_NAMESPACE, Kind, Manifest, ObjectKey, dig
+from ground.names import TeamName
+from ground.objects.kube_objects import ARGOCD_NAMESPACE, Kind, Manifest, ObjectKey, dig
 from orderkit.core.order import ledger
 from orderkit.flows.argocd.refreshing import OWNER
 from orderkit.flows.platform import Platform, get_object

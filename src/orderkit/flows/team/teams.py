@@ -2,8 +2,8 @@
 Teams: add, change, show and remove them.
 
 A team is an organisation of the forge with its members' access, a part of the ledger, and the
-AppProject and Application that stand in it. Called by ``orderkit team`` and by bootstrap. Every
-step is *ensure*: repeating it after a crash finishes it, repeating it afterwards changes nothing.
+AppProject and Application that stand in it. Every step is *ensure*: repeating it after a crash
+finishes it, repeating it afterwards changes nothing.
 """
 
 from __future__ import annotations
@@ -14,22 +14,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from orderkit.core.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
-from orderkit.core.kit.deliverable_kinds import OrderKinds, kinds_of, read_kinds
-from orderkit.core.kit.pack import Pack
-from orderkit.core.names import CommitSha, OrderId, TeamName, check_label, check_requester
-from orderkit.core.objects.kube_objects import (
+from ground.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
+from ground.names import CommitSha, OrderId, TeamName, check_label, check_requester
+from ground.objects.kube_objects import (
     APP_PROJECT,
     ARGOCD_NAMESPACE,
     NAMESPACE,
     Manifest,
     ObjectKey,
 )
+from orderkit.core.kit.deliverable_kinds import OrderKinds, kinds_of, read_kinds
+from orderkit.core.kit.pack import Pack
 from orderkit.core.order import ledger, ledger_applications, team_file, team_limits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.ledger_applications import TeamPlace
 from orderkit.core.order.team_file import TeamFile
-from orderkit.core.yaml import yaml11
 from orderkit.flows.argocd.commit_pinning import commit_to_pin
 from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
@@ -49,6 +48,7 @@ from orderkit.flows.team.read_credential import ensure_read_credential, remove_r
 from orderkit.flows.team.webhooks import ensure_team_webhook
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import Operation, TeamRight
+from yamlfiles import yaml11
 
 LEDGER_APPLICATION = "ledger"
 """The Application that delivers ``teams/`` (gitops/apps/ledger.yaml)."""

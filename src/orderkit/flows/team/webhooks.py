@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from orderkit.core.errors import NotFoundError
-from orderkit.core.names import RepoId
+from ground.errors import NotFoundError
+from ground.names import RepoId
 from orderkit.core.order import ledger
 from orderkit.core.platform.webhook_key import PATH
 from orderkit.flows.platform import Platform, ledger_snapshot, snapshot

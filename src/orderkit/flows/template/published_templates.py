@@ -2,8 +2,7 @@
 Find a scaffolder template in the platform's published pack, or read one from a file.
 
 A template of the pack is read with its natural steps, the ones that the kit's author wrote, not
-those of the copy that the portal runs (``core.portal.profile``). Called by ``flows.order.placing``,
-``flows.order.adopting`` and ``orderkit run``.
+those of the copy that the portal runs (``core.portal.profile``).
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import InvalidInputError, NotFoundError
+from ground.errors import InvalidInputError, NotFoundError
 from orderkit.core.kit.model import Kit
 from orderkit.core.portal.profile import TEMPLATES, natural_path
-from orderkit.core.portal.template import Template, parse_template
 from orderkit.flows.platform import Platform, RepositorySnapshot, pack_snapshot, published_pack
 from orderkit.flows.template import scaffolder
 from orderkit.flows.template.actions.file_sources import ForgeFolder
+from softwaretemplates.template import Template, parse_template
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.portal.render import (
+from orderkit.ports.processes import ConfinedRenderer
+from softwaretemplates.render import (
     FileOutcome,
     RenderError,
     Tree,
@@ -20,7 +21,6 @@ from orderkit.core.portal.render import (
     judge_tree,
     lint_tree,
 )
-from orderkit.ports.processes import ConfinedRenderer
 
 WriteFiles = Callable[[Sequence[FileOutcome]], Collection[PurePosixPath]]
 """Writes what was rendered, all or nothing; returns the targets that exist and stay unchanged."""

@@ -2,7 +2,7 @@
 Pages call the API's operations in this process: same rights, same checks, same handlers.
 
 An operation's caller is the page's, so what the API refuses somebody, the console refuses them in
-the same words. Called by the modules that make pages.
+the same words.
 """
 
 from __future__ import annotations
@@ -13,16 +13,11 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, OrderkitError
+from ground.errors import InvalidInputError, OrderkitError
 from orderkit.web.console.rendering import html
 from orderkit.web.console.sessions import SessionCaller
 from orderkit.web.exchange import check
-from orderkit.web.operations import (
-    Service,
-    ServiceOperation,
-    ServiceRequest,
-    ServiceResponse,
-)
+from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
 from orderkit.web.request_schemas import KEY, LABEL
 
 _NAMED = re.compile(r"\{(\w+)\}")

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.errors import NotFoundError, OrderkitError, RefusedError
+from ground.errors import NotFoundError, OrderkitError, RefusedError
+from ground.names import CommitSha
 from orderkit.core.kit.change_forms import (
     BASE,
     ORDER,
@@ -22,7 +23,6 @@ from orderkit.core.kit.change_forms import (
     title_of,
 )
 from orderkit.core.kit.model import KitChange
-from orderkit.core.names import CommitSha
 from orderkit.core.order.change import FieldConflictError
 from orderkit.core.order.change.change_page import filled_in
 from orderkit.core.plan.plan_json import plan_json

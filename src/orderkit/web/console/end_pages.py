@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from orderkit.core.errors import NotFoundError, OrderkitError
+from ground.errors import NotFoundError, OrderkitError
 from orderkit.core.kit.change_forms import TAKE
 from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
 from orderkit.web.console.order_pages import OrderPages

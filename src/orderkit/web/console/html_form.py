@@ -4,7 +4,6 @@ The portal's forms as plain HTML: fields from a Template's pages, and values fro
 The schema is the one that the portal's form has, so both ask for the same and the same verdicts
 apply; nothing is judged here. What no single input can hold (lists of objects, maps) is entered as
 YAML. A field that depends on an answer is shown with its condition, and dropped if that is not met.
-Called by ``change_pages`` and ``kit_pages``.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.yaml import yaml11
+from ground.errors import InvalidInputError
 from orderkit.web.console.page_exchange import last
+from yamlfiles import yaml11
 
 Schema = Mapping[str, Any]
 Values = dict[str, Any]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.errors import OrderkitError
+from ground.errors import OrderkitError
 from orderkit.flows.platform import published_pack
 from orderkit.flows.team.teams import list_teams
 from orderkit.flows.template.published_templates import TemplateSource, kit_template

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orderkit.core.errors import OrderkitError
+from ground.errors import OrderkitError
 from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
 from orderkit.web.console.order_pages import OrderPages
 from orderkit.web.console.page_exchange import last

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.errors import NotFoundError, RefusedError
-from orderkit.core.objects.kube_objects import Manifest, dig
+from ground.errors import NotFoundError, RefusedError
+from ground.objects.kube_objects import Manifest, dig
 from orderkit.core.order.order_selection import OrderQuery, counts, select
-from orderkit.core.yaml import yaml11
 from orderkit.flows.order.part_reading import read_part
 from orderkit.web.console.api_calls import ApiCalls, page, redirect
 from orderkit.web.console.page_exchange import last
@@ -20,6 +19,7 @@ from orderkit.web.console.parts_tree import PartsTree, node_id
 from orderkit.web.console.rendering import cut
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import entry_for, readable_rows
+from yamlfiles import yaml11
 
 FILTERS = ("team", "kit", "owner", "phase", "text")
 _OPTIONAL = ("owner", "outputs", "cost", "expires")

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from orderkit.core.errors import InvalidInputError, RefusedError
+from ground.errors import InvalidInputError, RefusedError
 from orderkit.ports.requesters import UnprovedError
 from orderkit.web.callers import Caller, CallerAccess
 from orderkit.web.console.rendering import HEADERS, html

@@ -1,8 +1,7 @@
 """
 An order's tree for a page: which parts to unfold, how many are ready, what it waits for.
 
-Made from the answers of ``traceOrder`` and ``orderEvents``. Called by ``order_pages`` and
-``end_pages``.
+Made from the answers of ``traceOrder`` and ``orderEvents``.
 """
 
 from __future__ import annotations

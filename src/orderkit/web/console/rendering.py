@@ -2,7 +2,7 @@
 What every page shares: templates, headers, and the files below ``/static``.
 
 The only module that knows Jinja. Everything is escaped; characters that a reader cannot see are
-shown by their numbers. Called by the modules that make pages.
+shown by their numbers.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from urllib.parse import quote, urlencode, urlsplit
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from starlette.responses import Response
 
+from ground.visible_text import visible
 from orderkit import __version__
-from orderkit.core.visible_text import visible
-from orderkit.core.yaml import yaml11
 from orderkit.web.exchange import without_registered
+from yamlfiles import yaml11
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self';"

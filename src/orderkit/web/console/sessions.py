@@ -19,7 +19,7 @@ from typing import Any
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
-from orderkit.core.errors import RefusedError
+from ground.errors import RefusedError
 from orderkit.core.platform.service_access import RIGHTS
 from orderkit.ports.requesters import Requester, UnprovedError
 from orderkit.ports.sign_in import SignInAttempt

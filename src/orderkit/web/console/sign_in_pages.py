@@ -1,5 +1,5 @@
 """
-Sign in, with a provider or a one-time link, and sign out. Called by ``request_pipeline``.
+Sign in, with a provider or a one-time link, and sign out.
 
 The provider's answer is believed only in the browser that began: its cookie holds state, nonce and
 the verifier of PKCE.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from orderkit.core.errors import RefusedError
+from ground.errors import RefusedError
 from orderkit.ports.requesters import Requester, UnprovedError
 from orderkit.ports.sign_in import SignIn
 from orderkit.web.console.api_calls import page, redirect

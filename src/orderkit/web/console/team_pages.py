@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from orderkit.core.names import OrderId, TeamName
-from orderkit.core.objects.values import shown
+from ground.names import OrderId, TeamName
+from ground.objects.values import shown
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_cost import cost_sums, money

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from orderkit.controllers import condition, dig
-from orderkit.testing import Story, TrialOrder, expect, wait
+from orderkit_standins.testing import Story, TrialOrder, expect, wait
 from whisperops.demo.site import (
     AGENT,
     BUDGET,

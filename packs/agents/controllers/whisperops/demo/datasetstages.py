@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orderkit.controllers import ObjectKey, condition, dig, metadata
-from orderkit.testing import Story, TrialOrder, expect, wait
+from orderkit_standins.testing import Story, TrialOrder, expect, wait
 from whisperops.demo.site import (
     AGENT,
     XR,

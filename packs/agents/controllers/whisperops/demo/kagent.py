@@ -24,7 +24,7 @@ from orderkit.controllers import (
     merge_conditions,
     metadata,
 )
-from orderkit.testing import Controller, permissive_crd
+from orderkit_standins.testing import Controller, permissive_crd
 
 AGENT = Kind("kagent.dev", "v1alpha2", "Agent")
 MODEL_CONFIG = Kind("kagent.dev", "v1alpha2", "ModelConfig")

@@ -28,7 +28,7 @@ from orderkit.controllers import (
     dig,
     metadata,
 )
-from orderkit.testing import wait
+from orderkit_standins.testing import wait
 from whisperops.demo.counters import Counters
 from whisperops.demo.kagent import DEPLOYMENT, Operators
 from whisperops.demo.processes import DEPLOYMENTS, NAMESPACE, WATCHER, Processes, arguments

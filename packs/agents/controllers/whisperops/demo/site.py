@@ -18,7 +18,7 @@ from orderkit.controllers import (
     dig,
     metadata,
 )
-from orderkit.testing import TrialPlatform, expect, wait
+from orderkit_standins.testing import TrialPlatform, expect, wait
 from whisperops.buckets import source_of
 from whisperops.building import build_meter, build_watcher
 from whisperops.comparing import LossRule

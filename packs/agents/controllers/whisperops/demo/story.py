@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orderkit.controllers import Kind, dig
-from orderkit.testing import Story, TrialOrder, TrialPlatform, expect, trial_platform, wait
+from orderkit_standins.testing import Story, TrialOrder, TrialPlatform, expect, trial_platform, wait
 from whisperops.demo import budgetstages, datasetstages
 from whisperops.demo.counters import Counters
 from whisperops.demo.kagent import Operators

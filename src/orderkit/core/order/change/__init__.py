@@ -1,11 +1,11 @@
 """
 Changes of live orders as data: fields, edits, differences, and the kit's rules for them.
 
-Pure; reads and writes no files. ``core.yaml.edit`` edits the text, ``core.schema.validate`` checks
-the objects. Called by the flows that change and revert orders and show their history.
+Pure; reads and writes no files. ``yamlfiles.edit`` edits the text, ``kubeschema.validate`` checks
+the objects.
 """
 
-from orderkit.core.objects.values import ABSENT, Absent, Steps, same, shown, value_at
+from ground.objects.values import ABSENT, Absent, Steps, same, shown, value_at
 from orderkit.core.order.change.change_fields import EditTarget, FieldEdit, apply, resolve
 from orderkit.core.order.change.change_rules import (
     ChangeRequester,

@@ -3,7 +3,6 @@ Resolve the fields that a person names in an edit, and apply edits to a spec.
 
 A field is named by its path below ``spec`` in the XRD, or by its form parameter. Typed values are
 parsed by the field's type: a text field keeps its text as it is.
-Called by the flow that changes orders.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from orderkit.core.errors import InvalidInputError, OrderkitError, raise_problems
+from ground.errors import InvalidInputError, OrderkitError, raise_problems
+from ground.objects.values import ABSENT, Step, Steps, path_text, same, value_at, with_value
+from ground.suggestions import did_you_mean
+from kubeschema.field_paths import steps_of
 from orderkit.core.kit.catalog_pickers import name_alone
 from orderkit.core.kit.model import Kit
-from orderkit.core.objects.values import ABSENT, Step, Steps, path_text, same, value_at, with_value
-from orderkit.core.schema.field_paths import steps_of
-from orderkit.core.suggestions import did_you_mean
-from orderkit.core.yaml import assignments
+from yamlfiles import assignments
 
 Op = Literal["set", "add", "remove", "unset"]
 Schema = Mapping[str, Any]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.errors import OrderkitError
+from ground.errors import OrderkitError
+from ground.objects.values import ABSENT
 from orderkit.core.kit.change_forms import (
     CURRENT,
     LEAST,
@@ -25,7 +26,6 @@ from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit, KitChange
 from orderkit.core.kit.xrd_fields import KitField
 from orderkit.core.kit.yaml_settings import yaml_property, yaml_roots
-from orderkit.core.objects.values import ABSENT
 from orderkit.core.order.change.change_rules import judge_rules
 from orderkit.core.order.change.differences import FieldDifference
 

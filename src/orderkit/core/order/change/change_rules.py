@@ -5,7 +5,7 @@ The XRD says which values an order may have; ``changes`` in kit.yaml say how the
 kit without ``changes``, every visible field may change directly. Fields that name an order or its
 team, and fields with a value of the platform, never change: they identify the order.
 
-Called by the flow that changes orders, after ``core.schema.validate`` accepted the new XR.
+Called by the flow that changes orders, after ``kubeschema.validate`` accepted the new XR.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, OrderkitError, RefusedError, every
+from ground.errors import InvalidInputError, OrderkitError, RefusedError, every
+from ground.names import fold_reference
+from ground.objects.values import ABSENT, same, shown, value_at
+from ground.suggestions import did_you_mean
+from kubeschema.field_paths import schema_at, steps_of
 from orderkit.core.kit.model import Direction, How, Kit, KitChange
 from orderkit.core.kit.xrd_fields import fields_of
-from orderkit.core.names import fold_reference
-from orderkit.core.objects.values import ABSENT, same, shown, value_at
 from orderkit.core.order.change.differences import FieldDifference
-from orderkit.core.schema.field_paths import schema_at, steps_of
-from orderkit.core.suggestions import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)

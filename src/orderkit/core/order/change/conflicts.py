@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.errors import ConflictError
-from orderkit.core.names import CommitSha, OrderId
-from orderkit.core.objects.values import shown, to_json
+from ground.errors import ConflictError
+from ground.names import CommitSha, OrderId
+from ground.objects.values import shown, to_json
 from orderkit.core.order.order_state import short
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.objects.values import ABSENT, Steps, path_text, same, shown, shown_pair, to_json
+from ground.objects.values import ABSENT, Steps, path_text, same, shown, shown_pair, to_json
 
 
 @dataclass(frozen=True, slots=True)

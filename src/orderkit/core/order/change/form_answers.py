@@ -4,7 +4,7 @@ Turn the answers of a form into edits: only what differs from the values that th
 A form sends all its fields, touched or not: empty lists and maps for fields that nobody filled in,
 and nothing for fields that were cleared. So an untouched field is not an edit (somebody else may
 have changed it in the meantime without a conflict), an empty value of an absent field is not an
-edit, and a missing field is removed. Called by the service.
+edit, and a missing field is removed.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ground.objects.values import ABSENT, Steps, path_text, same, value_at
+from kubeschema.field_paths import schema_at
 from orderkit.core.kit.catalog_pickers import names_alone
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import FieldPath, Kit
 from orderkit.core.kit.xrd_fields import KitField
 from orderkit.core.kit.yaml_settings import read_settings
-from orderkit.core.objects.values import ABSENT, Steps, path_text, same, value_at
 from orderkit.core.order.change.change_fields import FieldEdit
 from orderkit.core.order.change.differences import differences
-from orderkit.core.schema.field_paths import schema_at
 
 Schema = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orderkit.core.objects.values import ABSENT, Steps, path_text, same, shown, value_at, with_value
+from ground.objects.values import ABSENT, Steps, path_text, same, shown, value_at, with_value
 from orderkit.core.order.change.differences import differences
 
 

@@ -7,7 +7,7 @@ it. A kind in neither is assumed to hold no data.
 
 from __future__ import annotations
 
-from orderkit.core.objects.kube_objects import Kind
+from ground.objects.kube_objects import Kind
 from orderkit.core.plan.pack_rules import ANY_GROUP, PackRules
 
 DATA_KINDS = frozenset(

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from orderkit.core.objects.kube_objects import Kind, Manifest
-from orderkit.core.objects.managed_objects import wrapped_object
-from orderkit.core.objects.secret_values import SHORTEST_INSIDE, values_of
+from ground.objects.kube_objects import Kind, Manifest
+from ground.objects.managed_objects import wrapped_object
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import objects_of
+from orderkit.core.secret_values import SHORTEST_INSIDE, values_of
 
 _SECRET_NAME = re.compile(
     r"pass(word|wd|phrase)|secret|token|api[-_]?key|private[-_]?key|credential|access[-_]?key",

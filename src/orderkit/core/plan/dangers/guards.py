@@ -4,8 +4,6 @@ Guards that a change removes: policies, quotas, deletion protection, backups.
 Two kinds of guards are known: objects that restrict others (network policies, quotas, admission
 policies), and fields that protect the data of the object they belong to. What a guard protected is
 not looked at: its removal alone is worth a second look.
-
-Called by ``core.plan.dangers``.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from orderkit.core.objects.kube_objects import dig, labels_of
+from ground.objects.kube_objects import dig, labels_of
 from orderkit.core.order.change import ABSENT, differences
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger

@@ -13,11 +13,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from orderkit.core.crossplane.managed_state import reference_forms, replacements
-from orderkit.core.objects import quantities
-from orderkit.core.objects.kube_objects import Kind, dig
-from orderkit.core.objects.quantities import NoQuantity, Unsure
-from orderkit.core.objects.values import Steps, path_text
+from compositions.managed_state import reference_forms, replacements
+from ground.objects import quantities
+from ground.objects.kube_objects import Kind, dig
+from ground.objects.quantities import NoQuantity, Unsure
+from ground.objects.values import Steps, path_text
 from orderkit.core.order.change import ABSENT, differences, same, shown, value_at
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext

@@ -10,16 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from orderkit.core.crossplane.composed_metadata import composed_keys
-from orderkit.core.objects.kube_objects import (
-    Kind,
-    Manifest,
-    ObjectKey,
-    annotations_of,
-    dig,
-    metadata,
-)
-from orderkit.core.objects.managed_objects import EXTERNAL_NAME, wrapped_object
+from compositions.composed_metadata import composed_keys
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, dig, metadata
+from ground.objects.managed_objects import EXTERNAL_NAME, wrapped_object
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.dangers.data_kinds import holds_data, what_is_lost

@@ -11,18 +11,15 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orderkit.core.objects.kube_objects import Manifest, dig
-from orderkit.core.objects.managed_objects import wrapped_object
+from ground.objects.kube_objects import Manifest, dig
+from ground.objects.managed_objects import wrapped_object
 from orderkit.core.order.change import differences
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger
 from orderkit.core.plan.dangers.guards import is_listed_value
 from orderkit.core.plan.dangers.restarts import pod_specs
 from orderkit.core.plan.object_texts import key_text
-from orderkit.core.plan.outcome_objects import (
-    OutcomeObject,
-    objects_of,
-)
+from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of
 
 _EVERYBODY = {
     "allUsers", "allAuthenticatedUsers", "system:anonymous", "system:unauthenticated",

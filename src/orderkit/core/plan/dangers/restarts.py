@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from orderkit.core.crossplane.paused import is_paused
-from orderkit.core.objects.kube_objects import Manifest, dig
+from compositions.paused import is_paused
+from ground.objects.kube_objects import Manifest, dig
 from orderkit.core.order.change import ABSENT, differences, value_at
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orderkit.core.objects.kube_objects import Kind, Manifest, dig, labels_of, metadata
+from ground.objects.kube_objects import Kind, Manifest, dig, labels_of, metadata
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger
 from orderkit.core.plan.dangers.restarts import pod_specs

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orderkit.core.crossplane.managed_state import replacements
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, dig
-from orderkit.core.objects.managed_objects import EXTERNAL_NAME, only_observes
-from orderkit.core.objects.values import shown
+from compositions.managed_state import replacements
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, dig
+from ground.objects.managed_objects import EXTERNAL_NAME, only_observes
+from ground.objects.values import shown
 from orderkit.core.order.observed_parts import takeover_differences
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from orderkit.core.objects.conditions import first_and_more
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
+from ground.objects.conditions import first_and_more
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.judging.crossplane_rights import judge_rights, missing_rights
 from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orderkit.core.crossplane.granted_rights import (
+from compositions.granted_rights import (
     AGGREGATE,
     WRITE,
     is_granted,
     right_to_hand_on,
     verbs_granted,
 )
-from orderkit.core.objects.kube_objects import Kind, plural_of
+from ground.objects.kube_objects import Kind, plural_of
 from orderkit.core.plan.assembly import Assembly, Fault
 from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule
 from orderkit.core.plan.outcome_objects import objects_of

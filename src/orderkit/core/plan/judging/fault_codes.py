@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from orderkit.core.objects.kube_objects import Kind, Manifest, ObjectKey
-from orderkit.core.schema.known.known_kinds import GroupKind, SchemaSet
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey
+from kubeschema.known.known_kinds import GroupKind, SchemaSet
 
 
 class OutcomeRule(StrEnum):

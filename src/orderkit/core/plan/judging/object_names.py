@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orderkit.core.crossplane.composed_metadata import COMPOSITE_LABEL, preview_uid
-from orderkit.core.objects.kube_objects import (
+from compositions.composed_metadata import COMPOSITE_LABEL, preview_uid
+from ground.objects.kube_objects import (
     TRACKING_ID,
     Manifest,
     ObjectKey,
@@ -22,15 +22,15 @@ from orderkit.core.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.objects.managed_objects import only_observes
+from ground.objects.managed_objects import only_observes
+from kubeschema import structural
+from kubeschema.known.builtin_kinds import METADATA
+from kubeschema.pruning import default, prune
+from kubeschema.validate.hints import nearest, shown
 from orderkit.core.plan.assembly import Assembly, Fault, Note
 from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, parent_of
-from orderkit.core.schema import structural
-from orderkit.core.schema.known.builtin_kinds import METADATA
-from orderkit.core.schema.pruning import default, prune
-from orderkit.core.schema.validate.hints import nearest, shown
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")

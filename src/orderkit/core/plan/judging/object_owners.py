@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orderkit.core.objects.kube_objects import NAMESPACE, Kind, metadata
+from ground.objects.kube_objects import NAMESPACE, Kind, metadata
+from kubeschema.validate.hints import shown
 from orderkit.core.plan.assembly import Assembly, Fault
 from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, parent_of
-from orderkit.core.schema.validate.hints import shown
 
 
 def judge_scopes(after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:

@@ -12,20 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from orderkit.core.objects.kube_objects import Kind, Manifest, metadata
-from orderkit.core.objects.managed_objects import makes_nothing, wrapped_object
+from ground.objects.kube_objects import Kind, Manifest, metadata
+from ground.objects.managed_objects import makes_nothing, wrapped_object
+from kubeschema.field_paths import value_at
+from kubeschema.known.builtin_kinds import built_in
+from kubeschema.known.known_kinds import KnownKind
+from kubeschema.validate import Finding
+from kubeschema.validate.findings import Reason
 from orderkit.core.order.change import same
 from orderkit.core.plan.assembly import Assembly, Fault
 from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule
-from orderkit.core.plan.outcome_objects import (
-    OutcomeObject,
-    objects_of,
-)
-from orderkit.core.schema.field_paths import value_at
-from orderkit.core.schema.known.builtin_kinds import built_in
-from orderkit.core.schema.known.known_kinds import KnownKind
-from orderkit.core.schema.validate import Finding
-from orderkit.core.schema.validate.findings import Reason
+from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of
 
 _OTHER_SCHEMA = "another schema of this kind accepts it: is schemas/ of the pack up to date?"
 _WAY_OUT = "put its CRD into schemas/ of the pack, or pass --schemas FOLDER"

@@ -1,11 +1,9 @@
 """
 Bring a platform up to the point where teams can order, or say what that would take.
 
-One list of steps for every target (`steps_of`): each can be looked at without a write (`plan`)
-and be made sure of (`bootstrap`). Repeating the whole finishes what a crash left and otherwise
-changes nothing. Argo CD is driven through its custom resources only.
-
-Called by ``orderkit bootstrap``, by ``orderkit up`` and by tests.
+One list of steps for every target (`steps_of`): each can be looked at without a write (`plan`) and
+be made sure of (`bootstrap`). Repeating the whole finishes what a crash left and otherwise changes
+nothing. Argo CD is driven through its custom resources only.
 """
 
 from orderkit.flows.install.bootstrapping.bootstrap_run import (

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orderkit.core.errors import IncompleteError
-from orderkit.core.objects.kube_objects import (
+from ground.errors import IncompleteError
+from ground.objects.kube_objects import (
     ARGOCD_NAMESPACE,
     CONFIG_MAP,
     NAMESPACE,

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import metadata
+from ground.errors import OrderkitError
+from ground.names import CommitSha
+from ground.objects.kube_objects import metadata
 from orderkit.core.platform.installation import PlatformTarget
 from orderkit.flows.foreign_access import ForeignAccessError
 from orderkit.flows.install.bootstrapping import idpbuilder_steps

@@ -16,13 +16,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, RefusedError
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import CONFIG_MAP, Kind, dig, metadata
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.names import RepoId
+from ground.objects.kube_objects import CONFIG_MAP, Kind, dig, metadata
 from orderkit.core.platform import idpbuilder
-from orderkit.core.yaml import yaml12
-from orderkit.core.yaml.edit import Edit, Op, edit
-from orderkit.core.yaml.manifests import parse_documents
 from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.argocd.unsafe_applications import refuse_lost_tools
 from orderkit.flows.install.bootstrapping.argocd_settings import (
@@ -36,6 +33,9 @@ from orderkit.flows.platform import get_object, snapshot
 from orderkit.flows.waiting import until
 from orderkit.ports.cluster import NoSuchKindError
 from orderkit.ports.forge import FileChange, FileRevision, Operation
+from yamlfiles import yaml12
+from yamlfiles.edit import Edit, Op, edit
+from yamlfiles.manifests import parse_documents
 
 LOCALBUILD = Kind("idpbuilder.cnoe.io", "v1alpha1", "Localbuild")
 _ARGOCD = "argocd"

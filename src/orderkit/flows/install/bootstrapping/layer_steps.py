@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.objects.kube_objects import (
+from ground.errors import InvalidInputError
+from ground.names import CommitSha, RepoId
+from ground.objects.kube_objects import (
     APP_PROJECT,
     ARGOCD_NAMESPACE,
     Manifest,
@@ -22,7 +22,6 @@ from orderkit.core.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.order import order_state
-from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.argocd.refreshing import OWNER, application_key, nudge, refresh
 from orderkit.flows.install.bootstrapping.steps import (
     BootstrapContext,
@@ -33,6 +32,7 @@ from orderkit.flows.install.bootstrapping.steps import (
 )
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
+from yamlfiles.manifests import parse_manifests
 
 ROOT = PurePosixPath("gitops", "root.yaml")
 APPS = PurePosixPath("gitops", "apps")

@@ -14,9 +14,9 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
-from orderkit.core.errors import RefusedError
-from orderkit.core.names import RepoId
-from orderkit.core.objects.kube_objects import dig
+from ground.errors import RefusedError
+from ground.names import RepoId
+from ground.objects.kube_objects import dig
 from orderkit.core.order import ledger
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.foreign_access import refuse_foreign_access

@@ -10,7 +10,7 @@ import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 
-from orderkit.core.crossplane.generated_passwords import (
+from compositions.generated_passwords import (
     SEED_KEY,
     SEED_MIN_BYTES,
     SEED_NAME,
@@ -18,9 +18,9 @@ from orderkit.core.crossplane.generated_passwords import (
     is_seed,
     seed_secret,
 )
-from orderkit.core.errors import ConflictError, RefusedError
+from ground.errors import ConflictError, RefusedError
+from ground.objects.kube_objects import Kind, ObjectKey
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.objects.kube_objects import Kind, ObjectKey
 from orderkit.flows.argocd.refreshing import OWNER
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.platform import get_object

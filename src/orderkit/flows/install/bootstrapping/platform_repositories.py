@@ -12,12 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import NotFoundError, RefusedError
+from ground.errors import NotFoundError, RefusedError
+from ground.names import RepoId, blob_sha
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.names import RepoId, blob_sha
 from orderkit.core.order import order_state
 from orderkit.core.platform import idpbuilder
-from orderkit.core.yaml.documents import Files
 from orderkit.flows.foreign_access import refuse_foreign_access
 from orderkit.flows.install.bootstrapping.ledger_move import (
     ledger_left_behind,
@@ -30,6 +29,7 @@ from orderkit.flows.order.commit_judging import KEYS_PATH, keys_file, published_
 from orderkit.flows.platform import Platform, RepositorySnapshot, snapshot, write_ledger
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.signatures import PublicKey
+from yamlfiles.documents import Files
 
 PLATFORM_TRAILER = "Orderkit-Platform"
 """In a commit of the pack: the platform it was rendered for."""

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from ground.objects.kube_objects import dig
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.objects.kube_objects import dig
 from orderkit.core.order import ledger
 from orderkit.core.portal.profile import is_form_of_change
-from orderkit.core.yaml import yaml12
-from orderkit.core.yaml.documents import Files
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.platform import snapshot
+from yamlfiles import yaml12
+from yamlfiles.documents import Files
 
 
 def template_paths(files: Files) -> Sequence[PurePosixPath]:

@@ -15,21 +15,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.errors import (
-    IncompleteError,
-    OrderkitError,
-    RefusedError,
-    UsageError,
-)
+from ground.errors import IncompleteError, OrderkitError, RefusedError, UsageError
+from ground.names import CommitSha
+from ground.objects.kube_objects import dig
+from kubeschema.field_paths import schema_at
 from orderkit.core.kit.model import Direction, Kit
 from orderkit.core.kit.pack import read_pack
-from orderkit.core.names import CommitSha
-from orderkit.core.objects.kube_objects import dig
 from orderkit.core.order import order_file
 from orderkit.core.order.change import FieldEdit
 from orderkit.core.order.end_record import parse as parse_end
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.schema.field_paths import schema_at
 from orderkit.flows import change
 from orderkit.flows.argocd.commit_pinning import deliver
 from orderkit.flows.argocd.refreshing import application_key

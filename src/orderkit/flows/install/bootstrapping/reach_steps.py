@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from orderkit.core.errors import AccessError, OrderkitError, RefusedError
-from orderkit.core.objects.kube_objects import (
+from ground.errors import AccessError, OrderkitError, RefusedError
+from ground.objects.kube_objects import (
     APP_PROJECT,
     APPLICATION,
     ARGOCD_NAMESPACE,

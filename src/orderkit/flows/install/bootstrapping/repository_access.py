@@ -14,14 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from orderkit.core.names import TeamName
-from orderkit.core.objects.kube_objects import (
-    ARGOCD_NAMESPACE,
-    CONFIG_MAP,
-    Manifest,
-    ObjectKey,
-    dig,
-)
+from ground.names import TeamName
+from ground.objects.kube_objects import ARGOCD_NAMESPACE, CONFIG_MAP, Manifest, ObjectKey, dig
 from orderkit.core.order import ledger
 from orderkit.flows.argocd.refreshing import OWNER
 from orderkit.flows.install.bootstrapping.steps import (

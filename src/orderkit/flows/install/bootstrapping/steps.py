@@ -1,8 +1,7 @@
 """
 What a bootstrap is asked for, and what one of its steps is.
 
-A step knows how to look (reads only) and how to make sure (idempotent). Called by the other
-modules of this package.
+A step knows how to look (reads only) and how to make sure (idempotent).
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
+from ground.objects.kube_objects import Manifest
 from orderkit.core.kit.pack import Files
-from orderkit.core.objects.kube_objects import Manifest
 from orderkit.core.platform.installation import Installation, PlatformTarget
-from orderkit.core.yaml.manifests import parse_manifests
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from orderkit.flows.platform import Platform
+from yamlfiles.manifests import parse_manifests
 
 SETTINGS_FOLDER = PurePosixPath("gitops", "argocd")
 """Argo CD's own settings in a pack."""

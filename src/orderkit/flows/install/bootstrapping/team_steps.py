@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orderkit.core.errors import AccessError
+from ground.errors import AccessError
 from orderkit.core.order import ledger
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.platform import snapshot

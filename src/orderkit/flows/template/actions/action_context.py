@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
-from orderkit.core.errors import RefusedError, UsageError
-from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.portal.render import SkeletonFile
-from orderkit.core.portal.render.tree import EXECUTABLE_MODE
+from ground.errors import RefusedError, UsageError
+from ground.names import CommitSha, RepoId
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Forge
 from orderkit.ports.portal import Portal
 from orderkit.ports.processes import ConfinedRenderer
+from softwaretemplates.render import SkeletonFile
+from softwaretemplates.render.tree import EXECUTABLE_MODE
 
 Files = Mapping[PurePosixPath, bytes]
 Inputs = Mapping[str, Any]

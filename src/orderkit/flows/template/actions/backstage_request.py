@@ -13,8 +13,7 @@ import re
 from typing import Any
 from urllib.parse import urlencode
 
-from orderkit.core.errors import InvalidInputError, RemoteError, shorten
-from orderkit.core.portal.render.javascript import text, to_json
+from ground.errors import InvalidInputError, RemoteError, shorten
 from orderkit.flows.template.actions.action_context import (
     ANYTHING,
     FLAG,
@@ -29,6 +28,7 @@ from orderkit.flows.template.actions.action_context import (
     outputs_schema,
 )
 from orderkit.ports.portal import PortalResponse
+from softwaretemplates.render.javascript import text, to_json
 
 _METHODS = ["GET", "HEAD", "OPTIONS", "POST", "UPDATE", "DELETE", "PUT", "PATCH"]
 _BAD = 400

@@ -11,10 +11,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, NotFoundError, OrderkitError
-from orderkit.core.names import fold_reference
-from orderkit.core.portal.npm_yaml import dump
-from orderkit.core.portal.render import SkeletonFile
+from ground.errors import InvalidInputError, NotFoundError, OrderkitError
+from ground.names import fold_reference
 from orderkit.flows.template.actions.action_context import (
     ANYTHING,
     FLAG,
@@ -29,6 +27,8 @@ from orderkit.flows.template.actions.action_context import (
     outputs_schema,
 )
 from orderkit.flows.template.actions.fetch_folder import target_path
+from softwaretemplates.npm_yaml import dump
+from softwaretemplates.render import SkeletonFile
 
 _SOURCE_TEMPLATE = "backstage.io/source-template"
 _REF = re.compile(r"(?:(?P<kind>[^:/]+):)?(?:(?P<namespace>[^:/]+)/)?(?P<name>[^:/]+)\Z")

@@ -8,8 +8,8 @@ no target revision, prune, self-heal and allowEmpty, ten retries, ``CreateNamesp
 
 from __future__ import annotations
 
-from orderkit.core.names import check_label
-from orderkit.core.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Manifest
+from ground.names import check_label
+from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Manifest
 from orderkit.flows.template.actions.action_context import (
     TEXT,
     ActionContext,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from orderkit.core.errors import InvalidInputError
+from ground.errors import InvalidInputError
 from orderkit.flows.template.actions.action_context import (
     NUMBER,
     TEXT,

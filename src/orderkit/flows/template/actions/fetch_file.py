@@ -12,15 +12,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, RefusedError
-from orderkit.core.portal.render import (
-    RenderError,
-    SkeletonFile,
-    TreeOptions,
-    check_tree,
-    compile_template,
-)
-from orderkit.core.portal.render.javascript import Closed
+from ground.errors import InvalidInputError, RefusedError
 from orderkit.flows.template.actions.action_context import (
     FLAG,
     MAP,
@@ -35,6 +27,14 @@ from orderkit.flows.template.actions.action_context import (
 from orderkit.flows.template.actions.fetch_folder import target_path, tree_options
 from orderkit.flows.template.actions.file_sources import FetchedPath, source_of
 from orderkit.ports.processes import ConfinedRenderer
+from softwaretemplates.render import (
+    RenderError,
+    SkeletonFile,
+    TreeOptions,
+    check_tree,
+    compile_template,
+)
+from softwaretemplates.render.javascript import Closed
 
 
 def _template(context: ActionContext, inputs: Inputs) -> Outputs:

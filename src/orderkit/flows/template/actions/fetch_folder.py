@@ -12,17 +12,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.portal.render import (
-    BACKSTAGE,
-    COOKIECUTTER,
-    SkeletonFile,
-    TreeOptions,
-    check_path,
-    check_tree,
-    render_tree,
-)
-from orderkit.core.portal.render.tree import dotted
+from ground.errors import InvalidInputError
 from orderkit.flows.template.actions.action_context import (
     FLAG,
     MAP,
@@ -35,6 +25,16 @@ from orderkit.flows.template.actions.action_context import (
     inputs_schema,
 )
 from orderkit.flows.template.actions.file_sources import FetchedPath, source_of
+from softwaretemplates.render import (
+    BACKSTAGE,
+    COOKIECUTTER,
+    SkeletonFile,
+    TreeOptions,
+    check_path,
+    check_tree,
+    render_tree,
+)
+from softwaretemplates.render.tree import dotted
 
 
 def _template(context: ActionContext, inputs: Inputs) -> Outputs:

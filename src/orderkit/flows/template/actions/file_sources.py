@@ -3,8 +3,7 @@ Where files come from: a path beside template.yaml, or a URL on the platform's f
 
 ``../`` and ``/`` lead into the template's repository, as in Backstage for a template that is
 registered by URL; outside a repository they are refused, as for a file. A URL has the form of
-Gitea's pages, ``<base>/<owner>/<repo>/src/branch/<branch>/<path>``. Called by the ``fetch:*``
-actions.
+Gitea's pages, ``<base>/<owner>/<repo>/src/branch/<branch>/<path>``.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.names import CommitSha, RepoId
-from orderkit.core.portal.render import SkeletonFile
-from orderkit.core.portal.render.tree import LINK_MODE, PLAIN_MODE, check_count
+from ground.errors import InvalidInputError
+from ground.names import CommitSha, RepoId
 from orderkit.flows.template.actions.action_context import ActionContext, TemplateFolder
 from orderkit.ports.forge import Forge
+from softwaretemplates.render import SkeletonFile
+from softwaretemplates.render.tree import LINK_MODE, PLAIN_MODE, check_count
 
 _SOURCE_URL = re.compile(
     r"(?P<base>https?://.+)/(?P<owner>[^/]+)/(?P<repo>[^/]+)/src/(branch|commit|tag)/"

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, NotFoundError
-from orderkit.core.objects.kube_objects import Kind, Manifest
-from orderkit.core.portal.npm_yaml import dump
-from orderkit.core.yaml.manifests import ManifestError, parse_manifests
+from ground.errors import InvalidInputError, NotFoundError
+from ground.objects.kube_objects import Kind, Manifest
 from orderkit.flows.template.actions.action_context import (
     FLAG,
     MAP,
@@ -27,6 +25,8 @@ from orderkit.flows.template.actions.action_context import (
     outputs_schema,
 )
 from orderkit.flows.template.actions.fetch_folder import target_path
+from softwaretemplates.npm_yaml import dump
+from yamlfiles.manifests import ManifestError, parse_manifests
 
 FIELD_OWNER = "orderkit-scaffolder"
 _SOURCES = ("manifestString", "manifestObject", "manifestPath")
@@ -95,7 +95,7 @@ def _label(manifest: Manifest) -> str:
 
 
 def _sanitize(context: ActionContext, inputs: Inputs) -> Outputs:
-    from orderkit.core.yaml import yaml12
+    from yamlfiles import yaml12
 
     document = yaml12.load(inputs["document"].encode(), name="document")
     context.log("removed what is empty")

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs
 
-from orderkit.core.errors import InvalidInputError, RefusedError
-from orderkit.core.names import RepoId
-from orderkit.core.portal.render import check_path
+from ground.errors import InvalidInputError, RefusedError
+from ground.names import RepoId
 from orderkit.flows.template.actions.action_context import (
     FLAG,
     TEXT,
@@ -26,6 +25,7 @@ from orderkit.flows.template.actions.action_context import (
     is_executable,
     outputs_schema,
 )
+from softwaretemplates.render import check_path
 
 BRANCH = "main"
 

@@ -12,9 +12,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.portal.render import check_path
-from orderkit.core.portal.render.globs import matching
+from ground.errors import InvalidInputError
 from orderkit.flows.template.actions.action_context import (
     FLAG,
     TEXT,
@@ -26,6 +24,8 @@ from orderkit.flows.template.actions.action_context import (
     inputs_schema,
     outputs_schema,
 )
+from softwaretemplates.render import check_path
+from softwaretemplates.render.globs import matching
 
 WORKSPACE = PurePosixPath("/workspace")
 

@@ -1,14 +1,14 @@
 """
 Run a scaffolder Template: the same template.yaml and steps as in the portal.
 
-Inputs are rendered as Backstage's scaffolder renders them (``core.portal.render.data``) and checked
-against each action's schema. Where Backstage ignores an error (a broken ``if`` runs its step, a
-broken expression is passed on as text), this fails, mostly before any step runs. Secrets never
-reach logs, events, outputs or errors. ``docs/templates.md`` lists what is supported and the
+Inputs are rendered as Backstage's scaffolder renders them (``softwaretemplates.render.data``) and
+checked against each action's schema. Where Backstage ignores an error (a broken ``if`` runs its
+step, a broken expression is passed on as text), this fails, mostly before any step runs. Secrets
+never reach logs, events, outputs or errors. ``docs/templates.md`` lists what is supported and the
 intended differences.
 
-Called by ``flows.order.placing``. It uses no forge and no cluster directly, only `Services`.
-Layers: ``masking, tasks < checking < rounds < running``.
+It uses no forge and no cluster directly, only `Services`. Layers: ``masking, tasks < checking <
+rounds < running``.
 """
 
 from orderkit.flows.template.actions.action_context import (

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from orderkit.core import secrets as registry
-from orderkit.core.errors import InvalidInputError, OrderkitError
+from ground import secrets as registry
+from ground.errors import InvalidInputError, OrderkitError
 
 MASK = registry.MASK
 _DERIVED_SHORTEST = 8

@@ -11,10 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError
-from orderkit.core.portal.render import RenderError, Undefined, Unknown, render_data, truthy
-from orderkit.core.portal.render.javascript import ordered
-from orderkit.core.portal.template import TemplateStep
+from ground.errors import InvalidInputError
 from orderkit.flows.template.actions.action_context import TemplateAction
 from orderkit.flows.template.scaffolder.task_check import (
     PASSED_ON,
@@ -23,6 +20,9 @@ from orderkit.flows.template.scaffolder.task_check import (
     hinted,
 )
 from orderkit.flows.template.scaffolder.task_values import TemplateTask
+from softwaretemplates.render import RenderError, Undefined, Unknown, render_data, truthy
+from softwaretemplates.render.javascript import ordered
+from softwaretemplates.template import TemplateStep
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orderkit.core.errors import InvalidInputError, OrderkitError, UsageError, raise_problems
-from orderkit.core.portal import form_schema
-from orderkit.core.portal.render import RenderError, Unknown, compile_template
-from orderkit.core.portal.template import Template, TemplateStep
+from ground.errors import InvalidInputError, OrderkitError, UsageError, raise_problems
 from orderkit.flows.template.actions import ACTIONS
 from orderkit.flows.template.actions.action_context import TemplateAction
 from orderkit.flows.template.scaffolder.masking import MASK, Masker
+from softwaretemplates import form_schema
+from softwaretemplates.render import RenderError, Unknown, compile_template
+from softwaretemplates.template import Template, TemplateStep
 
 PASSED_ON = "Backstage would pass the text on as it stands"
 RUNS_ANYWAY = "Backstage would run the step"

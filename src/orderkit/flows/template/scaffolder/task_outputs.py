@@ -1,19 +1,15 @@
-"""
-A task's output, and example outputs for steps that a dry run did not run.
-
-Called by ``task_run``.
-"""
+"""A task's output, and example outputs for steps that a dry run did not run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.errors import RefusedError
-from orderkit.core.portal.render import RenderError, Unknown, render_data, truthy
+from ground.errors import RefusedError
 from orderkit.flows.template.actions.action_context import Schema
 from orderkit.flows.template.scaffolder.task_check import PASSED_ON, hinted
 from orderkit.flows.template.scaffolder.task_values import TemplateTask
+from softwaretemplates.render import RenderError, Unknown, render_data, truthy
 
 EXAMPLES: Mapping[str, Any] = {"string": "<example>", "number": 0, "boolean": False}
 """The placeholder of Backstage's dry run for unknown outputs."""

@@ -10,15 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from orderkit.core.errors import (
-    InvalidInputError,
-    OrderkitError,
-    RefusedError,
-    raise_problems,
-)
-from orderkit.core.portal.render import FileOutcome, SkeletonFile, Tree, TreeOptions, Unknown
-from orderkit.core.portal.render.integrations import integrations
-from orderkit.core.portal.template import Template, TemplateStep
+from ground.errors import InvalidInputError, OrderkitError, RefusedError, raise_problems
 from orderkit.flows.template.actions import ACTIONS
 from orderkit.flows.template.actions.action_context import (
     ActionContext,
@@ -44,6 +36,9 @@ from orderkit.flows.template.scaffolder.task_values import (
     TaskResult,
     TemplateTask,
 )
+from softwaretemplates.render import FileOutcome, SkeletonFile, Tree, TreeOptions, Unknown
+from softwaretemplates.render.integrations import integrations
+from softwaretemplates.template import Template, TemplateStep
 
 _DEFAULTS = TaskOptions()
 _USES_ENTITY = re.compile(r"\buser\b(?!\s*\.\s*ref\b|:)")

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from orderkit.core.errors import OrderkitError
-from orderkit.core.portal.render import SkeletonFile
-from orderkit.core.portal.template import Template
+from ground.errors import OrderkitError
 from orderkit.flows.template.actions.action_context import ActionContext
 from orderkit.flows.template.scaffolder.masking import MASK, Masker
 from orderkit.ports.processes import ConfinedRenderer
+from softwaretemplates.render import SkeletonFile
+from softwaretemplates.template import Template
 
 State = Literal["done", "planned", "unknown", "skipped", "failed"]
 

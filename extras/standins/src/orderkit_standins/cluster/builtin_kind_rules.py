@@ -1,0 +1,110 @@
+"""
+Rules of the server for writes of particular built-in kinds.
+
+`prepare` fills in and protects fields, `faults` are the rules no schema can say. Both see the
+object as it will be and as it was (None for a create). Pure; called by ``writes``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+
+from ground.objects.kube_objects import CONFIG_MAP, CRD, NAMESPACE, Kind, Manifest, dig, metadata
+from kubeschema.admission import POLICY
+from kubeschema.policy_errors import policy_faults
+from orderkit_standins.cluster import definitions
+from orderkit_standins.cluster.refusals import Cause
+from orderkit_standins.cluster.served_builtin_kinds import SECRET
+
+NAMESPACE_FINALIZER = "kubernetes"
+"""Keeps a namespace until its content is gone; lives in ``spec.finalizers``."""
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+
+def prepare(kind: Kind, new: Manifest, old: Manifest | None, *, finalize: bool = False) -> Manifest:
+    """
+    Return the object with the fields that the server itself decides.
+
+    Args:
+        finalize: The write comes from the namespace's own clean-up.
+    """
+    if kind == NAMESPACE:
+        return _namespace(new, old, finalize=finalize)
+    if kind == SECRET:
+        return _secret(new)
+    if kind == CRD and not _shape_faults(new):
+        return definitions.with_defaults(new)
+    return new
+
+
+def _namespace(new: Manifest, old: Manifest | None, *, finalize: bool) -> Manifest:
+    stored = dict(new)
+    if old is None:
+        stored["spec"] = {"finalizers": [NAMESPACE_FINALIZER]}
+        stored["status"] = {"phase": "Active"}
+    elif not finalize:
+        stored["spec"] = old["spec"]
+    meta = metadata(new)
+    labels = {**(meta.get("labels") or {}), NAMESPACE_LABEL: meta["name"]}
+    stored["metadata"] = {**meta, "labels": labels}
+    return stored
+
+
+def _secret(new: Manifest) -> Manifest:
+    stored: Manifest = {"type": "Opaque", **new}
+    texts = stored.pop("stringData", None)
+    if isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values()):
+        encoded = {k: base64.b64encode(v.encode()).decode() for k, v in texts.items()}
+        stored["data"] = {**(stored.get("data") or {}), **encoded}
+    return stored
+
+
+def faults(kind: Kind, new: Manifest, old: Manifest | None) -> list[Cause]:
+    """Return errors that the schema cannot express; the object must be valid by the schema."""
+    if kind == CRD:
+        return [*definitions.faults(new), *_definition_changes(new, old)]
+    if kind == POLICY:
+        return [Cause(field, problem) for field, problem in policy_faults(new)]
+    if kind in {CONFIG_MAP, SECRET}:
+        return [*_base64_faults(kind, new), *_frozen_faults(kind, new, old)]
+    return []
+
+
+def _shape_faults(definition: Manifest) -> bool:
+    return not isinstance(dig(definition, "spec", "names"), dict)
+
+
+def _definition_changes(new: Manifest, old: Manifest | None) -> Iterator[Cause]:
+    if old is None:
+        return
+    for path in (("group",), ("scope",), ("names", "kind"), ("names", "plural")):
+        value = dig(new, "spec", *path)
+        if value != dig(old, "spec", *path):
+            yield Cause(".".join(("spec", *path)), f'Invalid value: "{value}": field is immutable')
+
+
+def _base64_faults(kind: Kind, new: Manifest) -> Iterator[Cause]:
+    field = "data" if kind == SECRET else "binaryData"
+    for key, text in (new.get(field) or {}).items():
+        try:
+            base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            yield Cause(f"{field}.{key}", "Invalid value: illegal base64 data")
+
+
+def _frozen_faults(kind: Kind, new: Manifest, old: Manifest | None) -> Iterator[Cause]:
+    if old is None:
+        return
+    if kind == SECRET and new.get("type") != old.get("type"):
+        yield Cause("type", f'Invalid value: "{new.get("type")}": field is immutable')
+    if not old.get("immutable"):
+        return
+    for field in ("data", "binaryData", "immutable"):
+        if new.get(field) != old.get(field):
+            yield Cause(
+                field,
+                "Forbidden: field is immutable when `immutable` is set",
+                "FieldValueForbidden",
+            )

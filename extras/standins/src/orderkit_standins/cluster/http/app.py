@@ -1,0 +1,172 @@
+"""
+The ASGI app of the embedded cluster: authentication, routing, refusals as ``Status``.
+
+Requests carry the token as ``Authorization: Bearer``. kubectl never sends a bearer token over
+plain HTTP; it does send the user part of the server's URL, so Basic with the token as password
+counts as well (`kubeconfig` writes both). ``/version`` and the health endpoints are open.
+Everybody who knows the token may do everything, also as another account (``Impersonate-User``).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+import secrets
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from ground.objects.kube_objects import Manifest
+from orderkit.web.serving import BodyTooLargeError, read_body
+from orderkit_standins.cluster import openapi
+from orderkit_standins.cluster.accounts import ADMIN, Account, impersonated
+from orderkit_standins.cluster.cluster import EmbeddedCluster
+from orderkit_standins.cluster.http import answers, discovery, resources
+from orderkit_standins.cluster.http.api_paths import RequestTarget, find_target
+from orderkit_standins.cluster.http.bodies import BODY_MAX_BYTES
+from orderkit_standins.cluster.http.watching import WatchResponse
+from orderkit_standins.cluster.refusals import ApiRefusal, RequestEntityTooLarge
+
+logger = logging.getLogger(__name__)
+
+USER = "orderkit"
+"""User name in kubeconfigs; the server looks at the token only."""
+_OPEN_PATHS = frozenset({"/version", "/healthz", "/readyz", "/livez"})
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
+def cluster_app(cluster: EmbeddedCluster, *, token: str) -> ASGIApp:
+    """
+    Return the Kubernetes API of a cluster.
+
+    Close the cluster before the server stops: that ends its watches at once.
+    """
+
+    async def endpoint(request: Request) -> Response:
+        if request.url.path not in _OPEN_PATHS and not _knows(request, token):
+            return answers.document(answers.UNAUTHORIZED, code=401)
+        try:
+            return await _answer(cluster, request)
+        except ApiRefusal as refusal:
+            body, code = answers.status_of(refusal), refusal.code
+            return answers.document(body, code=code, warnings=refusal.warnings)
+        except Exception:
+            logger.exception("%s %s", request.method, request.url.path)
+            return answers.document(answers.INTERNAL_ERROR, code=500)
+
+    if not token:
+        raise ValueError("the embedded cluster needs a token")
+    return Starlette(routes=[Route("/{path:path}", endpoint, methods=_METHODS)])
+
+
+def kubeconfig(url: str, token: str) -> Manifest:
+    """Return a kubeconfig for kubectl and for the Python client."""
+    parts = urlsplit(url)
+    server = parts._replace(netloc=f"{USER}:{token}@{parts.netloc}").geturl()
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": USER, "cluster": {"server": server}}],
+        "users": [{"name": USER, "user": {"token": token}}],
+        "contexts": [
+            {"name": USER, "context": {"cluster": USER, "user": USER, "namespace": "default"}}
+        ],
+        "current-context": USER,
+    }
+
+
+def _knows(request: Request, token: str) -> bool:
+    scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "basic":
+        try:
+            credentials = base64.b64decode(credentials).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            return False
+    return secrets.compare_digest(credentials.strip().encode(), token.encode())
+
+
+async def _answer(cluster: EmbeddedCluster, request: Request) -> Response:
+    path = request.url.path
+    fixed = _FIXED.get(path.rstrip("/") or "/")
+    if fixed is not None:
+        return await run_in_threadpool(fixed, cluster, request)
+    target = find_target(cluster.registry, path)
+    if target is not None:
+        return await _resource(cluster, request, target)
+    description = await run_in_threadpool(_described, cluster, path)
+    if description is None:
+        return answers.document(answers.NO_SUCH_PATH, code=404)
+    return answers.document(description)
+
+
+def _account(request: Request) -> Account:
+    """Return who the request is for."""
+    name = request.headers.get("impersonate-user")
+    groups = tuple(request.headers.getlist("impersonate-group"))
+    return impersonated(name, groups) if name else ADMIN
+
+
+async def _resource(cluster: EmbeddedCluster, request: Request, target: RequestTarget) -> Response:
+    try:
+        body = await read_body(request, BODY_MAX_BYTES)
+    except BodyTooLargeError as error:
+        text = f"Request entity too large: limit is {BODY_MAX_BYTES}"
+        raise RequestEntityTooLarge(text) from error
+    call = resources.ClusterRequest(
+        target=target,
+        query=request.query_params,
+        body=body,
+        content_type=request.headers.get("content-type", "application/json"),
+        accept=request.headers.get("accept", "*/*"),
+        user_agent=request.headers.get("user-agent", ""),
+        account=_account(request),
+    )
+    if request.method == "GET" and call.flag("watch"):
+        return WatchResponse(cluster, call)
+    verbs = resources.ON_OBJECT if target.name else resources.ON_COLLECTION
+    verb = verbs.get(request.method)
+    if verb is None or (target.subresource and request.method == "DELETE"):
+        return answers.document(answers.NO_SUCH_METHOD, code=405)
+    return await run_in_threadpool(verb, cluster, call)
+
+
+def _described(cluster: EmbeddedCluster, path: str) -> Manifest | None:
+    """Answer discovery and OpenAPI paths that name a group."""
+    registry = cluster.registry
+    match [step for step in path.split("/") if step]:
+        case ["api", version]:
+            return discovery.resource_list(registry, "", version)
+        case ["apis", group]:
+            return discovery.group(registry, group)
+        case ["apis", group, version]:
+            return discovery.resource_list(registry, group, version)
+        case ["openapi", "v3", "api", version]:
+            return openapi.document_v3(registry, "", version)
+        case ["openapi", "v3", "apis", group, version]:
+            return openapi.document_v3(registry, group, version)
+        case _:
+            return None
+
+
+def _health(cluster: EmbeddedCluster, _request: Request) -> Response:
+    closed = cluster.store.closed
+    return PlainTextResponse("closed" if closed else "ok", status_code=500 if closed else 200)
+
+
+_Fixed = Callable[[EmbeddedCluster, Request], Response]
+_FIXED: dict[str, _Fixed] = {
+    "/version": lambda _cluster, _request: answers.document(discovery.VERSION),
+    "/api": lambda _cluster, _request: answers.document(discovery.core_versions()),
+    "/apis": lambda cluster, _request: answers.document(discovery.group_list(cluster.registry)),
+    "/openapi/v3": lambda cluster, _request: answers.document(openapi.index_v3(cluster.registry)),
+    "/healthz": _health,
+    "/readyz": _health,
+    "/livez": _health,
+}

@@ -1,0 +1,158 @@
+"""
+The rules of ``metadata`` that hold for every kind, in kube-apiserver's words. Pure.
+
+Names, labels, annotations, finalizers and owner references;
+and the fields that an update may not change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ground.objects.kube_objects import Manifest, labels_of, metadata
+from kubeschema.structural import problems
+from orderkit_standins.cluster.kinds import OBJECT_META, ServedKind
+from orderkit_standins.cluster.refusals import Cause
+from orderkit_standins.cluster.served_builtin_kinds import NAME_RULES, NameRule
+
+_NAME_MAX = 253
+_LABEL_MAX = 63
+_ANNOTATIONS_MAX_BYTES = 256 * 1024
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LABEL_VALUE = rf"({_QUALIFIED})?"
+_LABEL_TEXT = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
+    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex "
+    f"used for validation is '{_LABEL}')"
+)
+_SUBDOMAIN_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+    f"for validation is '{_SUBDOMAIN}')"
+)
+_QUALIFIED_TEXT = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
+    f"validation is '{_QUALIFIED}')"
+)
+_VALUE_TEXT = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or "
+    f"'my_value',  or '12345', regex used for validation is '{_LABEL_VALUE}')"
+)
+
+
+def metadata_faults(served: ServedKind, new: Manifest, old: Manifest | None) -> list[Cause]:
+    """Return what is wrong with the metadata; `old` is None for a create."""
+    wrong_types = [
+        Cause(f"metadata.{problem.path}", problem.message, problem.reason)
+        for problem in problems(OBJECT_META, metadata(new))
+    ]
+    if wrong_types:
+        return wrong_types
+    causes = [*_label_faults(new), *_annotation_faults(new), *_owner_faults(new)]
+    causes += _finalizer_faults(new, old)
+    return causes if old is not None else [*_name_faults(served, new), *causes]
+
+
+def _name_faults(served: ServedKind, new: Manifest) -> Iterator[Cause]:
+    name = metadata(new)["name"]
+    rule = NAME_RULES.get(served.kind, NameRule.SUBDOMAIN)
+    if rule is NameRule.PATH_SEGMENT:
+        if name in {".", ".."} or "/" in name or "%" in name:
+            yield Cause("metadata.name", f'Invalid value: "{name}": may not contain "/" or "%"')
+        return
+    is_label = rule is NameRule.LABEL
+    limit = _LABEL_MAX if is_label else _NAME_MAX
+    if len(name) > limit:
+        yield Cause(
+            "metadata.name",
+            f'Invalid value: "{name}": must be no more than {limit} bytes',
+        )
+    if not re.fullmatch(_LABEL if is_label else _SUBDOMAIN, name):
+        text = _LABEL_TEXT if is_label else _SUBDOMAIN_TEXT
+        yield Cause("metadata.name", f'Invalid value: "{name}": {text}')
+
+
+def _label_faults(new: Manifest) -> Iterator[Cause]:
+    for key, value in labels_of(new).items():
+        yield from _key_faults("metadata.labels", key)
+        if len(value) > _LABEL_MAX:
+            yield Cause(
+                "metadata.labels",
+                f'Invalid value: "{value}": must be no more than {_LABEL_MAX} bytes',
+            )
+        elif not re.fullmatch(_LABEL_VALUE, value):
+            yield Cause("metadata.labels", f'Invalid value: "{value}": {_VALUE_TEXT}')
+
+
+def _annotation_faults(new: Manifest) -> Iterator[Cause]:
+    annotations: dict[str, str] = metadata(new).get("annotations") or {}
+    for key in annotations:
+        yield from _key_faults("metadata.annotations", key.lower())
+    size = sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items())
+    if size > _ANNOTATIONS_MAX_BYTES:
+        yield Cause(
+            "metadata.annotations",
+            f"Too long: may not be more than {_ANNOTATIONS_MAX_BYTES} bytes",
+            "FieldValueTooLong",
+        )
+
+
+def _key_faults(field: str, key: str) -> Iterator[Cause]:
+    prefix, slash, name = key.rpartition("/")
+    if slash and not re.fullmatch(_SUBDOMAIN, prefix):
+        yield Cause(field, f'Invalid value: "{key}": prefix part {_SUBDOMAIN_TEXT}')
+    if len(name) > _LABEL_MAX:
+        yield Cause(
+            field, f'Invalid value: "{key}": name part must be no more than {_LABEL_MAX} bytes'
+        )
+    elif not re.fullmatch(_QUALIFIED, name):
+        yield Cause(field, f'Invalid value: "{key}": {_QUALIFIED_TEXT}')
+
+
+def _owner_faults(new: Manifest) -> Iterator[Cause]:
+    controllers = []
+    for index, reference in enumerate(metadata(new).get("ownerReferences") or ()):
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not reference.get(field):
+                yield Cause(
+                    f"metadata.ownerReferences[{index}].{field}",
+                    'Invalid value: "": must not be empty',
+                )
+        if reference.get("controller"):
+            controllers.append(f"{reference.get('kind')}/{reference.get('name')}")
+    if len(controllers) > 1:
+        yield Cause(
+            "metadata.ownerReferences",
+            f"Invalid value: {_go(metadata(new)['ownerReferences'])}: Only one reference can have "
+            'Controller set to true. Found "true" in references for '
+            f"{controllers[0]} and {controllers[1]}",
+        )
+
+
+def _go(references: list[dict[str, Any]]) -> str:
+    texts = (f"{r.get('kind')}/{r.get('name')}({r.get('uid')})" for r in references)
+    return "[" + " ".join(texts) + "]"
+
+
+def _finalizer_faults(new: Manifest, old: Manifest | None) -> Iterator[Cause]:
+    finalizers: list[str] = metadata(new).get("finalizers") or []
+    for finalizer in finalizers:
+        yield from _key_faults("metadata.finalizers", finalizer)
+    if old is None or not metadata(old).get("deletionTimestamp"):
+        return
+    before = metadata(old).get("finalizers") or ()
+    added = [f for f in finalizers if f not in before]
+    if added:
+        quoted = ", ".join(f'"{finalizer}"' for finalizer in added)
+        yield Cause(
+            "metadata.finalizers",
+            "Forbidden: no new finalizers can be added if the object is being deleted, found new "
+            f"finalizers []string{{{quoted}}}",
+            "FieldValueForbidden",
+        )

@@ -1,0 +1,194 @@
+"""
+All objects in memory, backed by the journal: one lock, one version counter, three indexes.
+
+A change is written to disk first, then to memory, then published to watchers, all under
+`lock`. Stored manifests are shared and never changed in place: writers pass a new manifest, and
+callers copy before they return one. Used by ``writes``, ``server_controllers`` and the facade.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ground.objects.kube_objects import Manifest, labels_of, metadata
+from orderkit_standins.cluster.journal import HISTORY, ChangeType, Journal, JournalEntry, StorageKey
+from orderkit_standins.cluster.refusals import Expired
+from orderkit_standins.cluster.watchers import Hub, Watcher
+
+_Table = dict[tuple[str, str], Manifest]
+
+
+class ObjectStore:
+    """Objects by place, by uid, by owner and by namespace."""
+
+    def __init__(self, path: Path, *, history: int = HISTORY) -> None:
+        self.lock = threading.RLock()
+        """Hold it over every read-decide-write sequence; re-entrant."""
+        self._journal = Journal(path, history=history)
+        self._hub = Hub()
+        self._tables: dict[tuple[str, str], _Table] = {}
+        self._by_uid: dict[str, StorageKey] = {}
+        self._by_owner: dict[str, set[StorageKey]] = {}
+        self._by_namespace: dict[str, set[StorageKey]] = {}
+        self._closed = False
+        self._version = self._journal.version()
+        self._changed_at = {(g, k): version for g, k, version in self._journal.latest_versions()}
+        for store_key, manifest in self._journal.objects():
+            self._index(store_key, manifest)
+
+    @property
+    def version(self) -> int:
+        """The version of the newest change."""
+        return self._version
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """End all watches and close the file. Idempotent."""
+        with self.lock:
+            if not self._closed:
+                self._closed = True
+                self._hub.close_all()
+                self._journal.close()
+
+    def get(self, store_key: StorageKey) -> Manifest | None:
+        """Return the stored (shared) manifest."""
+        return self._tables.get((store_key.group, store_key.kind), {}).get(
+            (store_key.namespace, store_key.name)
+        )
+
+    def scan(self, group: str, kind: str, namespace: str | None = None) -> list[Manifest]:
+        """Return the stored (shared) manifests of a kind, sorted by namespace and name."""
+        with self.lock:
+            rows = sorted(self._tables.get((group, kind), {}).items(), key=lambda item: item[0])
+        return [
+            m for (row_namespace, _), m in rows if namespace is None or row_namespace == namespace
+        ]
+
+    def places(self) -> list[StorageKey]:
+        """Return the places of all objects."""
+        with self.lock:
+            return list(self._by_uid.values())
+
+    def place_of(self, uid: str) -> StorageKey | None:
+        return self._by_uid.get(uid)
+
+    def dependents(self, uid: str) -> list[StorageKey]:
+        """Return the objects with `uid` as an owner."""
+        with self.lock:
+            return sorted(self._by_owner.get(uid, ()))
+
+    def content(self, namespace: str) -> list[StorageKey]:
+        """Return what lives in a namespace."""
+        with self.lock:
+            return sorted(self._by_namespace.get(namespace, ()))
+
+    def commit(self, type_: ChangeType, store_key: StorageKey, manifest: Manifest) -> Manifest:
+        """
+        Make one change durable and visible; return the manifest with its new version.
+
+        `manifest` becomes the store's own. For DELETED it is the last state.
+        """
+        with self.lock:
+            if self._closed:
+                raise RuntimeError("the cluster is closed")
+            version = self._version + 1
+            manifest["metadata"]["resourceVersion"] = str(version)
+            old = self.get(store_key)
+            old_labels = None if old is None else labels_of(old)
+            change = JournalEntry(version, type_, store_key, manifest, old_labels)
+            self._journal.write(change)
+            self._version = version
+            self._changed_at[store_key.group, store_key.kind] = version
+            if old is not None:
+                self._unindex(store_key, old)
+            if type_ != "DELETED":
+                self._index(store_key, manifest)
+            self._hub.publish(change)
+            return manifest
+
+    def reshape(self, group: str, kind: str, shape: Callable[[Manifest], Manifest]) -> None:
+        """
+        Convert the objects of a kind in memory with `shape`, without writing them to disk.
+
+        `shape` may not touch the metadata. What is on disk stays until the next write.
+        """
+        with self.lock:
+            table = self._tables.get((group, kind), {})
+            for key, manifest in table.items():
+                table[key] = shape(manifest)
+
+    def _index(self, store_key: StorageKey, manifest: Manifest) -> None:
+        table = self._tables.setdefault((store_key.group, store_key.kind), {})
+        table[store_key.namespace, store_key.name] = manifest
+        self._by_uid[metadata(manifest)["uid"]] = store_key
+        for uid in owner_uids(manifest):
+            self._by_owner.setdefault(uid, set()).add(store_key)
+        if store_key.namespace:
+            self._by_namespace.setdefault(store_key.namespace, set()).add(store_key)
+
+    def _unindex(self, store_key: StorageKey, manifest: Manifest) -> None:
+        del self._tables[store_key.group, store_key.kind][store_key.namespace, store_key.name]
+        del self._by_uid[metadata(manifest)["uid"]]
+        for uid in owner_uids(manifest):
+            _discard(self._by_owner, uid, store_key)
+        if store_key.namespace:
+            _discard(self._by_namespace, store_key.namespace, store_key)
+
+    @contextmanager
+    def watching(
+        self,
+        kind: tuple[str, str] | None,
+        *,
+        namespace: str | None = None,
+        since: int | None = None,
+        on_ready: Callable[[], None] | None = None,
+    ) -> Iterator[Watcher]:
+        """
+        Open a watch; `since` None starts with the next change.
+
+        Raises:
+            Expired: `since` is older than the history, or from another cluster's future.
+        """
+        watcher = Watcher(namespace, on_ready)
+        with self.lock:
+            if self._closed:
+                raise RuntimeError("the cluster is closed")
+            if since is not None and kind is not None:
+                watcher.push(self._missed(kind, since))
+            self._hub.add(kind, watcher)
+        try:
+            yield watcher
+        finally:
+            with self.lock:
+                self._hub.remove(kind, watcher)
+
+    def _missed(self, kind: tuple[str, str], since: int) -> list[JournalEntry]:
+        if since > self._version:
+            raise Expired(since, self._version)
+        if since >= self._changed_at.get(kind, 0):
+            trimmed = self._journal.trimmed() if kind not in self._changed_at else 0
+            if since >= trimmed:
+                return []
+        if since < self._journal.trimmed():
+            raise Expired(since, self._journal.trimmed())
+        return self._journal.changes_after(since, *kind)
+
+
+def owner_uids(manifest: Manifest) -> list[str]:
+    """Return the uids of all owner references."""
+    references = metadata(manifest).get("ownerReferences") or ()
+    return [reference["uid"] for reference in references]
+
+
+def _discard(index: dict[str, set[StorageKey]], key: str, store_key: StorageKey) -> None:
+    places = index.get(key)
+    if places is not None:
+        places.discard(store_key)
+        if not places:
+            del index[key]

@@ -1,0 +1,1 @@
+"""``orderkit up`` and ``orderkit demo``."""

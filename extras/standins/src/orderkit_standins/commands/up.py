@@ -1,0 +1,223 @@
+"""``orderkit up`` runs the embedded platform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from orderkit.cli.commands.console import console_link
+from orderkit.cli.options import default_requester, profile_option, state_option, state_path
+from orderkit.cli.output import say
+
+if TYPE_CHECKING:
+    import threading
+    from pathlib import Path
+
+    from orderkit_standins.serve_platform import Running
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _port(name: str, default: int, server: str) -> Callable[[F], F]:
+    return click.option(
+        f"--{name}-port",
+        type=click.IntRange(0, 65535),
+        help=f"Loopback port of {server}. Default: the port used last, at first {default}; "
+        "0: any free port.",
+    )
+
+
+@click.command("up")
+@state_option
+@click.option(
+    "--pack", "pack_folder", metavar="DIR", help="The pack to serve. Default: the reference pack."
+)
+@click.option(
+    "--team",
+    "teams",
+    multiple=True,
+    help="A team that may order. Default: the teams of the last start, at first ae86.",
+)
+@_port("forge", 7300, "the forge")
+@_port("cluster", 7344, "the Kubernetes API")
+@_port("portal", 7307, "the catalog")
+@_port("service", 7399, "Orderkit's service")
+@click.option(
+    "--webhook-port",
+    "webhook_ports",
+    type=click.IntRange(1, 65535),
+    multiple=True,
+    help="A loopback port that webhooks may call, beside the service's. Repeatable.",
+)
+@profile_option
+@click.option(
+    "--value",
+    "values",
+    metavar="NAME=TEXT",
+    multiple=True,
+    help="A platform value that kits write into hidden fields. Repeatable.",
+)
+@click.option(
+    "--signed-by",
+    metavar="URL",
+    help="A Backstage whose signatures prove who orders. Default: requesters are not verified.",
+)
+@click.option(
+    "--catalog",
+    metavar="URL",
+    help="A Backstage whose catalog has the orders; it must accept credentials/portal-token of"
+    " the state folder as a static token. Default: the embedded catalog.",
+)
+@click.option(
+    "--platform-group",
+    "platform_groups",
+    metavar="GROUP",
+    multiple=True,
+    help="A group whose members act for every team: group:default/platform. Repeatable.",
+)
+@click.option(
+    "--notifications",
+    "notifications_file",
+    metavar="FILE",
+    help="YAML with what platform.yaml has below notifications. Default: nobody is notified.",
+)
+@click.option(
+    "--twins",
+    metavar="NAMES",
+    default="",
+    help="Providers to imitate without Provider objects in the pack, for the kinds of its "
+    "schemas/: aws,gcp,azure,kubernetes,helm,sql. Default: those that the pack asks for.",
+)
+def up_command(
+    state_folder: str | None,
+    pack_folder: str | None,
+    teams: tuple[str, ...],
+    forge_port: int | None,
+    cluster_port: int | None,
+    portal_port: int | None,
+    service_port: int | None,
+    webhook_ports: tuple[int, ...],
+    profile: str,
+    values: tuple[str, ...],
+    signed_by: str | None,
+    catalog: str | None,
+    platform_groups: tuple[str, ...],
+    notifications_file: str | None,
+    twins: str,
+) -> None:
+    """
+    Run forge, cluster, delivery, assembly and catalog on this machine.
+
+    State stays on disk; restarting loses nothing. Listens on 127.0.0.1 only.
+    Stop it with Ctrl-C: exit code 0 if it was serving, 130 if it was still starting.
+
+    Example: orderkit up --team ae86 --team rx7
+    """
+    import threading
+    from pathlib import Path
+
+    from orderkit.adapters.folders.pack_folder import reference_pack
+    from orderkit.cli.connecting import load_notifications
+    from orderkit.cli.output import Progress
+    from orderkit.cli.signals import asked_to_end, wait_for_signal
+    from orderkit.core.platform.settings import read_values
+    from orderkit.core.portal.profile import read_profile
+    from orderkit_standins.platform import PortalOptions, Ports
+    from orderkit_standins.providers import read_twins
+    from orderkit_standins.serve_platform import EmbeddedRunRequest, running
+
+    serves, stop = threading.Event(), threading.Event()
+    run_request = EmbeddedRunRequest(
+        state_path(state_folder),
+        Path(pack_folder) if pack_folder else reference_pack(),
+        Ports(forge_port, cluster_port, portal_port, service_port, frozenset(webhook_ports)),
+        teams,
+        PortalOptions(read_profile("--profile", profile), signed_by, platform_groups, catalog),
+        read_values(values),
+        load_notifications(notifications_file),
+        read_twins(twins),
+    )
+    with (
+        asked_to_end(_stop_handler(serves, stop)),
+        running(run_request, on_step=Progress(enabled=True)) as platform,
+    ):
+        serves.set()
+        say(_welcome(platform, run_request.pack))
+        wait_for_signal(stop)
+
+
+def _stop_handler(serves: threading.Event, stop: threading.Event) -> Callable[..., None]:
+    """Return a handler that stops at once while starting: no layer blocks Ctrl-C by its health."""
+    from orderkit.cli.signals import set_by_signal
+
+    def handle(*_: object) -> None:
+        set_by_signal(stop)
+        if not serves.is_set():
+            raise KeyboardInterrupt
+
+    return handle
+
+
+def _welcome(running: Running, pack: Path) -> str:
+    settings, folder = running.settings, running.embedded.state.folder
+    return f"""
+Orderkit's embedded platform runs. State: {folder}
+
+  forge     {settings.forge.url}   (open it in a browser; viewer, password viewer, may read)
+  cluster   {running.embedded.url("cluster")}   export KUBECONFIG={folder / "kubeconfig"}
+  catalog   {settings.portal.url}/api/catalog/entities
+  service   {settings.service.url}
+
+  console   {console_link(settings, default_requester())}
+            (signs you in once, within ten minutes; 'orderkit console' makes another link)
+{held_back_text(running)}{_next(running, pack)}
+Stop with ctrl-C; nothing is lost.
+"""
+
+
+def held_back_text(running: Running) -> str:
+    """Name the steps that were left out, and how to make them safe again."""
+    lines = [f"  {step.step}: {step.detail}\n    → {step.advice}" for step in running.held_back]
+    if not lines:
+        return ""
+    again = "Then start 'orderkit up' again. Until then, the platform serves what it had."
+    return "\n".join(["", "Left out, because it is not safe:", "", *lines, "", again, ""])
+
+
+def _next(running: Running, pack: Path) -> str:
+    """Return example commands for the pack's first kit."""
+    from orderkit.adapters.folders.pack_folder import read_folder
+    from orderkit.core.kit.pack import read_pack
+
+    kit = next(iter(read_pack(read_folder(pack)).kits()), None)
+    if kit is None:
+        return "\nThe pack has no kit yet: orderkit kit new NAME, then start this again.\n"
+    values = {} if not kit.examples else kit.examples[0].values
+    order = kit.order_id(values) if values else f"{kit.name}-NAME"
+    team = kit.team(values) if values else "TEAM"
+    kubeconfig = running.embedded.state.folder / "kubeconfig"
+    return f"""
+Next, in another terminal:
+
+  orderkit order {kit.name} {_assignments(values) or "FIELD=VALUE..."}
+  orderkit list
+  orderkit trace {order}
+  KUBECONFIG={kubeconfig} kubectl get {kit.xrd["spec"]["names"]["plural"]} --all-namespaces
+  orderkit destroy {order}
+
+Change an order through Git (clone, edit manifests/, commit, push):
+
+  git clone -c credential.helper='store --file={running.embedded.git_credentials}' \\
+    {running.settings.forge.url}/{team}/{order}.git
+"""
+
+
+def _assignments(values: Mapping[str, Any]) -> str:
+    """Return form values as a shell takes them for ``orderkit order``."""
+    import json
+    import shlex
+
+    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in values.items()}
+    return " ".join(shlex.quote(f"{name}={text}") for name, text in texts.items())

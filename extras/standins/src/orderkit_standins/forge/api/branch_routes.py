@@ -1,0 +1,148 @@
+"""
+Endpoints of branches: show, create, delete, compare two.
+
+Called through their routes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pygit2
+from starlette.responses import Response
+
+from orderkit_standins.forge import branch_permissions, git_merge, git_read, git_write
+from orderkit_standins.forge.api.access import Access, Right
+from orderkit_standins.forge.api.branch_rules import BranchRules
+from orderkit_standins.forge.api.branch_updates import BranchUpdates
+from orderkit_standins.forge.api.calls import ApiError, Call, Fields, empty_answer, json_answer
+from orderkit_standins.forge.api.content_routes import commit_at
+from orderkit_standins.forge.api.routes import REPO, route
+from orderkit_standins.forge.api.shapes import Json, Shapes
+from orderkit_standins.forge.protections import Rule
+from orderkit_standins.forge.repositories import Repository
+
+_CLASHES = {
+    "exists": "The branch already exists.",
+    "prefix": "The branch with the same name already exists.",
+}
+_BRANCH = f"{REPO}/branches/{{branch:path}}"
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRoutes:
+    """Endpoints of branches."""
+
+    access: Access
+    rules: BranchRules
+    updates: BranchUpdates
+    shapes: Shapes
+
+    @route("GET", _BRANCH, "repository")
+    def show(self, call: Call) -> Response:
+        repo = self.access.repository(call)
+        git = git_read.open_repository(repo.path)
+        return json_answer(self._shape(call, repo, git, call.param("branch")))
+
+    def _shape(self, call: Call, repo: Repository, git: pygit2.Repository, name: str) -> Json:
+        tip = git_read.branch_commit(git, name)
+        if tip is None:
+            raise ApiError(404)
+        right = self.access.right_on(call.actor, repo)
+        shape, rule = self.shapes.branch(repo, name, tip, right), self.rules.rule(repo, name)
+        return shape | self._protection(call, repo, rule, right) if rule is not None else shape
+
+    def _protection(self, call: Call, repo: Repository, rule: Rule, right: Right) -> Json:
+        account, contexts = call.actor.account, rule.settings.status_check_contexts
+        doer = self.rules.doer(repo, account) if account is not None else None
+        return {
+            "protected": True,
+            "required_approvals": rule.settings.required_approvals,
+            "enable_status_check": rule.settings.enable_status_check,
+            "status_check_contexts": list(contexts) if contexts is not None else None,
+            "user_can_push": doer is not None and branch_permissions.may_push(rule, doer),
+            "user_can_merge": doer is not None and branch_permissions.may_merge(rule, doer),
+            "effective_branch_protection_name": rule.name if right >= Right.ADMIN else "",
+        }
+
+    @route("POST", f"{REPO}/branches", "repository")
+    def create(self, call: Call) -> Response:
+        """Create a branch; an unknown ``old_ref_name`` is 500 in Gitea."""
+        repo, body = self.access.writable(call), call.fields()
+        name = body.required("new_branch_name", "BranchName")
+        if not git_read.is_branch_name(name):
+            raise ApiError(422, "[BranchName]: GitRefName")
+        git = _filled(repo)
+        if git.references.get(git_read.TAGS + name) is not None:
+            raise ApiError(409, "The branch with the same tag already exists.")
+        start = str(_start(git, repo, body).id)
+        self.rules.refuse_new_branch(repo, call.user, name)
+        try:
+            git_write.create_branch(repo.path, name, start)
+        except git_write.WriteError as error:
+            raise ApiError(409, _CLASHES.get(error.kind, str(error))) from error
+        self.updates.branch_moved(repo, name, start, by=call.user)
+        return json_answer(self._shape(call, repo, git, name), 201)
+
+    @route("DELETE", _BRANCH, "repository")
+    def delete(self, call: Call) -> Response:
+        """Delete a branch; 403 for the default one."""
+        repo, name = self.access.writable(call), call.param("branch")
+        _filled(repo)
+        if name == repo.default_branch:
+            raise ApiError(403, "can not delete default or pull request target branch")
+        if self.rules.rule(repo, name) is not None:
+            raise ApiError(403, "branch protected")
+        before = git_read.heads(repo.path).get(name, "")
+        try:
+            if not git_write.delete_branch(repo.path, name):
+                raise ApiError(404, errors=[f"branch does not exist [name: {name}]"])
+        except git_write.WriteError as error:
+            raise ApiError(403, str(error)) from error
+        self.updates.branch_moved(repo, name, "", by=call.user, before=before)
+        return empty_answer()
+
+    @route("GET", f"{REPO}/compare/{{spec:path}}", "repository")
+    def compare(self, call: Call) -> Response:
+        """Return the commits that the head of ``{base}...{head}`` has more."""
+        repo = self.access.repository(call)
+        git = git_read.open_repository(repo.path)
+        base_name, dots, head_name = call.param("spec").partition("...")
+        if not dots:
+            raise ApiError(404)
+        base, head = (
+            str(commit_at(git, name or repo.default_branch, short_ids=True).id)
+            for name in (base_name, own_branch(repo, head_name))
+        )
+        related = git_merge.merge_base_of(git, base, head)
+        commits = git_merge.commits_between(git, base, head) if related else []
+        shapes = [self.shapes.commit(repo, commit) for commit in commits]
+        return json_answer({"total_commits": len(commits), "commits": shapes})
+
+
+def _start(git: pygit2.Repository, repo: Repository, body: Fields) -> pygit2.Commit:
+    ref = body.text("old_ref_name") or repo.default_branch
+    commit = git_read.resolve(git, ref) or git_read.by_short_id(git, ref)
+    if commit is None:
+        raise ApiError(500, f"object does not exist [id: {ref}, rel_path: ]")
+    return commit
+
+
+def _filled(repo: Repository) -> pygit2.Repository:
+    git = git_read.open_repository(repo.path)
+    if not git_read.branch_names(git):
+        raise ApiError(404, "Git Repository is empty.")
+    return git
+
+
+def own_branch(repo: Repository, name: str) -> str:
+    """
+    Return the branch of ``owner:branch`` or ``owner/name:branch``.
+
+    Raises:
+        ApiError: 404, it is a branch of another repository.
+    """
+    owner, _, branch = name.rpartition(":")
+    if owner and owner.lower() not in (repo.repo.owner.lower(), repo.full_name.lower()):
+        raise ApiError(404)
+    return branch

@@ -1,0 +1,179 @@
+"""
+Tell webhooks what happened: each method here is called after a change was made.
+
+They return at once and raise nothing: a payload is built only if an active webhook receives the
+event, and sent by ``deliveries``. An exception in here is logged, never the writer's problem.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+
+import pygit2
+from pygit2.enums import DeltaStatus, SortMode
+
+from orderkit_standins.forge import git_read
+from orderkit_standins.forge.accounts import Account
+from orderkit_standins.forge.api.access import Right
+from orderkit_standins.forge.api.shapes import Json, Shapes
+from orderkit_standins.forge.deliveries import Deliveries, prepared
+from orderkit_standins.forge.issues import Comment
+from orderkit_standins.forge.repositories import Repository
+from orderkit_standins.forge.webhooks import Webhooks
+
+log = logging.getLogger(__name__)
+
+COMMITS_SHOWN = 5
+"""A push names its newest commits; ``total_commits`` counts them all."""
+NEW_BRANCH_MAX = 10
+"""A new branch counts at most these, of those that no other branch has."""
+NO_COMMIT = "0" * 40
+
+
+@dataclass(frozen=True, slots=True)
+class BranchMove:
+    """One branch that moved; `before` or `after` is `NO_COMMIT` where there is nothing."""
+
+    repo: Repository
+    branch: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookEvents:
+    """Builds payloads and hands them to the deliveries."""
+
+    webhooks: Webhooks
+    deliveries: Deliveries
+    shapes: Shapes
+
+    def pushed(self, move: BranchMove, *, by: Account) -> None:
+        """Tell that a branch was created or moved."""
+        self._tell(
+            move.repo,
+            "push",
+            lambda: {**self._push(move), "pusher": self.shapes.account(by)},
+            by,
+        )
+
+    def pull_changed(
+        self,
+        repo: Repository,
+        pull_id: int,
+        action: str,
+        *,
+        by: Account,
+        event_type: str = "pull_request",
+        changes: Json | None = None,
+    ) -> None:
+        """
+        A pull request was opened, edited, closed, ….
+
+        Args:
+            repo: Its repository.
+            pull_id: The id of its issue.
+            action: ``opened``, ``edited``, ``closed``, ``reopened``, ``synchronized``.
+            by: Who did it.
+            event_type: Which switch of a webhook decides: ``pull_request``, ``pull_request_sync``.
+            changes: What an edit replaced.
+        """
+
+        def payload() -> Json:
+            shape = self.shapes.pull(repo, pull_id, Right.ADMIN)
+            replaced = {} if changes is None else {"changes": changes}
+            return {
+                "action": action,
+                "number": shape["number"],
+                **replaced,
+                "pull_request": shape,
+            }
+
+        self._tell(repo, event_type, payload, by)
+
+    def commented(self, repo: Repository, comment: Comment, action: str, *, by: Account) -> None:
+        """A comment was ``created``, ``edited`` or ``deleted``."""
+        issue = self.shapes.issues.by_id(comment.issue_id)
+
+        def payload() -> Json:
+            shape = {
+                "action": action,
+                "issue": self.shapes.issue(repo, issue),
+                "comment": self.shapes.comment(repo, comment),
+                "is_pull": issue.is_pull,
+            }
+            if issue.is_pull:
+                shape["pull_request"] = self.shapes.pull(repo, issue.id, Right.ADMIN)
+            return shape
+
+        self._tell(repo, "pull_request_comment" if issue.is_pull else "issue_comment", payload, by)
+
+    def _tell(
+        self,
+        repo: Repository,
+        event_type: str,
+        payload: Callable[[], Json],
+        by: Account,
+    ) -> None:
+        try:
+            receivers = self.webhooks.receivers(repo, event_type)
+            if receivers:
+                repository = self.shapes.repository(repo, Right.ADMIN)
+                common = {"repository": repository, "sender": self.shapes.account(by)}
+                text = json.dumps(common | payload(), indent=2, ensure_ascii=False)
+                text = text.encode(errors="replace").decode()
+                for webhook in receivers:
+                    self.deliveries.add(prepared(webhook, event_type, text))
+        except Exception:
+            log.exception("webhooks of %s were not told of %s", repo.full_name, event_type)
+
+    def _commit(self, repo: Repository, commit: pygit2.Commit) -> Json:
+        return {**self.shapes.pushed_commit(repo, commit), **_changed_files(commit)}
+
+    def _push(self, move: BranchMove) -> Json:
+        git = git_read.open_repository(move.repo.path)
+        head = git[move.after].peel(pygit2.Commit)
+        commits = _new_commits(git, move, head)
+        return {
+            "ref": git_read.HEADS + move.branch,
+            "before": move.before,
+            "after": move.after,
+            "commits": [self._commit(move.repo, commit) for commit in commits[:COMMITS_SHOWN]],
+            "total_commits": len(commits),
+            "head_commit": self._commit(move.repo, head),
+        }
+
+
+def _changed_files(commit: pygit2.Commit) -> dict[str, list[str]]:
+    changed: dict[str, list[str]] = {"added": [], "removed": [], "modified": []}
+    if len(commit.parents) <= 1:
+        for delta in git_read.changes(commit).deltas:
+            key = {DeltaStatus.ADDED: "added", DeltaStatus.DELETED: "removed"}.get(delta.status)
+            changed[key or "modified"].append(delta.new_file.path)
+    return changed
+
+
+def new_commits(repo: Repository, move: BranchMove) -> list[str]:
+    """Return the ids of a push's commits, newest first."""
+    git = git_read.open_repository(repo.path)
+    head = git[move.after].peel(pygit2.Commit)
+    return [str(commit.id) for commit in _new_commits(git, move, head)]
+
+
+def _new_commits(
+    git: pygit2.Repository, move: BranchMove, head: pygit2.Commit
+) -> list[pygit2.Commit]:
+    """Return the commits of a push, newest first."""
+    walker = git.walk(head.id, SortMode.TOPOLOGICAL)
+    if move.before != NO_COMMIT:
+        walker.hide(pygit2.Oid(hex=move.before))
+        return list(walker)
+    for name in git_read.branch_names(git):
+        tip = git_read.branch_commit(git, name)
+        if name != move.branch and tip is not None:
+            walker.hide(tip.id)
+    return list(islice(walker, NEW_BRANCH_MAX))

@@ -1,0 +1,240 @@
+"""
+The embedded forge as one object: its state folder, its stores, its app.
+
+The only module that knows all parts and connects them.
+
+Called by ``orderkit up``, which binds a port, tells the forge its address and serves its
+app, and by tests.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import ExitStack
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute
+
+from ground.errors import NotFoundError
+from ground.names import RepoId
+from orderkit_standins.forge.accounts import Accounts
+from orderkit_standins.forge.api.access import Access
+from orderkit_standins.forge.api.branch_routes import BranchRoutes
+from orderkit_standins.forge.api.branch_rules import BranchRules
+from orderkit_standins.forge.api.branch_updates import BranchUpdates, PushListener
+from orderkit_standins.forge.api.calls import RootUrl
+from orderkit_standins.forge.api.content_routes import ContentRoutes
+from orderkit_standins.forge.api.git_routes import GitRoutes
+from orderkit_standins.forge.api.issue_routes import IssueRoutes
+from orderkit_standins.forge.api.merging import Merging
+from orderkit_standins.forge.api.organisation_routes import OrganisationRoutes
+from orderkit_standins.forge.api.protection_routes import ProtectionRoutes
+from orderkit_standins.forge.api.pull_routes import PullRoutes
+from orderkit_standins.forge.api.repository_routes import RepositoryRoutes
+from orderkit_standins.forge.api.review_routes import ReviewRoutes
+from orderkit_standins.forge.api.routes import API, Dispatcher, unknown_address
+from orderkit_standins.forge.api.shapes import Shapes
+from orderkit_standins.forge.api.smart_http import SmartHttp
+from orderkit_standins.forge.api.status_routes import StatusRoutes
+from orderkit_standins.forge.api.user_routes import UserRoutes
+from orderkit_standins.forge.api.webhook_events import WebhookEvents
+from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
+from orderkit_standins.forge.deliveries import Deliveries
+from orderkit_standins.forge.git_program import GitProgram, find_git
+from orderkit_standins.forge.issues import Issues
+from orderkit_standins.forge.locks import FolderLock
+from orderkit_standins.forge.merge_check_delay import DELAY_S, Checks
+from orderkit_standins.forge.pages.history import HistoryPages
+from orderkit_standins.forge.pages.overview import OverviewPages
+from orderkit_standins.forge.pages.pulls import PullPages
+from orderkit_standins.forge.pages.refusals import refuse_with_page
+from orderkit_standins.forge.pages.tree import TreePages
+from orderkit_standins.forge.protections import Protections
+from orderkit_standins.forge.pulls import MergeJournal, Pulls
+from orderkit_standins.forge.repositories import Repositories
+from orderkit_standins.forge.reviews import Reviews
+from orderkit_standins.forge.statuses import Statuses
+from orderkit_standins.forge.store import Store
+from orderkit_standins.forge.teams import Teams
+from orderkit_standins.forge.webhooks import Webhooks
+
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
+class EmbeddedForge:
+    """
+    A forge that lives in one folder, for one process at a time.
+
+    Opening it repairs the state that a killed forge left. The caller serves `app`; until
+    `set_base_url` is called, links in answers begin with ``http://127.0.0.1``.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        check_delay_s: float = DELAY_S,
+        webhook_ports: AbstractSet[int] | None = None,
+    ) -> None:
+        """
+        Open or create the forge in `root`.
+
+        Args:
+            root: Its state folder.
+            check_delay_s: How long a pull request is being checked after a push
+                (``merge_check_delay``).
+            webhook_ports: Ports of the loopback that webhooks may call. None: any.
+
+        Raises:
+            FolderInUseError: Another process has it open.
+            NewerStateError: A later release wrote the state.
+            OrderkitError: There is no git program.
+        """
+        self.root = root
+        program = find_git()
+        self.repos_root.mkdir(parents=True, exist_ok=True)
+        self._root_url = RootUrl()
+        self._closing = threading.Lock()
+        with ExitStack() as undo:
+            self._lock = FolderLock(root)
+            undo.callback(self._lock.release)
+            self._store = Store(root / "forge.sqlite")
+            undo.callback(self._store.close)
+            self._open_stores(check_delay_s)
+            self.deliveries = Deliveries(webhook_ports)
+            self.repositories.repair()
+            for repo in self.repositories.all():
+                self.merge_journal.repair(repo)
+            undo.pop_all()
+        self._git = GitProgram(program, self._lock.fd)
+        self.app = self._app()
+
+    def _open_stores(self, check_delay_s: float) -> None:
+        store = self._store
+        self.teams = Teams(store)
+        self.accounts = Accounts(store, self.teams)
+        self.repositories = Repositories(store, self.repos_root)
+        self.issues = Issues(store)
+        self.pulls = Pulls(store, self.issues, Checks(check_delay_s))
+        self.merge_journal = MergeJournal(self.pulls)
+        self.statuses = Statuses(store)
+        self.protections = Protections(store)
+        self.reviews = Reviews(store)
+        self.webhooks = Webhooks(store)
+
+    def _app(self) -> Starlette:
+        """Return the ASGI app."""
+        accounts, repositories, pulls = self.accounts, self.repositories, self.pulls
+        self._access = access = Access(accounts, self.teams, repositories)
+        shapes = Shapes(self._root_url, accounts, self.issues, pulls)
+        events = WebhookEvents(self.webhooks, self.deliveries, shapes)
+        self._updates = updates = BranchUpdates(pulls, events, self.reviews)
+        rules = BranchRules(access, self.protections, self.statuses, self.reviews)
+        merging = Merging(accounts, pulls, self.merge_journal, rules, updates)
+        pull_routes = PullRoutes(
+            access, self.issues, pulls, self.merge_journal, merging, events, shapes, self.reviews
+        )
+        review_routes = ReviewRoutes(access, pulls, self.reviews, shapes, events)
+        smart_http = SmartHttp(access, repositories, updates, rules, self._git)
+        endpoints = (
+            UserRoutes(access, accounts, shapes),
+            OrganisationRoutes(access, accounts, self.teams, repositories, shapes),
+            RepositoryRoutes(access, repositories, self.teams, shapes),
+            ContentRoutes(access, repositories, rules, updates, shapes),
+            GitRoutes(access, shapes),
+            BranchRoutes(access, rules, updates, shapes),
+            review_routes,
+            pull_routes,
+            IssueRoutes(access, self.issues, events, shapes),
+            WebhookRoutes(access, self.webhooks),
+            ProtectionRoutes(access, accounts, self.teams, self.protections, pulls),
+            StatusRoutes(access, self.statuses, shapes),
+        )
+        pages = (
+            OverviewPages(access, accounts, repositories),
+            TreePages(access),
+            HistoryPages(access, self.statuses),
+            PullPages(access, accounts, self.statuses, pull_routes, review_routes),
+        )
+        app = Starlette(routes=list(self._routes(endpoints, smart_http, pages)))
+        app.router.redirect_slashes = False
+        return app
+
+    def _routes(
+        self, endpoints: Sequence[object], smart_http: SmartHttp, pages: Sequence[object]
+    ) -> Iterator[BaseRoute]:
+        """Yield all routes in the order in which they are tried."""
+        dispatcher = Dispatcher(self._access, self._root_url)
+        for api in endpoints:
+            yield from dispatcher.routes_of(api)
+        for method in _METHODS:
+            yield dispatcher.route(method, f"{API}/{{rest:path}}", "", unknown_address)
+        yield from smart_http.routes()
+        for page in pages:
+            yield from dispatcher.routes_of(page, refuse_with_page)
+        for method in _METHODS:
+            path = "/{rest:path}"
+            yield dispatcher.route(method, path, "", unknown_address, refuse_with_page)
+
+    @property
+    def repos_root(self) -> Path:
+        """Where the bare repositories are: ``<owner>/<name>.git``."""
+        return self.root / "repos"
+
+    @property
+    def base_url(self) -> str:
+        """The address that links in answers begin with (Gitea's ROOT_URL)."""
+        return self._root_url.text
+
+    def set_base_url(self, url: str) -> None:
+        """Set that address."""
+        self._root_url.text = url.rstrip("/")
+
+    def ensure_user(
+        self, name: str, password: str, *, admin: bool = False, read_only: bool = False
+    ) -> None:
+        """
+        Make sure a user exists with this password and role. Idempotent.
+
+        Raises:
+            InvalidInputError: A name the forge refuses.
+        """
+        self.accounts.ensure_user(name, password, admin=admin, read_only=read_only)
+
+    def ensure_token(self, user: str, name: str, token_value: str, scopes: Sequence[str]) -> None:
+        """
+        Make sure a user has a token with this secret and these scopes. Idempotent.
+
+        Raises:
+            NotFoundError: No such user.
+            InvalidInputError: No scope, or an unknown one.
+            ConflictError: Another token has this secret.
+        """
+        account = self.accounts.find_user(user)
+        if account is None:
+            raise NotFoundError(f"no user {user}")
+        self.accounts.ensure_token(account, name, token_value, tuple(scopes))
+
+    def repository_path(self, repo: RepoId) -> Path | None:
+        """Return the folder of a repository, or None if it does not exist."""
+        repository = self.repositories.find(repo.owner, repo.name)
+        return repository.path if repository else None
+
+    def on_push(self, listener: PushListener) -> None:
+        """
+        Call `listener` after every change of a branch, by API or by git push.
+
+        It runs in the thread that serves the request, after the branch moved and before the
+        answer, so it should only queue work. Its exceptions are logged.
+        """
+        self._updates.listeners.append(listener)
+
+    def close(self) -> None:
+        """Close files and let another process open the folder. Idempotent."""
+        self.deliveries.close()
+        with self._closing:
+            self._store.close()
+            self._lock.release()

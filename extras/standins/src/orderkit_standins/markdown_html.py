@@ -1,0 +1,125 @@
+"""
+Show Markdown of strangers as HTML.
+
+The parser takes no HTML. What it makes passes nh3, which keeps a list of elements, and of addresses
+those of this forge, http, https and mailto. Pictures become links. Collapsed sections are kept in
+the one form that plans have. A text that would take seconds to parse is shown as text.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+from orderkit_standins.visible_html import mark_hidden, visible
+
+TEXT_MAX_CHARS, PAGE_MAX_CHARS = 65_536, 150_000
+"""How much of a text is shown; how much of all texts of a page is parsed."""
+BRACKETS_MAX, CELLS_MAX = 1_500, 15_000
+"""The parser takes quadratic time for nested brackets, and fills up the rows of a table."""
+_HEADING_MIN, _HEADING_MAX = 3, 6
+_SCHEMES = {"http", "https", "mailto"}
+_TAGS = {
+    *("a", "blockquote", "br", "code", "em", "hr", "li", "ol", "p", "pre", "s", "strong", "ul"),
+    *("details", "summary", "h3", "h4", "h5", "h6"),
+    *("table", "tbody", "td", "th", "thead", "tr"),
+}
+_FOLD = re.compile(r"<details>\s*<summary>(.*)</summary>|</details>")
+
+
+def _image(_: object, tokens: Sequence[Token], index: int, *__: object) -> str:
+    image = tokens[index]
+    return f'<a href="{escape(image.attrs["src"])}">{escape(image.content)}</a>'
+
+
+_PARSER = MarkdownIt("js-default")  # no HTML, no guessed links
+_PARSER.add_render_rule("image", _image)
+
+
+def in_html(texts: Iterable[str], base: str) -> Iterator[Markup]:
+    """
+    Yield the texts of one page as HTML.
+
+    Args:
+        texts: Markdown, bounded here; HTML comments are for programs and left out.
+        base: The address that relative links follow.
+    """
+    room = PAGE_MAX_CHARS
+    for text in texts:
+        source = _without_comments(text[:TEXT_MAX_CHARS].replace("\r\n", "\n"))
+        room -= len(source)
+        if room < 0 or _is_slow(source):
+            html = Markup('<pre class="prose">{}</pre>').format(visible(source))
+        else:
+            html = Markup('<div class="markdown">{}</div>').format(_html(source, base))
+        cut = len(text) - TEXT_MAX_CHARS
+        more = Markup('<p class="note">{:,} more characters.</p>').format(cut)
+        yield html + more if cut > 0 else html
+
+
+def _without_comments(text: str) -> str:
+    first, *others = text.split("<!--")
+    return (first + "".join(other.partition("-->")[2] for other in others)).strip()
+
+
+def _is_slow(text: str) -> bool:
+    cells = [line.count("|") for line in text.splitlines() if "|" in line]
+    return text.count("[") > BRACKETS_MAX or max(cells, default=0) * len(cells) > CELLS_MAX
+
+
+@lru_cache(maxsize=256)
+def _html(text: str, base: str) -> Markup:
+    tokens = _PARSER.parse(text)
+    level, folded = _HEADING_MIN - 1, False
+    for number, token in enumerate(tokens):
+        if token.type == "heading_open":  # below the page's own, and none left out
+            level = min(int(token.tag[1]) + 2, level + 1, _HEADING_MAX)
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{level}"
+        fold = _FOLD.fullmatch(token.content) if token.type == "inline" else None
+        if fold and token.level == 1 and (fold[1] is None) == folded:
+            folded = not folded
+            summary = nh3.clean(fold[1] or "", tags={"code"})
+            token.type, token.content = (
+                "html_block",
+                f"<details><summary>{summary}</summary>" if folded else "</details>",
+            )
+            tokens[number - 1].hidden = tokens[number + 1].hidden = True
+    html = _PARSER.renderer.render(tokens, _PARSER.options, {})
+    return mark_hidden(
+        nh3.clean(
+            html,
+            tags=_TAGS,
+            attributes={"*": set(), "a": {"href"}, "ol": {"start"}, "th": {"scope"}},
+            attribute_filter=_address_filter(base),
+            set_tag_attribute_values={"th": {"scope": "col"}},
+            link_rel="external nofollow noreferrer",
+            url_schemes=_SCHEMES,
+        )
+    )
+
+
+def _address_filter(base: str) -> Callable[[str, str, str], str | None]:
+    def keep(_tag: str, attribute: str, value: str) -> str | None:
+        if attribute != "href":
+            return value
+        try:
+            scheme = urlsplit(value).scheme
+        except ValueError:
+            return None
+        if scheme:
+            return value if scheme in _SCHEMES else None
+        if value.startswith(("//", "#")) or "\\" in value:
+            return None
+        return value if value.startswith("/") else f"{base}/{value}"
+
+    return keep

@@ -1,0 +1,312 @@
+"""
+Assemble the embedded platform: forge, cluster, delivery, assembly, catalog, in one process.
+
+It stands for Gitea, the Kubernetes API server, Argo CD, Crossplane and Backstage's catalog on one
+machine. Everybody else talks to it over HTTP, by the ``platform.yaml`` it writes. What each part
+does not do stands at the top of its module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compositions.generated_passwords import SEED_NAMESPACE, seed_secret
+from compositions.python_functions import python_functions
+from ground.errors import RefusedError
+from ground.names import CommitSha, RepoId
+from ground.objects.kube_objects import ARGOCD_NAMESPACE
+from orderkit.adapters.folders.confined_stations import confined_stations
+from orderkit.adapters.folders.pack_folder import SCHEMAS, read_room
+from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.state_folder import PLATFORM_FILE, StateFolder, write_atomically
+from orderkit.core.platform.installation import (
+    ARGOCD_ACCOUNT,
+    CROSSPLANE_ACCOUNT,
+    Installation,
+    PlatformTarget,
+)
+from orderkit.core.platform.notification_settings import NotificationSettings
+from orderkit.core.platform.service_access import AccessSettings, write_clients
+from orderkit.core.platform.settings import Endpoint, PlatformSettings
+from orderkit.core.portal.profile import Profile
+from orderkit.web import serving
+from orderkit_standins.argocd import BareRepositories, EmbeddedArgoCD, argocd_crds
+from orderkit_standins.catalog import EmbeddedCatalog
+from orderkit_standins.catalog.http import catalog_app
+from orderkit_standins.certificates import Certificate, ensure_certificate
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.cluster.http import cluster_app
+from orderkit_standins.controller import side_by_side
+from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds
+from orderkit_standins.forge import EmbeddedForge
+from orderkit_standins.providers import ManagedLibrary, Providers
+from orderkit_standins.workloads import Workloads
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+BOT = "orderkit"
+"""The forge user that writes; a person's name stands in each commit's trailer."""
+ARGOCD_VERSION = "3.6"
+"""Whose Applications the delivery understands."""
+BOT_SCOPES = ("write:organization", "write:repository", "write:issue", "read:user")
+VIEWER = "viewer"
+"""A forge user who may change nothing, for browsing (password: viewer)."""
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Loopback ports. None: the one used before, else the default; 0: used before, else any."""
+
+    forge: int | None = None
+    cluster: int | None = None
+    portal: int | None = None
+    service: int | None = None
+    webhooks: frozenset[int] = frozenset()
+    """What else on the loopback the forge's webhooks may call, beside the service."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortalOptions:
+    """How a portal on top of this platform runs templates, and which Backstage signs for users."""
+
+    profile: Profile = Profile.SERVICE
+    signed_by: str | None = None
+    platform_groups: tuple[str, ...] = ()
+    """Whose members act for every team."""
+    catalog: str | None = None
+    """Address of a Backstage with the catalog of orders; None: the embedded catalog."""
+
+
+DEFAULT_PORTS = {"forge": 7300, "cluster": 7344, "portal": 7307, "service": 7399}
+
+
+def _ports(requested_ports: Ports, state: StateFolder) -> dict[str, int]:
+    """
+    Choose each part's port.
+
+    Raises:
+        RefusedError: Another forge port than before: every order's Application names the old one.
+    """
+    remembered = state.remembered_ports()
+    ports = {}
+    for server, default in DEFAULT_PORTS.items():
+        requested: int | None = getattr(requested_ports, server)
+        ports[server] = requested or remembered.get(server, default if requested is None else 0)
+    if remembered and ports["forge"] != remembered["forge"]:
+        raise RefusedError(
+            f"the orders in {state.folder} name the forge's port {remembered['forge']}, "
+            f"not {ports['forge']}",
+            hint=f"start without --forge-port, or with --forge-port {remembered['forge']}",
+        )
+    return ports
+
+
+class EmbeddedPlatform:
+    """One platform on one state folder."""
+
+    def __init__(
+        self,
+        state: Path,
+        *,
+        pack: Path,
+        ports: Ports,
+        teams: Sequence[str],
+        portal: PortalOptions = PortalOptions(),
+        values: Mapping[str, str] | None = None,
+        notifications: NotificationSettings | None = None,
+        twins: Sequence[str] = (),
+        adopted: Sequence[str] = (),
+    ) -> None:
+        """
+        Open the state and reserve the ports; nothing runs yet.
+
+        Args:
+            twins: Of providers (`TWINS`) that run although the pack has no Provider for them.
+            adopted: Who may own or write on the forge besides the platform.
+
+        Raises:
+            PortInUseError: One of the ports is taken.
+            RefusedError, ConflictError: The state folder cannot be used (see ``state``).
+        """
+        self._undo = contextlib.ExitStack()
+        self._servers: list[serving.HttpServer] = []
+        with contextlib.ExitStack() as undo:
+            self._state = StateFolder(state)
+            undo.callback(self._state.close)
+            self._sockets = {}
+            for server, port in _ports(ports, self._state).items():
+                self._sockets[server] = serving.bind(server, port)
+                undo.callback(self._sockets[server].close)
+            self._state.remember_ports(
+                {server: sock.getsockname()[1] for server, sock in self._sockets.items()}
+            )
+            self._undo = undo.pop_all()
+        service_port = self._sockets["service"].getsockname()[1]
+        self._webhook_ports = ports.webhooks | {service_port}
+        self._pack, self._teams, self._portal = pack, teams, portal
+        self._values, self._provider_twins = dict(values or {}), tuple(twins)
+        self._adopted = tuple(adopted)
+        self._notifications = notifications or NotificationSettings()
+
+    @property
+    def state(self) -> StateFolder:
+        return self._state
+
+    @property
+    def service_socket(self) -> socket.socket:
+        """The socket for the service, which the caller starts."""
+        return self._sockets["service"]
+
+    @property
+    def git_credentials(self) -> Path:
+        """The file with which ``git credential-store`` lets a person push."""
+        return self._state.folder / "credentials" / "git"
+
+    def url(self, server: str) -> str:
+        scheme = "https" if server == "cluster" else "http"
+        return f"{scheme}://{serving.HOST}:{self._sockets[server].getsockname()[1]}"
+
+    def start(self) -> PlatformSettings:
+        """Start every part, write ``platform.yaml`` and ``kubeconfig``, return the settings."""
+        forge = self._start_forge()
+        cluster = self._start_cluster()
+        catalog = self._start_catalog()
+        # Together, for speed; each alone, too (`_serve`), in case one of them cannot start.
+        self._undo.callback(side_by_side, [server.stop for server in self._servers])
+        as_argocd = cluster.acting_as(ARGOCD_ACCOUNT)
+        delivery = EmbeddedArgoCD(
+            as_argocd,
+            BareRepositories(self.url("forge"), self._state.part("forge") / "repos"),
+            look=as_argocd.shared,
+        )
+        stations = python_functions(confined_stations(self._pack))
+        assembly = EmbeddedCrossplane(cluster.acting_as(CROSSPLANE_ACCOUNT), stations)
+        stops: list[Callable[[], None]] = []
+        self._undo.callback(side_by_side, stops)
+        providers = Providers(cluster, ManagedLibrary(read_room(self._pack, SCHEMAS)))
+        providers.ask_for(self._provider_twins)
+        for component in (assembly, delivery, providers, Workloads(cluster)):
+            component.start()
+            stops.append(component.stop)
+
+        def pushed(repo: RepoId, branch: str, commit: CommitSha | None) -> None:
+            logger.debug("push to %s %s: %s", repo, branch, commit)
+            delivery.notify(repo)
+            catalog.notify(repo)
+
+        forge.on_push(pushed)
+        settings = self._settings()
+        write_atomically(self._state.folder / PLATFORM_FILE, settings.to_yaml())
+        return settings
+
+    def stop(self) -> None:
+        """Stop everything, in reverse order; safe to call twice."""
+        self._undo.close()
+
+    def _serve(self, name: str, app: ASGIApp, certificate: Certificate | None = None) -> None:
+        server = serving.HttpServer(app, self._sockets[name], certificate)
+        server.start()
+        self._undo.callback(server.stop)
+        self._servers.append(server)
+
+    def _start_forge(self) -> EmbeddedForge:
+        forge = EmbeddedForge(self._state.part("forge"), webhook_ports=self._webhook_ports)
+        self._undo.callback(forge.close)
+        forge.set_base_url(self.url("forge"))
+        forge.ensure_user(BOT, self._state.credential("forge-password"), admin=True)
+        forge.ensure_user(VIEWER, VIEWER, read_only=True)
+        forge.ensure_token(BOT, "platform", self._state.credential("forge-token"), BOT_SCOPES)
+        host = self.url("forge").partition("://")[2].replace(":", "%3a")
+        line = f"http://{BOT}:{self._state.credential('forge-token')}@{host}\n"
+        write_atomically(self.git_credentials, line, mode=0o600)
+        self._serve("forge", forge.app)
+        return forge
+
+    def _start_cluster(self) -> EmbeddedCluster:
+        cluster = EmbeddedCluster(self._state.part("cluster") / "cluster.sqlite")
+        self._undo.callback(cluster.close)
+        for crd in (*argocd_crds(), *crossplane_crds()):
+            cluster.apply(crd, owner=BOT)
+        namespace = {"apiVersion": "v1", "kind": "Namespace"}
+        for name in (ARGOCD_NAMESPACE, SEED_NAMESPACE):
+            cluster.apply({**namespace, "metadata": {"name": name}}, owner=BOT)
+        cluster.apply(seed_secret(self._state.credential("password-seed")), owner=BOT)
+        app = cluster_app(cluster, token=self._state.credential("cluster-token"))
+        self._serve("cluster", app, self._certificate())
+        return cluster
+
+    def _start_catalog(self) -> EmbeddedCatalog:
+        reader = GiteaForge(self.url("forge"), token=self._state.credential("forge-token"))
+        catalog = EmbeddedCatalog(self._state.part("catalog") / "catalog.sqlite", reader)
+        self._undo.callback(catalog.close)
+        self._serve("portal", catalog_app(catalog, token=self._state.credential("portal-token")))
+        return catalog
+
+    def _certificate(self) -> Certificate:
+        return ensure_certificate(self._state.part("tls"))
+
+    def _settings(self) -> PlatformSettings:
+        kubeconfig = self._state.folder / "kubeconfig"
+        write_atomically(kubeconfig, self._kubeconfig(), mode=0o600)
+
+        def endpoint(server: str) -> Endpoint:
+            return Endpoint(self.url(server), self._state.credential_path(f"{server}-token"))
+
+        return PlatformSettings(
+            name="embedded",
+            forge=replace(endpoint("forge"), adopted=self._adopted),
+            portal=replace(endpoint("portal"), url=self._portal.catalog or self.url("portal")),
+            service=endpoint("service"),
+            kubeconfig=kubeconfig,
+            teams=self._teams,
+            profile=self._portal.profile,
+            signed_by=self._portal.signed_by,
+            signing_key_file=self._state.signing_key_path(),
+            access=AccessSettings(self._portal.platform_groups, self._clients()),
+            values=self._values,
+            installation=Installation(PlatformTarget.EMBEDDED, argocd_version=ARGOCD_VERSION),
+            notifications=self._notifications,
+        )
+
+    def _clients(self) -> Path | None:
+        """
+        Return the file for programs with tokens of the service.
+
+        None if the service verifies no one: then a token that it does not know must not matter.
+        """
+        if not self._portal.signed_by:
+            return None
+        path = self._state.folder / "clients.yaml"
+        if not path.exists():
+            write_atomically(path, write_clients(()), mode=0o600)
+        return path
+
+    def _kubeconfig(self) -> str:
+        return f"""apiVersion: v1
+kind: Config
+current-context: orderkit
+clusters:
+- name: orderkit
+  cluster:
+    server: {self.url("cluster")}
+    certificate-authority: {self._certificate().authority}
+contexts:
+- name: orderkit
+  context:
+    cluster: orderkit
+    user: orderkit
+users:
+- name: orderkit
+  user:
+    token: {self._state.credential("cluster-token")}
+"""

@@ -1,0 +1,119 @@
+"""Run the embedded platform and the service in this process, bootstrapped and ready."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ground.errors import NotFoundError
+from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
+from orderkit.adapters.state_folder import PLATFORM_FILE
+from orderkit.cli.connecting import connect, load_settings, service_options
+from orderkit.cli.options import default_requester
+from orderkit.core.platform.notification_settings import NotificationSettings
+from orderkit.core.platform.settings import PlatformSettings
+from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
+from orderkit.flows.install.bootstrapping.steps import StepDone
+from orderkit.flows.install.pack_rendering import values_of
+from orderkit.flows.platform import Platform
+from orderkit.flows.team.teams import list_teams
+from orderkit.web.auditing import AuditLog
+from orderkit.web.service import service_app
+from orderkit.web.serving import HttpServer
+from orderkit_standins.platform import EmbeddedPlatform, PortalOptions, Ports
+
+FIRST_TEAM = "ae86"
+AUDIT_FILE = "audit.jsonl"
+"""In the state folder: who called the service."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A platform that runs: its addresses, its ports, and the object that runs it."""
+
+    settings: PlatformSettings
+    platform: Platform
+    embedded: EmbeddedPlatform
+    held_back: tuple[StepDone, ...] = ()
+    """Steps of the bootstrap that somebody else's access to the forge makes unsafe."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedRunRequest:
+    """Where and with what to run."""
+
+    state: Path
+    pack: Path
+    ports: Ports
+    teams: tuple[str, ...]
+    """Empty: those of the last start that the ledger still has, at first `FIRST_TEAM`."""
+    portal: PortalOptions = field(default_factory=PortalOptions)
+    values: Mapping[str, str] = field(default_factory=dict)
+    notifications: NotificationSettings = field(default_factory=NotificationSettings)
+    twins: tuple[str, ...] = ()
+    """Twins of providers, beside those that the pack asks for."""
+
+
+@contextlib.contextmanager
+def running(
+    run_request: EmbeddedRunRequest, *, on_step: Callable[[str, str], None]
+) -> Iterator[Running]:
+    """
+    Start everything, bootstrap, hand out, stop everything.
+
+    Somebody else's access to the forge holds back the steps that it makes unsafe. The rest starts,
+    because nobody can remove that access from a forge that does not run.
+
+    Raises:
+        PortInUseError: A port is taken. RefusedError, ConflictError: the state folder.
+        InvalidInputError: The pack is broken. IncompleteError: a layer is not healthy in time.
+    """
+    files = read_folder(run_request.pack)
+    commit = pack_commit(run_request.pack, files)
+    before = _settings_before(run_request.state)
+    embedded = EmbeddedPlatform(
+        run_request.state,
+        pack=run_request.pack,
+        ports=run_request.ports,
+        teams=run_request.teams or (tuple(before.teams) if before else (FIRST_TEAM,)),
+        portal=run_request.portal,
+        values=run_request.values,
+        notifications=run_request.notifications,
+        twins=run_request.twins,
+        adopted=before.forge.adopted if before else (),
+    )
+    with contextlib.ExitStack() as undo:
+        undo.callback(embedded.stop)
+        settings = embedded.start()
+        on_step("platform", f"forge {settings.forge.url}, cluster {embedded.url('cluster')}")
+        platform = _without_removed_teams(connect(settings), run_request)
+        audit = AuditLog(run_request.state / AUDIT_FILE)
+        options = service_options(settings, audit=audit, links=True)
+        service = HttpServer(service_app(platform, options), embedded.service_socket)
+        service.start()
+        undo.callback(service.stop)
+        values = values_of(settings, commit)
+        backstage = run_request.portal.catalog
+        elsewhere = f"{backstage} starts later and names its own" if backstage else ""
+        request = BootstrapRequest(
+            files, values, default_requester(), holds_back=True, portal_problem=elsewhere
+        )
+        done = bootstrap(platform, request, on_step=on_step)
+        yield Running(settings, platform, embedded, done.held_back)
+
+
+def _settings_before(state: Path) -> PlatformSettings | None:
+    file = state / PLATFORM_FILE
+    return load_settings(str(file)) if file.is_file() else None
+
+
+def _without_removed_teams(platform: Platform, run_request: EmbeddedRunRequest) -> Platform:
+    """Return the platform without the teams that somebody removed since the last start."""
+    if run_request.teams:
+        return platform
+    with contextlib.suppress(NotFoundError):  # at the first start there is no ledger
+        remaining = set(list_teams(platform))
+        return replace(platform, teams=tuple(team for team in platform.teams if team in remaining))
+    return platform

@@ -1,0 +1,1 @@
+"""The kit workshop: start, import, generate, check and test kits."""

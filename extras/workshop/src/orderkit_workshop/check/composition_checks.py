@@ -1,0 +1,232 @@
+"""Rules about a Composition's text. Nothing else checks them before orders fail."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from compositions.composed import PipelineStep
+from compositions.function_twins.choice import function_name
+from compositions.python_functions import AUTO_READY_FUNCTION, is_own, runs_here
+from compositions.station import INPUT
+from ground.errors import OrderkitError
+from ground.objects.kube_objects import dig
+from kubeschema.validate.hints import nearest
+from kubeschema.validate.located_findings import Located
+from kubeschema.xrd import xr_kind
+from orderkit.core.kit.kit_reader import definition_path
+from orderkit_workshop.check.kit_under_check import (
+    Doc,
+    KitUnderCheck,
+    finding_at,
+    misshapen,
+    steps_in,
+)
+from orderkit_workshop.check.rule_codes import KitRule
+
+_REMOVED = ("resources", "patchSets", "environment", "publishConnectionDetailsWithStoreConfigRef")
+_STEPS_MAX = 99
+_JUDGE_THEMSELVES = {
+    "function-patch-and-transform",
+    "function-environment-configs",
+    "function-extra-resources",
+}
+"""Functions that judge the readiness of what they compose, or compose nothing."""
+_PACKAGE = re.compile(
+    r"(?:__ORDERKIT_[A-Z_]+__|[^/\s:]+\.[^/\s:]+(?::[0-9]+)?)"  # a host, or one that is baked in
+    r"(?:/[^/\s:@]+)+(?::(?P<tag>[\w][\w.-]*))?(?P<digest>@sha256:[0-9a-f]{64})?\Z"
+)
+_MOVING = {"latest", "main", "master", "stable", "edge", "nightly"}
+_KEEP = {"Prune=false", "Delete=false"}
+
+
+def check_compositions(subject: KitUnderCheck) -> Iterator[Located]:
+    """Check the kit's Compositions, and which of them orders get."""
+    definition = subject.definition
+    if definition is None or misshapen(definition.manifest):
+        return
+    if not subject.compositions:
+        message = f"no Composition for {dig(definition.manifest, 'spec', 'names', 'kind')}"
+        yield subject.in_file(KitRule.COMPOSITION_MISSING, definition.path, message)
+        return
+    yield from _choice(subject, definition)
+    for doc in subject.compositions:
+        yield from _type(subject, doc)
+        yield from _mode(doc)
+        yield from _protection(doc)
+        yield from _pipeline(subject, doc)
+    yield from _protection(definition)
+
+
+def runnable(subject: KitUnderCheck, doc: Doc) -> bool:
+    """Say whether every step of a Composition can run in this process."""
+    steps = steps_in(doc) or ()
+    return bool(steps) and all(_runs(subject, step) for step in steps)
+
+
+def _runs(subject: KitUnderCheck, step: PipelineStep) -> bool:
+    packages = subject.pack.packages
+    if step.function not in packages or not runs_here(step.function, packages):
+        return False
+    if not is_own(step.function, packages):
+        return True
+    station = subject.pack.stations.get(str(step.input.get("name")))
+    return station is not None and not hasattr(station, "error") and _names_station(step)
+
+
+def _names_station(step: PipelineStep) -> bool:
+    header = (step.input.get("apiVersion"), step.input.get("kind"))
+    return header == (INPUT.api_version, INPUT.kind) and isinstance(step.input.get("name"), str)
+
+
+def _choice(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
+    """Find orders that would get a missing or a random Composition."""
+    names = {doc.name for doc in subject.compositions}
+    spec = definition.manifest["spec"]
+    if not spec.get("enforcedCompositionRef"):
+        message = "without enforcedCompositionRef an XR may name another Composition"
+        yield finding_at(KitRule.COMPOSITION_OPEN, definition, "spec", message)
+    for key in ("enforcedCompositionRef", "defaultCompositionRef"):
+        named_composition = dig(spec, key, "name")
+        if named_composition is not None:
+            if named_composition not in names:
+                message = f"{key} names '{named_composition}', which is not in the pack"
+                hint = nearest(str(named_composition), dict.fromkeys(sorted(names)))
+                yield finding_at(
+                    KitRule.COMPOSITION_CHOICE, definition, f"spec.{key}.name", message, hint=hint
+                )
+            return
+    if len(names) > 1:
+        message = (
+            f"{len(names)} Compositions match ({', '.join(sorted(names))}): Crossplane picks one "
+            "at "
+        )
+        yield finding_at(KitRule.COMPOSITION_CHOICE, definition, "spec", message + "random")
+
+
+def _type(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
+    definition = subject.definition
+    if definition is None:
+        return
+    try:
+        kind = xr_kind(definition.manifest)
+    except (OrderkitError, KeyError, TypeError):
+        return  # reported by the rules about the XRD
+    ref = dig(doc.manifest, "spec", "compositeTypeRef", default={})
+    for key, expected in (("apiVersion", kind.api_version), ("kind", kind.kind)):
+        if dig(ref, key) != expected:
+            message = f"compositeTypeRef.{key} is {dig(ref, key)!r}, not {expected!r}"
+            hint = f"write {key}: {expected}, as {definition_path(subject.name)} says"
+            path = f"spec.compositeTypeRef.{key}"
+            yield finding_at(KitRule.COMPOSITION_TYPE, doc, path, message, hint=hint)
+
+
+def _mode(doc: Doc) -> Iterator[Located]:
+    spec = dig(doc.manifest, "spec", default={})
+    mode = dig(spec, "mode", default="Pipeline")
+    if mode != "Pipeline":
+        message = f"mode {mode} was removed in Crossplane 2"
+        yield finding_at(KitRule.COMPOSITION_MODE, doc, "spec.mode", message)
+    for key in _REMOVED:
+        if dig(spec, key) is not None:
+            message = f"spec.{key} was removed from Compositions"
+            yield finding_at(KitRule.COMPOSITION_MODE, doc, f"spec.{key}", message)
+
+
+def _protection(doc: Doc) -> Iterator[Located]:
+    key = "argocd.argoproj.io/sync-options"
+    options = str(dig(doc.manifest, "metadata", "annotations", key, default=""))
+    if not {option.strip() for option in options.split(",")} >= _KEEP:
+        message = f"{doc.manifest['kind']} {doc.name} can be pruned"
+        yield finding_at(KitRule.XRD_PRUNABLE, doc, "metadata.annotations", message)
+
+
+def _pipeline(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
+    steps = steps_in(doc)
+    if steps is None:
+        yield finding_at(
+            KitRule.COMPOSITION_STEPS, doc, "spec.pipeline", "the pipeline is not a list of steps"
+        )
+        return
+    if not 1 <= len(steps) <= _STEPS_MAX:
+        yield finding_at(
+            KitRule.COMPOSITION_STEPS, doc, "spec", f"the pipeline has {len(steps)} steps"
+        )
+        return
+    names = [step.name for step in steps]
+    for index, step in enumerate(steps):
+        at = f"spec.pipeline[{index}]"
+        if not step.name or step.name in names[:index]:
+            message = (
+                f"step name {step.name!r} is used twice" if step.name else "a step has no name"
+            )
+            yield finding_at(KitRule.COMPOSITION_STEPS, doc, f"{at}.step", message)
+        yield from _function(subject, doc, step, at)
+    unjudged = _unjudged(steps, subject.pack.packages)
+    if unjudged is not None:
+        last = f"spec.pipeline[{len(steps) - 1}]"
+        message = (
+            f"no step of function-auto-ready follows step '{unjudged.name}' of {unjudged.function}"
+        )
+        yield finding_at(KitRule.AUTO_READY_LAST, doc, last, message)
+
+
+def _unjudged(steps: Sequence[PipelineStep], packages: Mapping[str, str]) -> PipelineStep | None:
+    """Return the last step whose resources nobody judges; None if there is none."""
+    for step in reversed(steps):
+        function = function_name(step.function, packages)
+        if function == AUTO_READY_FUNCTION:
+            return None
+        if function not in _JUDGE_THEMSELVES:
+            return step
+    return None
+
+
+def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> Iterator[Located]:
+    functions = subject.pack.functions
+    if step.function not in functions:
+        message = f"step '{step.name}': no Function '{step.function}' in the pack"
+        hint = f"{nearest(step.function, functions)} Or declare it in gitops/functions"
+        yield finding_at(
+            KitRule.FUNCTION_UNDECLARED, doc, f"{at}.functionRef.name", message, hint=hint
+        )
+        return
+    yield from _package(subject, functions[step.function])
+    if not runs_here(step.function, subject.pack.packages):
+        message = f"step '{step.name}' runs {step.function}"
+        yield finding_at(KitRule.FOREIGN_STEP, doc, f"{at}.functionRef.name", message)
+    elif is_own(step.function, subject.pack.packages):
+        yield from _station(subject, doc, step, at)
+
+
+def _package(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
+    package = str(dig(doc.manifest, "spec", "package", default=""))
+    read = _PACKAGE.match(package)
+    tag, digest = (read["tag"], read["digest"]) if read else (None, None)
+    if read is None or not (tag or digest):
+        message = f"{doc.name}: package '{package}' is not a full image name"
+        yield finding_at(KitRule.FUNCTION_PACKAGE, doc, "spec.package", message)
+    elif tag in _MOVING and not digest:
+        message = f"{doc.name}: tag '{tag}' is a moving tag"
+        yield finding_at(KitRule.FUNCTION_MOVING, doc, "spec.package", message)
+    elif not digest and "@" not in subject.pack.versions.get(str(tag), ""):
+        message = f"{doc.name}: '{package}' has no digest"
+        yield finding_at(KitRule.FUNCTION_TAG, doc, "spec.package", message)
+
+
+def _station(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> Iterator[Located]:
+    name = str(step.input.get("name"))
+    if not _names_station(step):
+        message = f"step '{step.name}' has no input of kind {INPUT.kind} with a name"
+        yield finding_at(KitRule.STATION_INPUT, doc, f"{at}.input", message)
+        return
+    stations = subject.pack.stations
+    if name not in stations:
+        message = f"step '{step.name}' names station '{name}', which is not in the pack"
+        hint = f"{nearest(name, stations)} Or add stations/{name}/station.py"
+        yield finding_at(KitRule.STATION_MISSING, doc, f"{at}.input.name", message, hint=hint)
+        return
+    error = getattr(stations[name], "error", None)
+    if error is not None:
+        message = f"station '{name}' cannot be loaded: {error}"
+        yield finding_at(KitRule.STATION_BROKEN, doc, f"{at}.input.name", message)

@@ -1,0 +1,1 @@
+"""``orderkit init`` and ``orderkit kit``."""

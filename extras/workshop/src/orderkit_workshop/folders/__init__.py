@@ -1,0 +1,1 @@
+"""Packs in folders of this machine."""

@@ -1,0 +1,342 @@
+"""
+Draft a new kit: its XRD from a short description, and the values that ``skeletons/kit`` needs.
+
+A field is described as ``name:type[:enum=a|b][:default=x][:optional]``. The team is always part of
+the XR, so that the admission policy can enforce it: a field ``team`` is added unless there is one.
+
+Called by ``stories.start_kit`` and by the command line, which asks for missing values.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ground.errors import InvalidInputError, UsageError, with_article
+from ground.names import check_label
+from ground.objects.kube_objects import Kind, Manifest, dig, plural_of
+from kubeschema.validate import Validator
+from kubeschema.xrd import default_composition, referenceable_version, scope_of, xr_kind
+from orderkit.core.kit.change_forms import order_data
+from orderkit.core.kit.field_titles import spelt_out
+from orderkit.core.kit.kit_reader import kit_of
+from orderkit.core.kit.literals import YAML_PARAMETER
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.xrd_fields import ABSENT
+from orderkit_workshop.generate.form_draft import form_draft
+from orderkit_workshop.sample_values import NoSampleError, fits, longest, valid_samples
+from yamlfiles import yaml11
+
+TYPES = ("string", "integer", "number", "boolean")
+VERSION = "v1alpha1"
+TEAM_FIELDS, NAME_FIELD = ("team", "teamName"), "name"
+EXAMPLE_TEAM, EXAMPLE_NAME = "ae86", "first"
+_TEAM: dict[str, Any] = {
+    "type": "string",
+    "description": "Team that orders, an organisation of the forge.",
+    "pattern": "^[a-z0-9]([a-z0-9-]{0,56}[a-z0-9])?$",
+}
+_FIELD_NAME = re.compile(r"[a-z][a-zA-Z0-9]{0,62}\Z")
+_KIND = re.compile(r"[A-Z][a-zA-Z0-9]{0,62}\Z")
+_GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+\Z")
+_OPTION = re.compile(r":(?=enum=|default=|optional(?::|\Z))")
+_COLUMNS_MAX = 4
+_LABEL, _LABEL_MAX = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", 63
+"""Allowed order names: they become a label, a repository and part of an address."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDraft:
+    """One field of ``spec``."""
+
+    name: str
+    type: str = "string"
+    enum: tuple[Any, ...] = ()
+    default: Any = ABSENT
+    optional: bool = False
+
+    def schema(self) -> dict[str, Any]:
+        """Return the field's schema."""
+        schema: dict[str, Any] = {"type": self.type, "description": f"{spelt_out(self.name)}."}
+        if self.enum:
+            schema["enum"] = list(self.enum)
+        if self.default is not ABSENT:
+            schema["default"] = self.default
+        return schema
+
+
+def parse_field(text: str) -> FieldDraft:
+    """
+    Read ``name:type[:enum=a|b][:default=x][:optional]``.
+
+    Raises:
+        UsageError: The text has another form.
+        InvalidInputError: A name, type or value is not valid.
+    """
+    head, *options = _OPTION.split(text)
+    name, _, type_ = head.partition(":")
+    type_ = type_ or "string"
+    if not _FIELD_NAME.match(name):
+        raise InvalidInputError(
+            "--field", name, "is not a field name", hint="lowerCamelCase, for example sizeGb"
+        )
+    if type_ not in TYPES:
+        raise InvalidInputError(f"--field {name}", type_, f"is none of {', '.join(TYPES)}")
+    enum: tuple[Any, ...] = ()
+    default: Any = ABSENT
+    for option in options:
+        key, _, value = option.partition("=")
+        if key == "enum":
+            enum = tuple(_typed(name, type_, entry) for entry in value.split("|"))
+        elif key == "default":
+            default = _typed(name, type_, value)
+    if enum and default is not ABSENT and default not in enum:
+        raise InvalidInputError(f"--field {name}", default, "is not a value of its enum")
+    if len(set(enum)) != len(enum):
+        raise InvalidInputError(f"--field {name}", "|".join(map(str, enum)), "has a value twice")
+    return FieldDraft(name, type_, enum, default, optional="optional" in options)
+
+
+def _typed(name: str, type_: str, text: str) -> Any:
+    if type_ == "string":
+        return text
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    kinds: dict[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float)}
+    types = kinds.get(type_, (bool,))
+    if not isinstance(value, types) or (isinstance(value, bool) and type_ != "boolean"):
+        raise InvalidInputError(f"--field {name}", text, f"is not {with_article(type_)}")
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A new kit to be created."""
+
+    name: str
+    group: str
+    kind: str = ""
+    """If empty, derived from the name."""
+    title: str = ""
+    namespaced: bool = False
+    fields: Sequence[FieldDraft] = field(default_factory=tuple)
+
+
+def default_kind(name: str) -> str:
+    """Return the kind suggested by a kit's name: ``stage-kit`` is an ``XStageKit``."""
+    return "X" + "".join(word[:1].upper() + word[1:] for word in name.split("-"))
+
+
+def xrd_of(draft: Draft) -> Manifest:
+    """
+    Return the XRD of a draft.
+
+    Raises:
+        InvalidInputError: A name in it is not valid.
+        UsageError: A field is repeated.
+    """
+    kind = draft.kind or default_kind(draft.name)
+    check_label("name", draft.name)
+    if not _KIND.match(kind):
+        raise InvalidInputError("kind", kind, "is not a kind", hint="UpperCamelCase, say XBucket")
+    if not _GROUP.match(draft.group):
+        raise InvalidInputError(
+            "group", draft.group, "is not an API group", hint="a domain of yours: demo.example.org"
+        )
+    plural = plural_of(kind)
+    return {
+        "apiVersion": "apiextensions.crossplane.io/v2",
+        "kind": "CompositeResourceDefinition",
+        "metadata": {"name": f"{plural}.{draft.group}"},
+        "spec": {
+            "scope": "Namespaced" if draft.namespaced else "Cluster",
+            "group": draft.group,
+            "names": {"kind": kind, "plural": plural},
+            "enforcedCompositionRef": {"name": f"{kind.lower()}-default"},
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "referenceable": True,
+                    "schema": {"openAPIV3Schema": _schema(draft)},
+                }
+            ],
+        },
+    }
+
+
+def _schema(draft: Draft) -> dict[str, Any]:
+    names = [field_.name for field_ in draft.fields]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"field '{name}' is given twice")
+        if name == "crossplane":
+            raise InvalidInputError("--field", name, "is Crossplane's own field in every XR")
+    properties = {field_.name: field_.schema() for field_ in draft.fields}
+    required = [
+        field_.name for field_ in draft.fields if not field_.optional and field_.default is ABSENT
+    ]
+    if not set(TEAM_FIELDS) & set(names):
+        properties = {TEAM_FIELDS[0]: _TEAM, **properties}
+        required = [TEAM_FIELDS[0], *required]
+    for name in set(TEAM_FIELDS) & set(names):
+        properties[name] = {**_TEAM, **properties[name], "pattern": _TEAM["pattern"]}
+    if properties.get(NAME_FIELD, {}).get("type") == "string":
+        longest = _LABEL_MAX - len(draft.name) - 1
+        properties[NAME_FIELD] |= {"pattern": _LABEL, "maxLength": longest}
+    home = "settings" if draft.namespaced else "namespace"
+    descriptions = {
+        "settings": "ConfigMap that tells of the order.",
+        "namespace": "Namespace that holds what was made.",
+    }
+    title = draft.title or spelt_out(draft.name)
+    status = {home: {"type": "string", "description": descriptions[home]}}
+    return {
+        "type": "object",
+        "description": f"{title}, for one team.",
+        "properties": {
+            "spec": {"type": "object", "required": required, "properties": properties},
+            "status": {"type": "object", "properties": status},
+        },
+    }
+
+
+def skeleton_values(
+    name: str,
+    title: str,
+    xrd: Manifest,
+    *,
+    complete: bool = False,
+    not_secret: Sequence[str] = (),
+) -> dict[str, Any]:
+    """
+    Return the values that ``skeletons/kit`` needs for an XRD.
+
+    Args:
+        complete: The example has a value for every field that can be guessed.
+        not_secret: Paths of fields that look like secrets and are none.
+
+    Raises:
+        BrokenXrdError: No version is referenceable.
+    """
+    kind = xr_kind(xrd)
+    version = next(v for v in xrd["spec"]["versions"] if v.get("referenceable"))
+    schema = dig(version, "schema", "openAPIV3Schema", default={})
+    spec = dig(schema, "properties", "spec", default={})
+    fields = [key for key in spec.get("properties") or {} if key != "crossplane"]
+    naming = {**_naming(name, spec), **form_draft(xrd)}
+    if not_secret:
+        naming["fields"] = {path: {"secret": False} for path in not_secret}
+    kit = kit_of(name, naming, xrd)
+    values = form_values(kit, complete=complete)
+    status_field = "settings" if scope_of(xrd) == "Namespaced" else "namespace"
+    team = kit.team_parameter
+    return {
+        "name": name,
+        "module": name.replace("-", "_"),
+        "title": title,
+        "group": kind.group,
+        "version": kind.version,
+        "kind": kind.kind,
+        "plural": xrd["spec"]["names"]["plural"],
+        "composition": default_composition(xrd) or f"{kind.kind.lower()}-default",
+        "namespaced": scope_of(xrd) == "Namespaced",
+        "schema": _yaml(schema),
+        "columns": _yaml(_columns(spec)),
+        "fields": fields,
+        "naming": _yaml(naming) if naming else "",
+        "tells": dig(schema, "properties", "status", "properties", status_field, "type")
+        == "string",
+        "guessed": values is not None,
+        "answers": _yaml(values or {}),
+        "capitals": _yaml({**(values or {}), team: EXAMPLE_TEAM.upper()}),
+        "spec": {key: v for key, v in kit.by_field(values or {}).items() if key in fields},
+        "xr_name": f"{name}-{EXAMPLE_NAME}",
+    }
+
+
+def declared_kinds(composes: Sequence[Kind], requires: Sequence[Kind]) -> str:
+    """Return the kinds of a pipeline as entries of kit.yaml; empty if there are none."""
+    entries = {
+        key: [{"apiVersion": kind.api_version, "kind": kind.kind} for kind in kinds]
+        for key, kinds in (("composes", composes), ("requires", requires))
+        if kinds
+    }
+    return _yaml(entries) if entries else ""
+
+
+def _naming(kit: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which fields name an order and its team, as kit.yaml says it."""
+    name = dig(spec, "properties", NAME_FIELD, default={})
+    named = _is_required_text(spec, NAME_FIELD) and (
+        longest(name, _LABEL_MAX) + len(kit) < _LABEL_MAX  # a longer order has no repository
+    )
+    team = next((field_ for field_ in TEAM_FIELDS if _is_required_text(spec, field_)), None)
+    return {
+        **({"nameFrom": NAME_FIELD} if named else {}),
+        **({"teamFrom": team} if team else {}),
+    }
+
+
+def _is_required_text(spec: Mapping[str, Any], name: str) -> bool:
+    is_text = dig(spec, "properties", name, "type") == "string"
+    return is_text and name in (spec.get("required") or ())
+
+
+def form_values(kit: Kit, *, complete: bool = False) -> dict[str, Any] | None:
+    """
+    Return form values for an example: valid for the XRD if that can be found.
+
+    None if no value for a field can be guessed.
+    """
+    xrd = kit.xrd
+    kind, namespaced = xr_kind(xrd), scope_of(xrd) == "Namespaced"
+    meta = {"name": f"{kit.name}-{EXAMPLE_NAME}", **({"namespace": "team-a"} if namespaced else {})}
+    head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta}
+    spec = dig(referenceable_version(xrd), "schema", "openAPIV3Schema", "properties", "spec")
+    schema = {**(spec or {}), "type": "object"}
+    validator = Validator(xrd)
+    first: dict[str, Any] | None = None
+    try:
+        for sample in valid_samples(schema, complete=complete):
+            answers = _with_names(sample, schema)
+            first = first if first is not None else answers
+            if validator.check({**head, "spec": answers}).valid:
+                first = answers
+                break
+    except NoSampleError:
+        return None
+    order = f"{kit.name}-{EXAMPLE_NAME}"
+    values = order_data(kit, first or {}, order=order, team=EXAMPLE_TEAM)
+    values.pop(YAML_PARAMETER, None)  # rare fields are no part of an example
+    own = [*kit.name_parameters, kit.team_parameter]
+    return {key: values[key] for key in (*own, *values) if key in values}
+
+
+def _with_names(sample: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a sample in which the fields of name and team have speaking values."""
+    answers = {key: value for key, value in sample.items() if key != "crossplane"}
+    for key, text in {**dict.fromkeys(TEAM_FIELDS, EXAMPLE_TEAM), NAME_FIELD: EXAMPLE_NAME}.items():
+        field_schema = dig(schema, "properties", key, default={})
+        if key in answers and "enum" not in field_schema and fits(field_schema, text):
+            answers[key] = text
+    return answers
+
+
+def _columns(spec: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return printer columns for the first scalar fields."""
+    columns = [
+        {"name": name.upper(), "type": schema["type"], "jsonPath": f".spec.{name}"}
+        for name, schema in (spec.get("properties") or {}).items()
+        if schema.get("type") in TYPES
+    ]
+    return columns[:_COLUMNS_MAX]
+
+
+def _yaml(value: dict[str, Any] | list[Any]) -> str:
+    return yaml11.dump_block(value).rstrip("\n")

@@ -1,0 +1,1 @@
+"""What the workshop needs from the machine and from registries: small Protocols."""

@@ -1,0 +1,304 @@
+"""
+Create a kit from an existing XRD, of a file or a cluster, with its Composition if there is one.
+
+Without a Composition the kit gets a first station, so that it works at once. With one, the pack
+gets its functions, and kit.yaml the kinds that can be read from its pipeline. A Composition of mode
+Resources becomes a pipeline if that is asked for. `Imported.next` lists what a person has to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import PurePosixPath
+
+from compositions.python_functions import packages_of
+from ground.errors import InvalidInputError, NotFoundError
+from ground.objects.kube_objects import (
+    COMPOSITION,
+    FUNCTION,
+    Kind,
+    Manifest,
+    ObjectKey,
+    dig,
+    metadata,
+)
+from kubeschema import xrd as definitions
+from kubeschema.validate.xrd_check import hint_for
+from orderkit.core.kit.field_problems import nearest
+from orderkit.core.kit.field_titles import spelt_out
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.xrd_fields import fields_of
+from orderkit.ports.cluster import Cluster, NoSuchKindError
+from orderkit_workshop.check.file_checks import with_excuses
+from orderkit_workshop.generate.converted_composition import (
+    converted,
+    is_legacy_mode,
+    move_resources,
+)
+from orderkit_workshop.generate.imported_kit import (
+    ImportSource,
+    SourcedObject,
+    cleaned,
+    composition_for,
+    kit_name,
+    packages_in,
+    text_of,
+    the_xrd,
+)
+from orderkit_workshop.generate.imported_pipeline import (
+    FunctionsToAdd,
+    Pipeline,
+    function_manifest,
+    functions_to_add,
+    pipeline_of,
+    with_renamed_functions,
+)
+from orderkit_workshop.generate.kit_draft import declared_kinds, skeleton_values
+from orderkit_workshop.ports.pack_folder import PackFolder, SkeletonRenderer
+from orderkit_workshop.stories.check_kits import style_of
+from orderkit_workshop.stories.start_kit import FailsItselfError, KitAdded, add_kit
+from yamlfiles import yaml11
+from yamlfiles.documents import Files
+
+FUNCTIONS = PurePosixPath("gitops", "functions")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """The XRD to create a kit from, and the kit's name."""
+
+    pack: PackFolder
+    sources: Sequence[ImportSource]
+    render_skeleton: SkeletonRenderer
+    name: str = ""
+    """The kit's; empty: from the XRD's kind."""
+    composition: str = ""
+    """Its name, where there are several to choose from."""
+    beside: Sequence[ImportSource] = ()
+    """Files beside the sources that may name the packages of functions."""
+    convert: bool = False
+    """Turn a Composition of mode Resources into a pipeline."""
+    not_secret: Sequence[str] = ()
+    """Paths of fields that look like secrets and are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A kit that is in the pack now, and what a person should do about it."""
+
+    added: KitAdded
+    next: tuple[str, ...]
+
+
+def import_kit(request: ImportRequest) -> Imported:
+    """
+    Add a kit to the pack.
+
+    Raises:
+        InvalidInputError: Not one XRD, one that the API server would refuse, or a broken pack.
+        RefusedError: The pack has such a kit, or files in its place.
+        OrderkitError: The new kit fails its own tests; nothing was written.
+    """
+    xrd = the_xrd(request.sources)
+    _check(xrd)
+    _check_fields(xrd, request.not_secret)
+    source = composition_for(xrd.manifest, request.sources, name=request.composition)
+    name = request.name or kit_name(xrd.manifest)
+    composition = None if source is None else _composition(request, source)
+    added, unguessed = _added(request, name, xrd, composition)
+    notes = _next(request.pack, name, xrd, composition, unguessed)
+    return Imported(added, tuple(notes))
+
+
+def _added(
+    request: ImportRequest, name: str, xrd: SourcedObject, composition: _Composition | None
+) -> tuple[KitAdded, str]:
+    """Add the kit with the example that passes, or without one, and why none does."""
+    why = ""
+    for example in (Example.SMALL, Example.COMPLETE):
+        try:
+            files = _files(request, name, xrd, composition, example)
+            added = add_kit(request.pack, name, files)
+        except FailsItselfError as error:
+            why = why or error.why
+        else:
+            return added, "" if added.scenarios else "no example value could be guessed"
+    files = _files(request, name, xrd, composition, Example.NONE)
+    return add_kit(request.pack, name, files), why
+
+
+class Example(Enum):
+    """Which values the generated example of a kit has."""
+
+    SMALL = "small"
+    """What the XRD requires, and what its rules want beyond that."""
+    COMPLETE = "complete"
+    """Every field for which a value can be guessed."""
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class _Composition:
+    """The Composition of the new kit as the pack will have it."""
+
+    text: bytes
+    pipeline: Pipeline
+    functions: FunctionsToAdd
+    notes: tuple[str, ...]
+
+
+def _composition(request: ImportRequest, source: SourcedObject) -> _Composition:
+    """Return the Composition with the pack's names of functions, converted if asked for."""
+    manifest = cleaned(source.manifest)
+    notes: tuple[str, ...] = ()
+    legacy = request.convert and is_legacy_mode(manifest)
+    if legacy:
+        conversion = converted(manifest)
+        manifest, notes = conversion.manifest, conversion.notes
+    packages = packages_in((*request.beside, *request.sources))
+    delivered = packages_of(request.pack.files())
+    functions = functions_to_add(pipeline_of(manifest, packages).functions, packages, delivered)
+    manifest = with_renamed_functions(manifest, functions.renamed)
+    text = text_of(source, manifest, prepare=move_resources if legacy else None)
+    pipeline = pipeline_of(manifest, {**functions.packages, **delivered})
+    return _Composition(text, pipeline, functions, notes)
+
+
+def from_cluster(cluster: Cluster, name: str) -> ImportSource:
+    """
+    Read an XRD, its Compositions and the functions they name from a cluster.
+
+    Args:
+        name: The XRD's, for example ``xbuckets.example.org``.
+
+    Raises:
+        NotFoundError: No such XRD, or no Crossplane. RemoteError: The cluster does not answer.
+    """
+    try:
+        xrd = cluster.get(ObjectKey(definitions.XRD_KIND, name))
+        names = [
+            metadata(manifest).get("name", "") for manifest in _list(cluster, definitions.XRD_KIND)
+        ]
+    except NoSuchKindError as error:
+        raise NotFoundError("the cluster has no Crossplane", hint=str(error)) from error
+    if xrd is None:
+        raise NotFoundError(
+            f"the cluster has no CompositeResourceDefinition '{name}'",
+            hint=f"it has: {', '.join(sorted(map(str, names))) or 'none'}",
+        )
+    kind = dig(xrd, "spec", "names", "kind")
+    compositions = [
+        manifest
+        for manifest in _list(cluster, COMPOSITION)
+        if dig(manifest, "spec", "compositeTypeRef", "kind") == kind
+    ]
+    functions = _list(cluster, FUNCTION)
+    return ImportSource(f"cluster: {name}", (xrd, *compositions, *functions))
+
+
+def _list(cluster: Cluster, kind: Kind) -> Sequence[Manifest]:
+    return cluster.list(kind).items
+
+
+def _check(xrd: SourcedObject) -> None:
+    for problem in definitions.problems(xrd.manifest):
+        raise InvalidInputError(
+            xrd.source.name,
+            xrd.name,
+            f"would be refused by the API server: {problem}",
+            hint=hint_for(problem),
+        )
+
+
+def _check_fields(xrd: SourcedObject, paths: Sequence[str]) -> None:
+    kit = Kit(name="draft", xrd=xrd.manifest)
+    known = [field.path for field in fields_of(kit).walk()] if paths else []
+    for path in paths:
+        if path not in known:
+            hint = nearest(path, known) or "write it as below spec: login.tokenCount"
+            raise InvalidInputError("--not-secret", path, "is not a field of the XRD", hint=hint)
+
+
+def _files(
+    request: ImportRequest,
+    name: str,
+    xrd: SourcedObject,
+    composition: _Composition | None,
+    example: Example,
+) -> Files:
+    """Return the kit's own files: XRD, Composition and functions, the rest from the skeleton."""
+    kind = str(dig(xrd.manifest, "spec", "names", "kind", default=name))
+    xrd_manifest = cleaned(xrd.manifest)
+    values = skeleton_values(
+        name,
+        spelt_out(kind),
+        xrd_manifest,
+        complete=example is Example.COMPLETE,
+        not_secret=request.not_secret,
+    )
+    guessed = example is not Example.NONE and values["guessed"]
+    values |= {"starter": composition is None, "guessed": guessed}
+    if composition is not None:
+        values["declared"] = declared_kinds(
+            composition.pipeline.composes, composition.pipeline.requires
+        )
+    files = {path: file.data for path, file in request.render_skeleton("kit", values).items()}
+    left_out = {PurePosixPath("tests", "kits", name, "team-in-capitals")}
+    if not values["guessed"]:
+        left_out.add(PurePosixPath("tests", "kits"))
+    apis = PurePosixPath("gitops", "apis", name)
+    style = style_of(request.pack)
+    files[apis / "definition.yaml"] = with_excuses(text_of(xrd, xrd_manifest), style)
+    if composition is not None:
+        files[apis / "composition.yaml"] = with_excuses(composition.text, style)
+        left_out |= {PurePosixPath("stations"), PurePosixPath("tests", "stations")}
+        for function, package in composition.functions.packages.items():
+            manifest = function_manifest(function, package)
+            files[FUNCTIONS / f"{function}.yaml"] = yaml11.dump(manifest).encode()
+    return {path: data for path, data in files.items() if left_out.isdisjoint(path.parents)}
+
+
+def _next(
+    pack: PackFolder,
+    name: str,
+    xrd: SourcedObject,
+    composition: _Composition | None,
+    unguessed: str,
+) -> Iterator[str]:
+    """Yield what a person has to know or do that ``kit check`` does not report."""
+    fields = {f"{steps[-3]}.{steps[-1]}" for steps in definitions.overridden_fields(xrd.manifest)}
+    if fields:
+        yield f"left out of the XRD: {', '.join(sorted(fields))}: Crossplane has its own there"
+    if composition is None:
+        yield f"write what the kit is made of in stations/{name}/station.py"
+    else:
+        yield from composition.notes
+        yield from _pipeline_next(pack, name, composition)
+    if unguessed:
+        yield f"write tests/kits/{name}/<case>/scenario.yaml by hand: {unguessed}"
+    yield f"say in templates/{name}/kit.yaml what the XRD does not: titles, pages, changes, the end"
+    yield f"after an edit: orderkit kit generate {name}, kit check {name}, kit test {name} --update"
+
+
+def _pipeline_next(pack: PackFolder, name: str, composition: _Composition) -> Iterator[str]:
+    pipeline, functions = composition.pipeline, composition.functions
+    for old, new in functions.renamed.items():
+        yield f"steps of {old} call {new} now: the pack delivers that function under this name"
+    for function, package in functions.packages.items():
+        yield f"gitops/functions/{function}.yaml installs {package}: compare it with your cluster's"
+    for function in functions.unknown:
+        yield (
+            f"declare Function {function} in gitops/functions: none of the files names its package"
+        )
+    for step, function in pipeline.foreign:
+        yield (
+            f"step '{step}' is {function}'s: orders are delivered and formed, but only a real "
+            "Crossplane assembles them; the embedded platform and plans refuse them by this name"
+        )
+    for station in pipeline.stations:
+        if pack.file(PurePosixPath("stations", station, "station.py")) is None:
+            yield f"write stations/{station}/station.py: the Composition runs it"
+    if pipeline.foreign:
+        yield f"list what else the pipeline makes in templates/{name}/kit.yaml: spec.composes"

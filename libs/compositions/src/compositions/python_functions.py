@@ -1,0 +1,89 @@
+"""
+The Composition functions that Orderkit runs itself: stations of the pack, and twins.
+
+All other functions (go-templating, KCL, ...) are foreign: a pack can deliver them, but neither the
+embedded platform nor a simulation runs them. The embedded Crossplane, kit checks and plans all use
+this module, so that they run the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+from compositions.function_twins import Chosen, choose
+from compositions.function_twins.choice import TWINS, function_name
+from compositions.station import Station, station_runner
+from ground.objects.kube_objects import FUNCTION, Kind, Manifest, dig, metadata
+from yamlfiles.documents import Files
+from yamlfiles.manifests import parse_manifests
+
+STATION_FUNCTION = "function-orderkit"
+AUTO_READY_FUNCTION = "function-auto-ready"
+NAMES = frozenset({STATION_FUNCTION, *TWINS})
+"""By the last part of the package's path, which is also the usual name."""
+
+_ROOM = PurePosixPath("gitops", "functions")
+
+
+def python_functions(stations: Mapping[str, Station]) -> dict[str, Station]:
+    """Return the functions by the last part of their package's path."""
+    twins = {name: twin.station for name, twin in TWINS.items()}
+    return {STATION_FUNCTION: station_runner(stations), **twins}
+
+
+def functions_here(
+    stations: Mapping[str, Station], packages: Mapping[str, str], function_names: Iterable[str]
+) -> Chosen:
+    """
+    Return the functions by their installed names.
+
+    Args:
+        packages: The package of every function whose manifest is known, by its name.
+        function_names: Names of functions that steps call.
+    """
+    all_names = {*function_names, *packages}
+    twins = choose(packages, all_names)
+    station_functions = {
+        name for name in all_names if function_name(name, packages) == STATION_FUNCTION
+    }
+    run = station_runner(stations)
+    return Chosen({**twins.functions, **dict.fromkeys(sorted(station_functions), run)}, twins.notes)
+
+
+def runs_here(name: str, packages: Mapping[str, str]) -> bool:
+    """Return whether a function runs in this process, by its package if that is known."""
+    return function_name(name, packages) in NAMES
+
+
+def is_own(name: str, packages: Mapping[str, str]) -> bool:
+    """Return whether a function is the one that runs a pack's stations."""
+    return function_name(name, packages) == STATION_FUNCTION
+
+
+def packages_of(files: Files) -> dict[str, str]:
+    """
+    Return the packages of the functions that a pack delivers, by their names.
+
+    Raises:
+        ManifestError: A file of ``gitops/functions`` is malformed.
+    """
+    return {
+        str(metadata(manifest).get("name", "")): str(dig(manifest, "spec", "package", default=""))
+        for manifest in function_manifests(files)
+    }
+
+
+def function_manifests(files: Files) -> Iterator[Manifest]:
+    """
+    Yield the Function objects that a pack delivers.
+
+    Raises:
+        ManifestError: A file of ``gitops/functions`` is malformed.
+    """
+    for path, data in sorted(files.items()):
+        if path.is_relative_to(_ROOM) and path.suffix in {".yaml", ".yml"}:
+            for manifest in parse_manifests(str(path), data):
+                kind = Kind.of(manifest)
+                if (kind.group, kind.kind) == (FUNCTION.group, FUNCTION.kind):
+                    yield manifest

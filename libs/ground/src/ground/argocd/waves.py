@@ -1,0 +1,210 @@
+"""
+The order of an Argo CD sync: wave, kind, name; reversed for pruned objects.
+
+Pure: it sees manifests and says what comes when. It neither applies nor waits; that is
+``orderkit_standins.argocd.sync``. Checks of packs may use it to show the order of a layer.
+Phases other than Sync (hooks) are not supported.
+
+Rules, read from Argo CD 3.2: lower waves first, default 0; inside a wave the kinds of `KIND_ORDER`,
+then every other kind, each by name; a Namespace moves before the first object that lives in it
+and a CRD before the first object of its kind, taking that object's wave; waves of objects to be
+pruned are swapped symmetrically (the last goes first); prune-last objects come after everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from ground.objects.kube_objects import (
+    CRD,
+    NAMESPACE,
+    Kind,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    dig,
+)
+
+SYNC_WAVE = "argocd.argoproj.io/sync-wave"
+SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
+
+KIND_ORDER = (
+    "Namespace",
+    "NetworkPolicy",
+    "ResourceQuota",
+    "LimitRange",
+    "PodSecurityPolicy",
+    "PodDisruptionBudget",
+    "ServiceAccount",
+    "Secret",
+    "SecretList",
+    "ConfigMap",
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleList",
+    "ClusterRoleBinding",
+    "ClusterRoleBindingList",
+    "Role",
+    "RoleList",
+    "RoleBinding",
+    "RoleBindingList",
+    "Service",
+    "DaemonSet",
+    "Pod",
+    "ReplicationController",
+    "ReplicaSet",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "StatefulSet",
+    "Job",
+    "CronJob",
+    "IngressClass",
+    "Ingress",
+    "APIService",
+)
+"""Kinds that are applied before all others, in this order."""
+
+_RANK = {kind: rank for rank, kind in enumerate(KIND_ORDER)}
+
+
+@dataclass(frozen=True, slots=True)
+class SyncStep:
+    """One object of a sync: applied, or pruned."""
+
+    key: ObjectKey
+    wave: int
+    prune: bool = False
+    creates: Hashable = None
+    """What later objects may need: ``("namespace", name)`` or ``("kind", group, kind)``."""
+
+    @property
+    def rank(self) -> tuple[int, int, str]:
+        """Its position before dependencies are considered."""
+        return self.wave, _RANK.get(self.key.kind.kind, len(KIND_ORDER)), self.key.name
+
+
+def wave_of(manifest: Manifest) -> int:
+    """Return the sync wave; 0 if it is missing or not a number."""
+    text = str(annotations_of(manifest).get(SYNC_WAVE, "0"))
+    try:
+        return int(text)
+    except ValueError:
+        return 0
+
+
+def sync_options(manifest: Manifest) -> frozenset[str]:
+    """Return the entries of the sync-options annotation, for example ``Prune=false``."""
+    text = str(annotations_of(manifest).get(SYNC_OPTIONS, ""))
+    return frozenset(option.strip() for option in text.split(",") if option.strip())
+
+
+def apply_step(manifest: Manifest) -> SyncStep:
+    """
+    Make the step that applies `manifest`.
+
+    Raises:
+        ValueError: It is not a Kubernetes object.
+    """
+    key = ObjectKey.of(manifest)
+    return SyncStep(key, wave_of(manifest), creates=_creates(key, manifest))
+
+
+def prune_step(live: Manifest) -> SyncStep:
+    """
+    Make the step that deletes `live`.
+
+    Raises:
+        ValueError: It is not a Kubernetes object.
+    """
+    return SyncStep(ObjectKey.of(live), wave_of(live), prune=True)
+
+
+def sync_order(
+    steps: Iterable[SyncStep], *, prune_last: Iterable[ObjectKey] = ()
+) -> list[SyncStep]:
+    """
+    Return the steps in the order Argo CD takes them, with the waves it gives them.
+
+    Deterministic: equal input in any order gives equal output.
+
+    Args:
+        prune_last: Which of the prune steps wait until everything else is done.
+    """
+    ordered = sorted(_swap_prune_waves(list(steps), set(prune_last)), key=_by_rank_and_key)
+    ordered = _pull_forward(ordered, _namespace_needed)
+    return _pull_forward(ordered, _kind_needed)
+
+
+def waves(steps: Iterable[SyncStep]) -> list[list[SyncStep]]:
+    """Group ordered steps into waves; each waits for the health of the one before."""
+    return [list(group) for _, group in groupby(steps, key=lambda step: step.wave)]
+
+
+def deletion_waves(live: Iterable[Manifest]) -> list[list[Manifest]]:
+    """Group live objects in the order of an Application's deletion: highest wave first."""
+    ordered = sorted(live, key=lambda manifest: (-wave_of(manifest), ObjectKey.of(manifest)))
+    return [list(group) for _, group in groupby(ordered, key=wave_of)]
+
+
+def _by_rank_and_key(step: SyncStep) -> tuple[tuple[int, int, str], ObjectKey, bool]:
+    return step.rank, step.key, step.prune
+
+
+def _creates(key: ObjectKey, manifest: Manifest) -> Hashable:
+    if key.kind == NAMESPACE:
+        return "namespace", key.name
+    if (key.kind.group, key.kind.kind) == (CRD.group, CRD.kind):
+        return (
+            "kind",
+            dig(manifest, "spec", "group", default=""),
+            dig(manifest, "spec", "names", "kind", default=""),
+        )
+    return None
+
+
+def _swap_prune_waves(steps: list[SyncStep], prune_last: set[ObjectKey]) -> list[SyncStep]:
+    prune_waves = sorted({step.wave for step in steps if step.prune})
+    swapped = dict(zip(prune_waves, reversed(prune_waves), strict=True))
+    turned = [replace(step, wave=swapped[step.wave]) if step.prune else step for step in steps]
+    last = max([0, *(step.wave for step in turned)]) + 1
+    return [
+        replace(step, wave=last) if step.prune and step.key in prune_last else step
+        for step in turned
+    ]
+
+
+def _namespace_needed(step: SyncStep) -> Hashable:
+    return ("namespace", step.key.namespace) if step.key.namespace else None
+
+
+def _kind_needed(step: SyncStep) -> Hashable:
+    kind: Kind = step.key.kind
+    return "kind", kind.group, kind.kind
+
+
+def _pull_forward(
+    steps: Sequence[SyncStep], users_of: Callable[[SyncStep], Hashable]
+) -> list[SyncStep]:
+    """Move each creator before the first step that needs it, into that step's wave."""
+    ordered: list[SyncStep] = []
+    for step in steps:
+        position = _first_user(ordered, step, users_of) if step.creates is not None else None
+        if position is None:
+            ordered.append(step)
+        else:
+            ordered.insert(position, replace(step, wave=ordered[position].wave))
+    return ordered
+
+
+def _first_user(
+    ordered: Sequence[SyncStep], creator: SyncStep, users_of: Callable[[SyncStep], Hashable]
+) -> int | None:
+    for position, step in enumerate(ordered):
+        if not step.prune and step.creates is None and users_of(step) == creator.creates:
+            return position
+    return None

@@ -1,0 +1,273 @@
+"""
+CRDs of providers as files of a pack's ``schemas/``, and the record of where they come from.
+
+`crd_documents` splits the YAML stream of a package without parsing it, because a package has
+hundreds of CRDs and a pack needs a few. ``schemas/sources.yaml`` records package, version, digest
+and the digest of every file as it was written (`SchemaSource`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from ground.errors import InvalidInputError, shorten
+from ground.objects.kube_objects import CRD, Kind, Manifest, dig
+from kubeschema.known.known_kinds import GroupKind, known_kind
+from yamlfiles import yaml11
+from yamlfiles.documents import API_VERSION, Files
+from yamlfiles.manifests import ManifestError, ManifestLimits, parse_manifests
+
+FOLDER = PurePosixPath("schemas")
+SOURCES = FOLDER / "sources.yaml"
+FILE_MAX_BYTES = 1_000_000
+"""What a file of a pack may have."""
+_LIMITS = ManifestLimits(size_bytes=8_000_000, events=1_000_000)
+_BREAK = re.compile(rb"^---(?:[ \t].*)?\r?$", re.MULTILINE)
+_GROUP = re.compile(rb"^  group: [\"']?([A-Za-z0-9.-]+)[\"']?\r?$", re.MULTILINE)
+_KIND = re.compile(rb"^    kind: [\"']?([A-Za-z0-9]+)[\"']?\r?$", re.MULTILINE)
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\Z")
+_HEAD = "# Written by 'orderkit kit schemas add' from {}; edits are reported by 'kit check'.\n"
+_SOURCES_HEAD = "# Where files of this folder come from. Written by 'orderkit kit schemas add'.\n"
+_SPEC_KEYS = ("group", "names", "scope", "versions")
+_TEXT = {"type": "string"}
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["apiVersion", "kind", "sources"],
+    "properties": {
+        "apiVersion": {"const": API_VERSION},
+        "kind": {"const": "SchemaSources"},
+        "sources": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["files"],
+                "oneOf": [{"required": ["package"]}, {"required": ["folder"]}],
+                "properties": {
+                    "package": _TEXT,
+                    "folder": _TEXT,
+                    "version": _TEXT,
+                    "digest": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
+                    "descriptions": {"type": "boolean"},
+                    "files": {"type": "object", "additionalProperties": _TEXT},
+                },
+            },
+        },
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CrdDocument:
+    """One CRD of a YAML stream, not parsed yet."""
+
+    source: str
+    """Names the stream in messages."""
+    group: str
+    kind: str
+    data: bytes
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return self.group, self.kind
+
+    def parsed(self) -> Manifest:
+        """
+        Return the CRD.
+
+        Raises:
+            InvalidInputError: It cannot be read, or is not a CRD that can be a file of a pack.
+        """
+        name = f"{self.source}: {self.kind}.{self.group}"
+        try:
+            manifests = parse_manifests(name, self.data, limits=_LIMITS)
+        except ManifestError as error:
+            raise InvalidInputError(name, None, f"cannot be read: {error.reason}") from error
+        crd = next((manifest for manifest in manifests if _is_crd(manifest)), None)
+        if crd is None or _group_kind(crd) != self.group_kind or known_kind(crd) is None:
+            raise InvalidInputError(name, None, "is not a CustomResourceDefinition")
+        plural = dig(crd, "spec", "names", "plural")
+        parts = (self.group, plural)
+        if not all(isinstance(text, str) and _NAME.match(text) for text in parts):
+            raise InvalidInputError(name, plural, "is not a plural with a group that names a file")
+        if dig(crd, "metadata", "name") != f"{plural}.{self.group}":
+            raise InvalidInputError(
+                name, dig(crd, "metadata", "name"), f"is not the name {plural}.{self.group}"
+            )
+        return crd
+
+
+def crd_documents(source: str, stream: bytes) -> Iterator[CrdDocument]:
+    """
+    Yield the CRDs of a YAML stream.
+
+    Args:
+        source: Names the stream in messages.
+
+    Raises:
+        InvalidInputError: A document that is not laid out as usual cannot be read.
+    """
+    start = 0
+    for end in (*(match.span() for match in _BREAK.finditer(stream)), (len(stream), 0)):
+        data, start = stream[start : end[0]], end[1]
+        if b"CustomResourceDefinition" not in data:
+            continue
+        group, kind = _GROUP.search(data), _KIND.search(data)
+        if group and kind:
+            yield CrdDocument(source, group[1].decode(), kind[1].decode(), data)
+        else:
+            yield from _parsed_documents(source, data)
+
+
+def _parsed_documents(source: str, data: bytes) -> Iterator[CrdDocument]:
+    """Yield the CRDs of a document that has another layout than packages have."""
+    try:
+        manifests = parse_manifests(source, data, limits=_LIMITS)
+    except ManifestError as error:
+        raise InvalidInputError(source, None, f"cannot be read: {error.reason}") from error
+    for manifest in filter(_is_crd, manifests):
+        group, kind = _group_kind(manifest)
+        if not (_NAME.match(group) and kind.isalnum() and kind.isascii()):
+            raise InvalidInputError(source, f"{kind}.{group}", "is not a kind with its group")
+        yield CrdDocument(source, group, kind, yaml11.dump(manifest).encode())
+
+
+def _is_crd(manifest: Manifest) -> bool:
+    kind = Kind.of(manifest)
+    return (kind.group, kind.kind) == (CRD.group, CRD.kind)
+
+
+def _group_kind(crd: Manifest) -> GroupKind:
+    return str(dig(crd, "spec", "group")), str(dig(crd, "spec", "names", "kind"))
+
+
+def crd_file(crd: Manifest, source: str, *, descriptions: bool) -> tuple[PurePosixPath, bytes]:
+    """
+    Return path and content of the file of a CRD that `CrdDocument.parsed` returned.
+
+    Conversion, status and annotations are left out: they say nothing about fields.
+
+    Args:
+        source: Named in the file's first line.
+        descriptions: Keep the descriptions of fields.
+
+    Raises:
+        InvalidInputError: It is larger than a file of a pack may be.
+    """
+    spec = {key: crd["spec"][key] for key in _SPEC_KEYS if key in crd["spec"]}
+    spec["versions"] = [
+        entry if descriptions else _without_descriptions(entry)
+        for entry in spec["versions"]
+        if entry.get("served")
+    ]
+    group, _ = _group_kind(crd)
+    plural = spec["names"]["plural"]
+    manifest = {
+        "apiVersion": CRD.api_version,
+        "kind": CRD.kind,
+        "metadata": {"name": crd["metadata"]["name"]},
+        "spec": spec,
+    }
+    path = FOLDER / f"{group}_{plural}.yaml"
+    data = (_HEAD.format(shorten(source)) + yaml11.dump(manifest)).encode()
+    if len(data) > FILE_MAX_BYTES:
+        hint = "leave out --descriptions" if descriptions else "write a smaller schema by hand"
+        raise InvalidInputError(
+            str(path), len(data), f"bytes are more than {FILE_MAX_BYTES}", hint=hint
+        )
+    return path, data
+
+
+def _without_descriptions(version: Mapping[str, Any]) -> Mapping[str, Any]:
+    schema = dig(version, "schema", "openAPIV3Schema", default=None)
+    if not isinstance(schema, Mapping):
+        return version
+    return {**version, "schema": {"openAPIV3Schema": _plain(schema)}}
+
+
+def _plain(schema: Any) -> Any:
+    """Return a schema without descriptions; a property of that name stays."""
+    if not isinstance(schema, Mapping):
+        return schema
+    plain = {key: value for key, value in schema.items() if key != "description"}
+    for key in ("items", "additionalProperties", "not"):
+        if key in plain:
+            plain[key] = _plain(plain[key])
+    for key in ("allOf", "anyOf", "oneOf"):
+        if isinstance(plain.get(key), list):
+            plain[key] = [_plain(subschema) for subschema in plain[key]]
+    if isinstance(plain.get("properties"), Mapping):
+        plain["properties"] = {
+            name: _plain(property_schema) for name, property_schema in plain["properties"].items()
+        }
+    return plain
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSource:
+    """Where files of ``schemas/`` come from: a package, or a folder of CRDs."""
+
+    package: str = ""
+    """Its path in a registry, with the host if that was given in the reference."""
+    folder: str = ""
+    version: str = ""
+    digest: str = ""
+    """Of the package: what its version meant when the files were written."""
+    descriptions: bool = False
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Digest of each file as it was written, by its name."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"{self.package}@{self.version}" if self.package else self.folder
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """What another version of the same source has too."""
+        return self.package, self.folder
+
+
+def file_digest(data: bytes) -> str:
+    """Return a digest as registries write them."""
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def read_sources(files: Files) -> tuple[SchemaSource, ...]:
+    """
+    Read ``schemas/sources.yaml`` of a pack; empty if there is none.
+
+    Raises:
+        InvalidInputError: It is malformed.
+    """
+    if SOURCES not in files:
+        return ()
+    document = yaml11.load(files[SOURCES], name=str(SOURCES), schema=_SCHEMA)
+    return tuple(SchemaSource(**entry) for entry in document["sources"])
+
+
+def sources_file(sources: Sequence[SchemaSource]) -> bytes:
+    """Return the content of ``schemas/sources.yaml``. Deterministic."""
+    entries = [
+        {
+            "package": source.package,
+            "folder": source.folder,
+            "version": source.version,
+            "digest": source.digest,
+            "descriptions": source.descriptions,
+            "files": dict(sorted(source.files.items())),
+        }
+        for source in sorted(sources, key=lambda source: source.identity)
+    ]
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "SchemaSources",
+        "sources": [{key: value for key, value in entry.items() if value} for entry in entries],
+    }
+    return (_SOURCES_HEAD + yaml11.dump(document)).encode()

@@ -1,0 +1,231 @@
+"""
+What CRDs of managed resources have in common, so that a pack's ``schemas/`` need not repeat it.
+
+A file of ``schemas/`` may be compact: of ``spec`` it declares ``forProvider`` only, and references,
+selectors and Secret references in it may lack their own fields. `completed_crd` adds what
+crossplane-runtime and upjet put into every CRD (read in provider-upjet-aws 2.6, ``package/crds``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ground.objects.kube_objects import Kind, Manifest, dig
+from kubeschema.cel.type_shapes import escape
+from kubeschema.extensions import PRESERVE
+
+Schema = dict[str, Any]
+
+OPEN: Schema = {"type": "object", PRESERVE: True}
+PARAMETERS = "x-orderkit-parameters"
+"""In ``spec`` of a compact CRD: fields of ``forProvider`` that only an observer may leave out."""
+_TEXT: Schema = {"type": "string"}
+_FLAG: Schema = {"type": "boolean"}
+_TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
+_COLUMNS = (
+    ("SYNCED", ".status.conditions[?(@.type=='Synced')].status"),
+    ("READY", ".status.conditions[?(@.type=='Ready')].status"),
+    ("EXTERNAL-NAME", ".metadata.annotations.crossplane\\.io/external-name"),
+)
+
+
+def _object(*required: str, **properties: Schema) -> Schema:
+    fields: Schema = {"type": "object", "properties": properties}
+    return {**fields, "required": list(required)} if required else fields
+
+
+_POLICY = _object(
+    resolution={**_TEXT, "enum": ["Required", "Optional"], "default": "Required"},
+    resolve={**_TEXT, "enum": ["Always", "IfNotPresent"]},
+)
+_POLICIES = ["Observe", "Create", "Update", "Delete", "LateInitialize", "*"]
+_CONDITION = _object(
+    "lastTransitionTime",
+    "reason",
+    "status",
+    "type",
+    lastTransitionTime={**_TEXT, "format": "date-time"},
+    message=_TEXT,
+    observedGeneration={"type": "integer", "format": "int64"},
+    reason=_TEXT,
+    status=_TEXT,
+    type=_TEXT,
+)
+_STATUS: Schema = {
+    "atProvider": OPEN,
+    "conditions": {
+        "type": "array",
+        "items": _CONDITION,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+    },
+    "observedGeneration": {"type": "integer", "format": "int64"},
+}
+
+
+def is_modern(kind: Kind) -> bool:
+    """Return whether a kind is of the namespaced flavour that Crossplane 2 brought."""
+    return ".m." in kind.group
+
+
+def config_group(kind: Kind) -> str:
+    """Return the group of a provider's configs: ``storage.gcp.m.upbound.io`` has gcp's."""
+    if not kind.group.endswith("upbound.io"):
+        return kind.group
+    labels = kind.group.split(".")
+    return ".".join(labels[-4 if is_modern(kind) else -3 :])
+
+
+def is_managed(crd: Manifest) -> bool:
+    """Return whether a CRD is that of a managed resource: its spec has ``forProvider``."""
+    return any(
+        dig(_spec_of(version), "properties", "forProvider") is not None
+        for version in dig(crd, "spec", "versions", default=None) or ()
+    )
+
+
+def kinds_of(crd: Manifest) -> list[Kind]:
+    """Return the kind of a CRD in each of its versions."""
+    spec = crd["spec"]
+    return [
+        Kind(spec["group"], version["name"], spec["names"]["kind"]) for version in spec["versions"]
+    ]
+
+
+def completed_crd(crd: Manifest) -> Manifest:
+    """
+    Return a compact CRD of a managed resource with everything that such CRDs have. Idempotent.
+
+    A CRD that declares ``spec.providerConfigRef`` is whole and returned as it is, and so is one of
+    another kind of resource. The argument is not changed.
+    """
+    if not is_managed(crd):
+        return crd
+    spec = crd["spec"]
+    names = spec["names"]
+    versions = [
+        version
+        if "providerConfigRef" in _spec_of(version)["properties"]
+        else _completed_version(version, kind)
+        for version, kind in zip(spec["versions"], kinds_of(crd), strict=True)
+    ]
+    names = {
+        "listKind": f"{names['kind']}List",
+        "singular": names["kind"].lower(),
+        **names,
+        "categories": [*dict.fromkeys([*names.get("categories", ()), "crossplane", "managed"])],
+    }
+    return {**crd, "spec": {**spec, "names": names, "versions": versions}}
+
+
+def managed_spec(kind: Kind, spec: Schema) -> Schema:
+    """Return the schema of a managed resource's spec, from one with ``forProvider`` and its own."""
+    properties: Schema = spec["properties"]
+    for_provider = _with_references(properties["forProvider"], kind)
+    optional = {key: value for key, value in for_provider.items() if key != "required"}
+    modern = is_modern(kind)
+    config = _object(
+        *(["kind"] if modern else []), "name", name=_TEXT, **({"kind": _TEXT} if modern else {})
+    )
+    default = {"name": "default", **({"kind": "ClusterProviderConfig"} if modern else {})}
+    secret = {"name": _TEXT} if modern else {"name": _TEXT, "namespace": _TEXT}
+    standard: Schema = {
+        "initProvider": optional,
+        "managementPolicies": {
+            "type": "array",
+            "items": {**_TEXT, "enum": _POLICIES},
+            "default": ["*"],
+        },
+        "providerConfigRef": {**config, "default": default},
+        "writeConnectionSecretToRef": _object(*secret, **secret),
+    }
+    if not modern:
+        policies = {**_TEXT, "enum": ["Orphan", "Delete"], "default": "Delete"}
+        standard["deletionPolicy"] = policies
+    rules = [*spec.get("x-kubernetes-validations", ()), *map(_rule, spec.get(PARAMETERS, ()))]
+    return {
+        "required": ["forProvider"],
+        **{key: value for key, value in spec.items() if key != PARAMETERS},
+        "type": "object",
+        "properties": {**standard, **properties, "forProvider": for_provider},
+        **({"x-kubernetes-validations": rules} if rules else {}),
+    }
+
+
+def _completed_version(version: Schema, kind: Kind) -> Schema:
+    schema = version["schema"]["openAPIV3Schema"]
+    properties = schema["properties"]
+    status: Schema = properties.get("status") or {}
+    columns = [{"name": name, "type": "string", "jsonPath": path} for name, path in _COLUMNS]
+    age = {"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+    completed = {
+        **properties,
+        "spec": managed_spec(kind, properties["spec"]),
+        "status": {
+            "type": "object",
+            **status,
+            "properties": {**_STATUS, **(status.get("properties") or {})},
+        },
+    }
+    return {
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [*columns, age],
+        **version,
+        "schema": {"openAPIV3Schema": {"type": "object", **schema, "properties": completed}},
+    }
+
+
+def _with_references(schema: Schema, kind: Kind) -> Schema:
+    """Return a schema whose references and selectors, at any depth, have their standard fields."""
+    completed = dict(schema)
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(schema.get(keyword), Mapping):
+            completed[keyword] = _with_references(schema[keyword], kind)
+    if isinstance(schema.get("properties"), Mapping):
+        completed["properties"] = {
+            name: _with_references({**_standard_reference(name, field, kind), **field}, kind)
+            for name, field in schema["properties"].items()
+        }
+    return completed
+
+
+def _standard_reference(name: str, field: Schema, kind: Kind) -> Schema:
+    """Return what a field without fields of its own means by its name; {} if nothing."""
+    if not {"properties", "items", "additionalProperties", PRESERVE}.isdisjoint(field):
+        return {}
+    if field.get("type", "object") == "array":
+        reference = _standard_reference(name.removesuffix("s"), {}, kind)
+        return {"items": reference} if name.endswith("Refs") else {}
+    namespace = {"namespace": _TEXT} if is_modern(kind) else {}
+    if name.endswith("SecretRef"):
+        home = {} if is_modern(kind) else {"namespace": _TEXT}
+        return _object("key", "name", *home, key=_TEXT, name=_TEXT, **home)
+    if name.endswith("Ref"):
+        return _object("name", name=_TEXT, policy=_POLICY, **namespace)
+    if name.endswith("Selector"):
+        labels = {"matchControllerRef": _FLAG, "matchLabels": _TEXTS}
+        return _object(**labels, policy=_POLICY, **namespace)
+    return {}
+
+
+def _rule(parameter: str) -> Schema:
+    """Return upjet's rule for a parameter that is required to create and to update."""
+    policies = (f"'{policy}' in self.managementPolicies" for policy in ("*", "Create", "Update"))
+    name = escape(parameter)  # CEL reserves words such as namespace
+    fields = (f"has(self.{section}.{name})" for section in ("forProvider", "initProvider"))
+    for_provider, init_provider = fields
+    return {
+        "rule": f"!({' || '.join(policies)}) || {for_provider} "
+        f"|| (has(self.initProvider) && {init_provider})",
+        "message": f"spec.forProvider.{parameter} is a required parameter",
+    }
+
+
+def _spec_of(version: Schema) -> Schema:
+    spec: Schema = (
+        dig(version, "schema", "openAPIV3Schema", "properties", "spec", default=None) or {}
+    )
+    return spec

@@ -1,0 +1,219 @@
+"""
+Check objects of one XRD or CRD, in all its versions.
+
+The order is the server's: unknown fields, defaults, structure, then rules, which run only if the
+structural faults allow it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ground.objects.kube_objects import CRD, Kind, Manifest, dig, metadata
+from kubeschema import structural
+from kubeschema.cel import BLOCKING, Gap, RuleSet, has_rules, rules_of
+from kubeschema.field_paths import schema_at, value_at
+from kubeschema.pruning import default, prune
+from kubeschema.structural import SchemaProblem
+from kubeschema.validate import hints
+from kubeschema.validate.findings import DefaultedValue, Finding, Reason, ValidationReport
+from kubeschema.xrd import crd_for
+
+_REASONS = {
+    "FieldValueRequired": Reason.REQUIRED,
+    "FieldValueTypeInvalid": Reason.WRONG_TYPE,
+    "FieldValueNotSupported": Reason.NOT_ALLOWED,
+    "FieldValueTooLong": Reason.TOO_LONG,
+    "FieldValueTooMany": Reason.TOO_LONG,
+    "FieldValueDuplicate": Reason.DUPLICATE,
+}
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_NAME_MAX = 253
+_NAME_WAY_OUT = "lower-case letters, digits, '-' and '.'; start and end with a letter or digit"
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    schema: dict[str, Any]
+    rules: RuleSet
+    ruled: bool
+    """Whether the version has CEL rules."""
+
+
+class Validator:
+    """Checks objects of one kind. Rules are compiled for the first object."""
+
+    def __init__(self, definition: Manifest) -> None:
+        """
+        Read an XRD (checked with the CRD that Crossplane makes from it) or a CRD.
+
+        Raises:
+            BrokenXrdError: A version of the XRD has no schema.
+        """
+        crd = definition if definition.get("kind") == CRD.kind else crd_for(definition)
+        spec = crd["spec"]
+        self.group: str = spec["group"]
+        self.kind: str = spec["names"]["kind"]
+        self.is_namespaced: bool = spec.get("scope") == "Namespaced"
+        self._versions = {
+            version["name"]: _version(version) for version in spec["versions"] if version["served"]
+        }
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The served versions."""
+        return tuple(self._versions)
+
+    def schema(self, version: str) -> dict[str, Any]:
+        """Return the schema of a served version; raises KeyError for other versions."""
+        return self._versions[version].schema
+
+    def faults(self) -> tuple[tuple[str, str], ...]:
+        """Return path in the schema and message for each rule that the server would refuse."""
+        return tuple(
+            (f"{name}: {path.removeprefix('.')}", message)
+            for name, version in self._versions.items()
+            for path, message in version.rules.faults()
+        )
+
+    def check(self, new: Manifest, old: Manifest | None = None) -> ValidationReport:
+        """
+        Judge an object, and the change from `old` if passed.
+
+        The object is not changed. Both are read in the version that `new` names. `old` is taken as
+        stored; only its defaults are filled in.
+
+        Raises:
+            ValueError: The object is not of this kind (group and kind differ).
+        """
+        kind = Kind.of(new)
+        if (kind.group, kind.kind) != (self.group, self.kind):
+            raise ValueError(f"{kind} is not a {self.kind}.{self.group}")
+        version = self._versions.get(kind.version)
+        if version is None:
+            return self._unknown_version(kind, new)
+        kept, pruned = prune(version.schema, new)
+        result = default(version.schema, kept)
+        problems = structural.problems(version.schema, result)
+        findings = [_unknown(version.schema, new, path) for path in pruned]
+        findings += [_structural(version.schema, new, result, problem) for problem in problems]
+        findings += _name_findings(new)
+        gaps: tuple[Gap, ...] = ()
+        if not any(problem.reason in BLOCKING for problem in problems):
+            ruled, gaps = _rule_findings(version, result, old)
+            findings += ruled
+        return ValidationReport(
+            kind=kind,
+            name=str(metadata(new).get("name") or ""),
+            findings=tuple(sorted(findings)),
+            not_evaluated=gaps,
+            defaulted=tuple(_changes(kept, result, "")),
+            pruned=tuple(pruned),
+            result=result,
+        )
+
+    def _unknown_version(self, kind: Kind, new: Manifest) -> ValidationReport:
+        finding = Finding(
+            "apiVersion",
+            Reason.UNKNOWN_VERSION,
+            f'no matches for kind "{kind.kind}" in version "{kind.api_version}"',
+            value=hints.shown(kind.api_version),
+            hint=f"served: {', '.join(f'{self.group}/{name}' for name in self._versions)}",
+        )
+        name = str(metadata(new).get("name") or "")
+        return ValidationReport(kind, name, (finding,), (), (), (), new)
+
+
+def _version(version: dict[str, Any]) -> _Version:
+    schema = dig(version, "schema", "openAPIV3Schema", default=None) or {"type": "object"}
+    return _Version(schema, rules_of(schema), has_rules(schema))
+
+
+def _unknown(schema: dict[str, Any], new: Manifest, path: str) -> Finding:
+    parent, _, name = path.rpartition(".")
+    properties = schema_at(schema, parent).get("properties") or {}
+    if not parent:
+        properties = {**properties, "apiVersion": {}, "kind": {}, "metadata": {}}
+    return Finding(
+        path,
+        Reason.UNKNOWN_FIELD,
+        f'unknown field "{path}"',
+        rule="declared fields only",
+        value=hints.shown(value_at(new, path)),
+        hint=hints.nearest(name, properties),
+    )
+
+
+def _structural(
+    schema: dict[str, Any], new: Manifest, result: Manifest, problem: SchemaProblem
+) -> Finding:
+    field_schema = schema_at(schema, problem.path)
+    rule, value = hints.rule_of(field_schema, problem.message), value_at(new, problem.path)
+    if value is None:
+        value = value_at(result, problem.path)
+    if problem.reason == "FieldValueRequired":
+        rule = "required"
+    return Finding(
+        problem.path,
+        _REASONS.get(problem.reason, Reason.INVALID),
+        problem.message,
+        rule=rule,
+        value=hints.shown(value),
+        hint=hints.advice_for(field_schema, rule, value),
+    )
+
+
+def _name_findings(new: Manifest) -> Iterator[Finding]:
+    name = metadata(new).get("name")
+    if name is None and isinstance(metadata(new).get("generateName"), str):
+        return
+    if not isinstance(name, str) or not name:
+        message = "Required value: name or generateName is required"
+        yield Finding("metadata.name", Reason.REQUIRED, message, hint="give the object a name")
+    elif len(name) > _NAME_MAX or not _SUBDOMAIN.match(name):
+        message = f'Invalid value: "{name}": must be a lowercase RFC 1123 subdomain'
+        yield Finding(
+            "metadata.name", Reason.NAME, message, "RFC 1123", hints.shown(name), _NAME_WAY_OUT
+        )
+
+
+def _rule_findings(
+    version: _Version, result: Manifest, old: Manifest | None
+) -> tuple[list[Finding], tuple[Gap, ...]]:
+    if not version.ruled:
+        return [], ()
+    before = default(version.schema, old) if old is not None else None
+    verdicts = version.rules.check(result, before)
+    findings = []
+    for broken in verdicts.broken:
+        problem, field_schema = broken.problem, schema_at(version.schema, broken.problem.path)
+        hint = hints.advice_for(field_schema, "")
+        if broken.is_transition and (was := value_at(before, problem.path)) is not None:
+            hint = "; ".join(filter(None, (f"put back {hints.shown(was)}", hint)))
+        finding = Finding(
+            problem.path,
+            Reason.TRANSITION if broken.is_transition else Reason.RULE,
+            problem.message,
+            rule=broken.rule,
+            value=hints.shown(value_at(result, problem.path)),
+            hint=hint,
+        )
+        findings.append(finding)
+    return findings, verdicts.gaps
+
+
+def _changes(before: Any, after: Any, path: str) -> Iterator[DefaultedValue]:
+    """Yield the values that `after` has and `before` lacks."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name, value in after.items():
+            field_path = f"{path}.{name}" if path else name
+            if name not in before or before[name] is None is not value:
+                yield DefaultedValue(field_path, value)
+            else:
+                yield from _changes(before[name], value, field_path)
+    elif isinstance(before, list) and isinstance(after, list):
+        for index, (old_entry, new_entry) in enumerate(zip(before, after, strict=True)):
+            yield from _changes(old_entry, new_entry, f"{path}[{index}]")

@@ -1,0 +1,1 @@
+"""Backstage software templates: parse, judge forms, render files, exactly or not at all."""

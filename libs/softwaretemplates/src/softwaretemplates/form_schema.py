@@ -1,0 +1,265 @@
+"""
+JSON Schema as a form uses it: one verdict that ajv in the form and npm's jsonschema share.
+
+`check` refuses an invalid schema and one that the two read differently; `problems` judges a value.
+A value is valid if both would accept it. Exact for what forms use: types, patterns, enums, bounds,
+lengths, lists, objects, dependencies, conditions, and the formats of ``form_formats``.
+
+Draft 7, checked by the library ``jsonschema`` with its patterns, multiples and formats replaced by
+JavaScript's. No I/O.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+from ground.errors import InvalidInputError
+from ground.js_regex import compile_pattern
+from softwaretemplates.form_formats import FORMATS, REFUSED
+
+Schema = dict[str, Any]
+_BESIDE_REF = frozenset({"$ref", "title", "description", "default", "$comment", "examples"})
+_ENUM: Schema = {"type": "array", "minItems": 1, "uniqueItems": True}
+_MAPS = ("properties", "patternProperties", "definitions", "dependencies")
+_LISTS = ("allOf", "anyOf", "oneOf")
+_SINGLE = (
+    "additionalItems", "additionalProperties", "contains", "else", "if", "items", "not",
+    "propertyNames", "then",
+)  # fmt: skip
+
+
+class SchemaError(ValueError):
+    """A schema is refused. `path` is the place in the schema, `value` its content there."""
+
+    def __init__(self, path: str, value: object, problem: str, hint: str) -> None:
+        super().__init__(f"{path}: {problem}" if path else problem)
+        self.path, self.value, self.problem, self.hint = path, value, problem, hint
+
+
+def check(schema: Schema) -> None:
+    """
+    Check a schema.
+
+    Raises:
+        SchemaError: It is not a schema of draft 7, or form and backend read a pattern, a format or
+            a reference in it differently.
+    """
+    import jsonschema  # lazy: heavy
+
+    for path, subschema in _parts(schema, ""):
+        _check_part(path, subschema)
+    problem = jsonschema.exceptions.best_match(
+        jsonschema.Draft7Validator(jsonschema.Draft7Validator.META_SCHEMA).iter_errors(schema)
+    )
+    if problem is not None:
+        path = ".".join(map(str, problem.absolute_path))
+        raise SchemaError(path, problem.instance, f"is not JSON Schema: {problem.message}", "")
+
+
+def _parts(schema: object, path: str) -> Iterator[tuple[str, Schema]]:
+    """Yield each schema inside a schema with its path. Data (enum, default) is not a schema."""
+    if not isinstance(schema, dict):
+        return
+    yield path, schema
+    inner = [(key, schema.get(key)) for key in _SINGLE]
+    inner += [
+        (f"{key}.{name}", item)
+        for key in _MAPS
+        if isinstance(schema.get(key), dict)
+        for name, item in schema[key].items()
+    ]
+    inner += [
+        (f"{key}[{at}]", item)
+        for key in (*_LISTS, "items")
+        if isinstance(schema.get(key), list)
+        for at, item in enumerate(schema[key])
+    ]
+    for name, item in inner:
+        yield from _parts(item, f"{path}.{name}".lstrip("."))
+
+
+def _check_part(path: str, schema: Schema) -> None:
+    patterns = [("pattern", schema.get("pattern"))]
+    if isinstance(schema.get("patternProperties"), dict):
+        patterns += [("patternProperties", name) for name in schema["patternProperties"]]
+    for key, pattern in patterns:
+        _check_pattern(f"{path}.{key}".lstrip("."), pattern)
+    if isinstance(schema.get("format"), str) and schema["format"] in REFUSED:
+        raise SchemaError(
+            f"{path}.format".lstrip("."),
+            schema["format"],
+            "is refused: form and backend read this format differently",
+            "write a pattern instead",
+        )
+    if "enum" in schema and not accepts(_ENUM, schema["enum"]):
+        raise SchemaError(
+            f"{path}.enum".lstrip("."),
+            schema["enum"],
+            "is not a list of different values",
+            "the form refuses an empty enum and one with a value twice",
+        )
+    if "$ref" in schema and set(schema) - _BESIDE_REF:
+        raise SchemaError(
+            path,
+            sorted(set(schema) - _BESIDE_REF),
+            "stands beside $ref, which the form reads and the backend ignores",
+            "write allOf: [{$ref: …}, {…}]",
+        )
+
+
+def _check_pattern(path: str, pattern: object) -> None:
+    if not isinstance(pattern, str):
+        return
+    try:
+        compile_pattern(pattern)
+    except ValueError as error:
+        raise SchemaError(
+            path,
+            pattern,
+            f"is refused as a pattern: {error}",
+            "use what JavaScript and Python read alike: classes, groups, counts",
+        ) from error
+
+
+def problems(schema: Schema, value: object) -> Iterator[Any]:
+    """
+    Yield a value's errors, as ``jsonschema.ValidationError``: the form's errors first.
+
+    Raises:
+        InvalidInputError: A ``$ref`` of the schema leads back to itself.
+    """
+    has_problem = False
+    try:
+        for problem in _form()(schema).iter_errors(value):
+            has_problem = True
+            yield problem
+        if not has_problem:
+            yield from _backend()(schema).iter_errors(value)
+    except RecursionError as error:
+        raise InvalidInputError(
+            "$ref",
+            schema.get("$ref", ""),
+            "leads back to itself",
+            hint="have it name a schema that has no such reference",
+        ) from error
+
+
+def first_problem(schema: Schema, value: object) -> Any | None:
+    """Return the most telling of `problems`, or None."""
+    import jsonschema  # lazy: heavy
+
+    return jsonschema.exceptions.best_match(problems(schema, value))
+
+
+def accepts(schema: Schema, value: object) -> bool:
+    """Return whether form and backend would both accept the value."""
+    return next(problems(schema, value), None) is None
+
+
+@functools.cache
+def _form() -> Callable[[Schema], Any]:
+    return _validator({"format": _format_of_form})
+
+
+@functools.cache
+def _backend() -> Callable[[Schema], Any]:
+    keywords = {
+        "format": _format_of_backend,
+        "const": _const_of_backend,
+        "enum": _enum_of_backend,
+        "uniqueItems": _unique_items_of_backend,
+    }
+    return _validator(keywords)
+
+
+def _validator(rules: dict[str, Any]) -> Callable[[Schema], Any]:
+    import jsonschema  # lazy: heavy
+
+    shared = {
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "multipleOf": _multiple_of,
+    }
+    extend: Any = jsonschema.validators.extend
+    validator_class: Callable[[Schema], Any] = extend(
+        jsonschema.Draft7Validator, {**shared, **rules}
+    )
+    return validator_class
+
+
+def _wrong(text: str) -> Any:
+    import jsonschema  # lazy: heavy
+
+    return jsonschema.ValidationError(text)
+
+
+def _pattern(_: Any, source: str, value: object, __: Any) -> Iterator[Any]:
+    if isinstance(value, str) and not compile_pattern(source).search(value):
+        yield _wrong(f"does not match '{source}'")
+
+
+def _pattern_properties(
+    validator: Any, patterns: dict[str, Any], value: object, _: Any
+) -> Iterator[Any]:
+    if not isinstance(value, dict):
+        return
+    for source, inner in patterns.items():
+        for key, item in value.items():
+            if compile_pattern(source).search(key):
+                yield from validator.descend(item, inner, path=key, schema_path=source)
+
+
+def _multiple_of(_: Any, factor: float, value: object, __: Any) -> Iterator[Any]:
+    if _is_number(value) and Decimal(str(value)) % Decimal(str(factor)):
+        yield _wrong(f"is not a multiple of {factor}")
+
+
+def _format_of_form(_: Any, name: object, value: object, __: Any) -> Iterator[Any]:
+    is_valid = FORMATS.get(name) if isinstance(name, str) else None
+    if is_valid and isinstance(value, str) and not is_valid.form(value):
+        yield _wrong(f"is not a valid {name}")
+
+
+def _format_of_backend(_: Any, name: object, value: object, __: Any) -> Iterator[Any]:
+    is_valid = FORMATS.get(name) if isinstance(name, str) else None
+    if is_valid and isinstance(value, str) and not is_valid.backend(value):
+        yield _wrong(f"is not a valid {name}")
+
+
+def _const_of_backend(_: Any, constant: object, value: object, __: Any) -> Iterator[Any]:
+    if not _alike(constant, value):
+        yield _wrong(f"is not {constant!r}")
+
+
+def _enum_of_backend(_: Any, choices: list[Any], value: object, __: Any) -> Iterator[Any]:
+    if not any(_alike(value, choice) for choice in choices):
+        yield _wrong(f"is none of {choices!r}")
+
+
+def _unique_items_of_backend(_: Any, is_set: object, value: object, __: Any) -> Iterator[Any]:
+    if is_set is not True or not isinstance(value, list):
+        return
+    if any(_alike(item, other) for at, item in enumerate(value) for other in value[at + 1 :]):
+        yield _wrong("has an item twice")
+
+
+def _alike(left: object, right: object) -> bool:
+    """Compare as the backend does: a map equals a list with the same keys, but not the reverse."""
+    if isinstance(left, list):
+        if not isinstance(right, list) or len(left) != len(right):
+            return False
+        return all(_alike(item, other) for item, other in zip(left, right, strict=True))
+    if isinstance(left, dict):
+        if isinstance(right, list):
+            right = {str(at): item for at, item in enumerate(right)}
+        if not isinstance(right, dict) or left.keys() != right.keys():
+            return False
+        return all(_alike(item, right[key]) for key, item in left.items())
+    return isinstance(left, bool) == isinstance(right, bool) and left == right
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

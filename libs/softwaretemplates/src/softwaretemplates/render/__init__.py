@@ -1,0 +1,60 @@
+"""
+Render strings, data and trees as Backstage's scaffolder does, or fail.
+
+The public names are here. The modules below are layered ``unsupported < render_errors < javascript
+< operands < filters, methods < builtins, lexer < grammar < parser, operations < engine < data,
+tree``. Importing this package imports Jinja2 (about 50 ms), so commands import it only when they
+need it. No I/O.
+"""
+
+from softwaretemplates.render.data import render_data
+from softwaretemplates.render.engine import Renderable, compile_template, used_backstage_filters
+from softwaretemplates.render.javascript import UNDEFINED, Undefined, Unknown, Value, truthy
+from softwaretemplates.render.lexer import BACKSTAGE, COOKIECUTTER, Delimiters
+from softwaretemplates.render.render_errors import (
+    LimitError,
+    Position,
+    RenderError,
+    UndefinedValueError,
+    UnsupportedError,
+)
+from softwaretemplates.render.tree import (
+    FileOutcome,
+    SkeletonFile,
+    Tree,
+    TreeOptions,
+    check_path,
+    check_tree,
+    judge_tree,
+    lint_tree,
+    render_tree,
+)
+
+__all__ = [
+    "BACKSTAGE",
+    "COOKIECUTTER",
+    "UNDEFINED",
+    "Delimiters",
+    "FileOutcome",
+    "LimitError",
+    "Position",
+    "RenderError",
+    "Renderable",
+    "SkeletonFile",
+    "Tree",
+    "TreeOptions",
+    "Undefined",
+    "UndefinedValueError",
+    "Unknown",
+    "UnsupportedError",
+    "Value",
+    "check_path",
+    "check_tree",
+    "compile_template",
+    "judge_tree",
+    "lint_tree",
+    "render_data",
+    "render_tree",
+    "truthy",
+    "used_backstage_filters",
+]

@@ -1,0 +1,382 @@
+"""
+A scaffolder Template (``scaffolder.backstage.io/v1beta3``): parsing, checks, form answers.
+
+`parse_template` reads template.yaml. `Template.validate` applies the form's defaults
+(``form_defaults``) and checks each parameter page by JSON Schema draft 7, with patterns as
+JavaScript reads them. `read_assignments` reads ``field=value``. ``flows.template.scaffolder`` runs
+the steps. No I/O.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ground.errors import (
+    PROBLEMS_MAX,
+    InvalidInputError,
+    OrderkitError,
+    raise_problems,
+    with_article,
+)
+from ground.suggestions import did_you_mean
+from softwaretemplates.form_defaults import fill
+from softwaretemplates.form_schema import Schema, SchemaError, accepts, check, problems
+from softwaretemplates.page_conditions import WHEN, check_condition, shown_pages
+from yamlfiles import yaml12
+
+_CAUSES_MAX = 200
+"""Problems of a page that are looked at: a list can have a wrong item very often."""
+API_VERSION = "scaffolder.backstage.io/v1beta3"
+
+_STEP: Schema = {
+    "type": "object",
+    "required": ["action"],
+    "additionalProperties": False,
+    "properties": {
+        "id": {"type": "string", "minLength": 1},
+        "name": {"type": "string"},
+        "action": {"type": "string", "minLength": 1},
+        "input": {"type": "object"},
+        "if": {"type": ["string", "boolean"]},
+        "each": {"type": ["string", "array", "object"]},
+        "backstage:permissions": {"type": "object"},
+    },
+}
+_PAGE: Schema = {"type": "object", "properties": {WHEN: {"type": ["string", "boolean"]}}}
+_TEMPLATE: Schema = {
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata", "spec"],
+    "properties": {
+        "apiVersion": {"const": API_VERSION},
+        "kind": {"const": "Template"},
+        "metadata": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {
+                "name": {
+                    "type": "string",
+                    "maxLength": 63,
+                    "pattern": r"^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$",
+                },
+                "namespace": {"type": "string", "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
+                "title": {"type": "string"},
+            },
+        },
+        "spec": {
+            "type": "object",
+            "required": ["type", "steps"],
+            "properties": {
+                "type": {"type": "string", "minLength": 1},
+                "parameters": {
+                    "anyOf": [_PAGE, {"type": "array", "items": _PAGE}],
+                },
+                "steps": {"type": "array", "items": _STEP},
+                "output": {"type": "object"},
+                "secrets": {"type": "object", "properties": {"schema": {"type": "object"}}},
+            },
+        },
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateStep:
+    """One step as written; `each` and `condition` are None where absent."""
+
+    id: str
+    name: str
+    action: str
+    input: Mapping[str, Any]
+    condition: str | bool | None
+    each: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A form and the steps that it starts."""
+
+    name: str
+    title: str
+    pages: tuple[Schema, ...]
+    steps: tuple[TemplateStep, ...]
+    output: Mapping[str, Any]
+    entity: Mapping[str, Any]
+    secrets: Schema
+    """``spec.secrets.schema``: the schema of posted secrets. Empty: anything."""
+
+    @property
+    def properties(self) -> dict[str, Schema]:
+        """The schema of every parameter of every page, including conditional ones."""
+        return {name: schema for page in self.pages for name, schema in _properties(page)}
+
+    def validate(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        Return the parameters with the form's defaults, all checked, without those of hidden pages.
+
+        Raises:
+            InvalidInputError: An unknown parameter (the nearest known one is named), a missing one,
+                or a value that its schema refuses.
+            RenderError: The condition of a page fails on the values.
+            SeveralProblemsError: More than one of these.
+        """
+        values = self._filled(parameters)
+        raise_problems(self._problems(parameters, values))
+        return shown_pages(self.pages, values)[1]
+
+    def shown_pages(self, parameters: Mapping[str, Any]) -> list[Schema]:
+        """Return the pages that the form shows for these answers."""
+        shown, _ = shown_pages(self.pages, self._filled(parameters))
+        return list(itertools.compress(self.pages, shown))
+
+    def problems(
+        self, parameters: Mapping[str, Any], refused: Sequence[InvalidInputError]
+    ) -> list[OrderkitError]:
+        """Return problems that are known already, and the problems of all other parameters."""
+        names = {problem.field for problem in refused}
+        others = {name: value for name, value in parameters.items() if name not in names}
+        return [*refused, *self._problems(others, self._filled(others), meant=names)]
+
+    def _problems(
+        self,
+        parameters: Mapping[str, Any],
+        values: Mapping[str, Any],
+        *,
+        meant: Iterable[str] = (),
+    ) -> list[OrderkitError]:
+        """Return what is wrong, one problem a field. A parameter that is `meant` is not missing."""
+        known = self.properties
+        problems: list[OrderkitError] = []
+        meant = set(meant)
+        unknown = [name for name in parameters if name not in known][:PROBLEMS_MAX]
+        for name in (*unknown, *sorted(meant - known.keys())[:PROBLEMS_MAX]):
+            meant.update(difflib.get_close_matches(name, known, n=1))
+        for name in unknown:
+            hint = did_you_mean(name, known, f"parameters: {', '.join(known)}")
+            rule = "is not a parameter of this form"
+            problems.append(InvalidInputError(name, parameters[name], rule, hint=hint))
+        shown, _ = shown_pages(self.pages, values)
+        for page in itertools.compress(self.pages, shown):
+            refusals = (
+                (p, {p.field, p.field.partition(".")[0]}) for p in _page_problems(page, values)
+            )
+            problems += (problem for problem, names in refusals if meant.isdisjoint(names))
+        return problems
+
+    def _filled(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Fill in page after page: the form's defaults, overridden by the passed values."""
+        values: dict[str, Any] = {}
+        for at, page in enumerate(self.pages):
+            page_properties = dict(_properties(page))
+            page_values = {n: v for n, v in parameters.items() if n in page_properties}
+            if not shown_pages(self.pages[: at + 1], {**parameters, **values})[0][at]:
+                values |= page_values  # a form fills in only the pages that it shows
+                continue
+            filled = fill(page, {**values, **page_values}, accepts)
+            defaults = {n: v for n, v in filled.items() if n not in values and n not in page_values}
+            values = {**values, **defaults, **{n: filled[n] for n in page_values}}
+        return values
+
+
+def read_assignments(
+    template: Template, assignments: Mapping[str, str], other_values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """
+    Return a form's values with ``field=value`` texts, each of the type that its field has.
+
+    Text fields keep their text whatever it looks like: a team named ``yes`` stays a string.
+
+    Raises:
+        InvalidInputError: Unknown field (the nearest is named), or no JSON of that type.
+        SeveralProblemsError: More than one of these, or other fields have problems too.
+    """
+    fields = template.properties
+    values, problems = dict(other_values), []
+    for name, text in assignments.items():
+        try:
+            values[name] = _typed(name, text, fields)
+        except InvalidInputError as problem:
+            problems.append(problem)
+    if problems:
+        raise_problems(template.problems(values, problems))
+    return values
+
+
+def _typed(name: str, text: str, fields: Mapping[str, Schema]) -> object:
+    if name not in fields:
+        hint = did_you_mean(name, fields, f"fields: {', '.join(fields)}")
+        raise InvalidInputError(name, text, "is not a field of this form", hint=hint)
+    type_ = fields[name].get("type", "string")
+    if type_ == "string":
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidInputError(
+            name,
+            text,
+            f"is not {with_article(type_)}",
+            hint='write JSON, for example 3, true, ["a"]',
+        ) from error
+
+
+def check_fixed(template: Template, values: Mapping[str, Any]) -> None:
+    """
+    Refuse other values for hidden fields with a default: those are the platform's own.
+
+    The portal's copy does not send them; what is sent is somebody's own call.
+    """
+    problems = []
+    for name, value in values.items():
+        schema = template.properties.get(name, {})
+        hidden = schema.get("ui:widget") == "hidden" and "default" in schema
+        if hidden and value != schema["default"]:
+            way_out = "leave it out: the platform fills it in"
+            problems.append(InvalidInputError(name, value, "is set by the platform", hint=way_out))
+    if problems:
+        raise_problems(template.problems(values, problems))
+
+
+def parse_template(data: bytes, *, name: str) -> Template:
+    """
+    Read and check template.yaml. `name` is the file's name in messages.
+
+    Raises:
+        InvalidInputError: Not YAML, not a v1beta3 Template, two steps with the same id, or a form
+            that browser, backend and Python would read differently.
+        SeveralProblemsError: More than one of these; all are named.
+    """
+    import jsonschema  # lazy: heavy
+
+    document = yaml12.load(data, name=name)
+    problems: list[OrderkitError] = []
+    for error in jsonschema.Draft7Validator(_TEMPLATE).iter_errors(document):
+        problem = jsonschema.exceptions.best_match([error])
+        path = ".".join(str(key) for key in problem.absolute_path)
+        field = f"{name}: {path}" if path else name
+        problems.append(
+            InvalidInputError(field, problem.instance, f"is refused: {problem.message}")
+        )
+    raise_problems(problems)
+    spec, metadata = document["spec"], document["metadata"]
+    pages = spec.get("parameters") or []
+    template = Template(
+        name=metadata["name"],
+        title=metadata.get("title", metadata["name"]),
+        pages=tuple(pages if isinstance(pages, list) else [pages]),
+        steps=tuple(_step(step, at) for at, step in enumerate(spec["steps"], start=1)),
+        output=spec.get("output", {}),
+        entity={
+            "metadata": metadata,
+            "ref": f"template:{metadata.get('namespace', 'default')}/{metadata['name']}".lower(),
+        },
+        secrets=spec.get("secrets", {}).get("schema", {}),
+    )
+    _check(template, name)
+    return template
+
+
+def _step(step: Mapping[str, Any], number: int) -> TemplateStep:
+    identifier = step.get("id", f"step-{number}")
+    return TemplateStep(
+        id=identifier,
+        name=step.get("name", identifier),
+        action=step["action"],
+        input=step.get("input") or {},
+        condition=step.get("if"),
+        each=step.get("each"),
+    )
+
+
+def _check(template: Template, name: str) -> None:
+    problems: list[OrderkitError] = []
+    step_ids: set[str] = set()
+    for step in template.steps:
+        if step.id in step_ids:
+            problems.append(
+                InvalidInputError(f"{name}: spec.steps", step.id, "is the id of two steps")
+            )
+        step_ids.add(step.id)
+    for at, page in enumerate(template.pages):
+        try:
+            check_condition(page, f"{name}: spec.parameters[{at}].{WHEN}")
+        except OrderkitError as error:
+            problems.append(error)
+    for page in (*template.pages, template.secrets):
+        try:
+            check(page)
+        except SchemaError as error:
+            field = f"{name}: {error.path}" if error.path else name
+            problems.append(InvalidInputError(field, error.value, error.problem, hint=error.hint))
+    raise_problems(problems)
+
+
+def _properties(schema: Schema) -> Iterator[tuple[str, Schema]]:
+    """Yield a page's parameters, including those that appear only with certain answers."""
+    yield from (schema.get("properties") or {}).items()
+    branches = [item for key in ("oneOf", "anyOf", "allOf") for item in schema.get(key, ())]
+    branches += [schema[key] for key in ("then", "else") if key in schema]
+    branches += (schema.get("dependencies") or {}).values()
+    for branch in branches:
+        if isinstance(branch, dict):
+            yield from ((n, s) for n, s in _properties(branch) if set(s) - {"const", "enum"})
+
+
+def _page_problems(page: Schema, values: Mapping[str, Any]) -> list[InvalidInputError]:
+    """Return what the form refuses of a page: of each field the most telling problem."""
+    import jsonschema  # lazy: heavy
+
+    by_field: dict[str, list[Any]] = {}
+    for problem in itertools.islice(problems(page, values), _CAUSES_MAX):
+        cause = jsonschema.exceptions.best_match([problem])
+        for field in _fields(cause):
+            by_field.setdefault(field, []).append(cause)
+    return [
+        _invalid(field, jsonschema.exceptions.best_match(causes), page)
+        for field, causes in by_field.items()
+    ]
+
+
+def _fields(problem: Any) -> list[str]:
+    """Return the dotted path of the field that a problem is about; of missing ones, of each."""
+    path = ".".join(str(step) for step in problem.absolute_path)
+    if problem.validator != "required":
+        return [path]
+    missing = (name for name in problem.validator_value if name not in problem.instance)
+    return [f"{path}.{name}".lstrip(".") for name in missing]
+
+
+def _invalid(path: str, problem: Any, page: Schema) -> InvalidInputError:
+    if problem.validator == "required":
+        return InvalidInputError(
+            path, None, "is missing: the form requires it", hint=_hint(page, path)
+        )
+    own_message = _own_message(problem)
+    rule = {
+        "pattern": f"does not match the pattern {problem.validator_value}",
+        "enum": f"is none of {', '.join(map(str, problem.validator_value))}"
+        if problem.validator == "enum"
+        else "",
+        "type": f"is not {with_article(str(problem.validator_value))}",
+    }.get(problem.validator, f"is refused: {problem.message}")
+    hint = own_message or _hint(page, path)
+    return InvalidInputError(path or "parameters", problem.instance, rule, hint=hint)
+
+
+def _own_message(problem: Any) -> str:
+    """Return the ``errorMessage`` that the form would show instead of its own."""
+    message = problem.schema.get("errorMessage") if isinstance(problem.schema, dict) else None
+    if isinstance(message, dict):
+        message = message.get(problem.validator)
+    return message if isinstance(message, str) else ""
+
+
+def _hint(page: Schema, field: str) -> str:
+    schema = dict(_properties(page)).get(field.partition(".")[0], {})
+    if "enum" in schema:
+        return f"one of: {', '.join(map(str, schema['enum']))}"
+    return str(schema.get("description") or schema.get("title") or "")

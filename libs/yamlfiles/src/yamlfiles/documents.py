@@ -1,0 +1,100 @@
+"""
+The shape of our own documents: pack.yaml, kit.yaml, platform.yaml and records in repositories.
+
+Each has ``apiVersion``, ``kind``, a name and a ``spec`` that allows no unknown fields. Called by
+the modules that own a kind of document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from ground.names import NAME_MAX
+
+Files = Mapping[PurePosixPath, bytes]
+"""A pack's files, by their path in the pack."""
+API_VERSION = "orderkit.dev/v1alpha1"
+
+NAME: dict[str, Any] = {
+    "type": "string",
+    "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    "maxLength": NAME_MAX,
+}
+"""Allowed names of packs and kits."""
+
+DATA_KIND: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "description": "Whether objects of a kind hold data that goes with them.",
+    "required": ["kind"],
+    "properties": {
+        "group": {"type": "string", "description": "Its API group. Default: any."},
+        "kind": {"type": "string"},
+        "holds": {"type": "boolean", "default": True},
+    },
+}
+"""An entry of ``plan.dataKinds`` in pack.yaml and kit.yaml."""
+DataKinds = Mapping[tuple[str, str], bool]
+"""By group (``*``: any group) and kind."""
+
+
+def data_kinds(spec: Mapping[str, Any]) -> dict[tuple[str, str], bool]:
+    """Read ``plan.dataKinds`` of a spec that has been validated."""
+    entries = (spec.get("plan") or {}).get("dataKinds") or ()
+    return {(e.get("group", "*"), e["kind"]): e.get("holds", True) for e in entries}
+
+
+def document(
+    kind: str, spec: dict[str, Any], *, required: list[str] | None = None
+) -> dict[str, Any]:
+    """Return the JSON Schema of a kind. The spec is optional if it has no required fields."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["apiVersion", "kind", "metadata", *(["spec"] if required else [])],
+        "properties": {
+            "apiVersion": {"const": API_VERSION},
+            "kind": {"const": kind},
+            "metadata": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["name"],
+                "properties": {"name": NAME},
+            },
+            "spec": {
+                "type": "object" if required else ["object", "null"],
+                "additionalProperties": False,
+                **({"required": required} if required else {}),
+                "properties": spec,
+            },
+        },
+    }
+
+
+def record_schema(kinds: str | list[str], spec: dict[str, Any], required: list[str]) -> Any:
+    """
+    Return the JSON Schema of a record that Orderkit writes.
+
+    Unlike `document`, it lets fields pass that a later version added.
+    """
+    return {
+        "type": "object",
+        "required": ["apiVersion", "kind", "metadata", "spec"],
+        "properties": {
+            "apiVersion": {"const": API_VERSION},
+            "kind": {"const": kinds} if isinstance(kinds, str) else {"enum": kinds},
+            "metadata": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {"name": {"type": "string"}},
+            },
+            "spec": {"type": "object", "required": required, "properties": spec},
+        },
+    }
+
+
+def record(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of Orderkit's."""
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}

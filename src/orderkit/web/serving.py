@@ -1,0 +1,267 @@
+"""
+Run ASGI apps on loopback in background threads, and stop them again.
+
+Used by the embedded forge, cluster and catalog, which listen on 127.0.0.1 only, and by the
+service, which ``orderkit serve`` may bind to another address. A server answers only under its own
+names, and refuses writes that a page of another site makes a browser send (`OwnSite`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+
+from ground.errors import OrderkitError
+from orderkit.web.client_time_limits import CLIENT_TIME_LIMITS, ClientTimeLimits
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+HOST = "127.0.0.1"
+LOOPBACK_NAMES = frozenset({HOST, "::1", "localhost"})
+"""Host names of a server on the loopback. Another name may lead here by DNS rebinding."""
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_GRACE_S = 0.2
+"""How long open requests may continue after a stop."""
+_END_S, _LOOK_S = 10.0, 0.02
+"""How long at most, and how often, the end looks for connections that are still open."""
+_STOP_S = 30.0
+"""How long the thread may take to end: longer than all of it on a busy machine."""
+
+
+class Served(Protocol):
+    """A certificate and its key, as files."""
+
+    @property
+    def server(self) -> Path: ...
+
+    @property
+    def key(self) -> Path: ...
+
+
+class PortInUseError(OrderkitError):
+    """The port is in use."""
+
+    def __init__(self, server: str, port: int, host: str = HOST) -> None:
+        super().__init__(
+            f"{server}: port {port} on {host} is in use",
+            hint=f"stop what listens there, or choose another port (--{server}-port, 0 for any)",
+        )
+
+
+def bind(server: str, port: int, *, host: str = HOST) -> socket.socket:
+    """
+    Reserve a port, of the loopback unless told otherwise; 0 means any free one.
+
+    Raises:
+        PortInUseError: Another process listens there.
+    """
+    # Named, because asyncio sets TCP_NODELAY only then; without it every answer waits 40 ms.
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+        sock.listen(128)
+    except OSError as error:
+        sock.close()
+        raise PortInUseError(server, port, host) from error
+    return sock
+
+
+class BodyTooLargeError(OrderkitError):
+    """A request has a larger body than its endpoint reads."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"request body too large: more than {max_bytes} bytes")
+
+
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """
+    Return the body of a request.
+
+    Raises:
+        BodyTooLargeError: It is larger; the rest is not read.
+    """
+    chunks, size = [], 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > max_bytes:
+            raise BodyTooLargeError(max_bytes)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+class OwnSite:
+    """
+    Pass requests on that name this server and that no page of another site sent.
+
+    A page of any site can make its own name resolve to 127.0.0.1 (DNS rebinding), and a browser
+    adds remembered Basic credentials to what it sends here. Writes are judged as Go's
+    ``http.CrossOriginProtection`` does, which Gitea uses: by ``Sec-Fetch-Site``, without it by
+    ``Origin``. Programs send neither.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: AbstractSet[str]) -> None:
+        """Take the names without ports."""
+        self._app, self._hosts = app, frozenset(host.lower() for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from starlette.responses import PlainTextResponse  # lazy: heavy
+
+        app = self._app
+        if scope["type"] == "http":
+            headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+            host = headers.get(b"host", "")
+            if _host_name(host) not in self._hosts:
+                names = ", ".join(sorted(self._hosts))
+                text = f"Host {host!r} is not a name of this server, which answers to {names}\n"
+                app = PlainTextResponse(text, 421)
+            elif scope["method"] not in _SAFE_METHODS and not _is_own_site(headers, host):
+                app = PlainTextResponse("a page of another site may not write here\n", 403)
+        await app(scope, receive, send)
+
+
+def _host_name(address: str) -> str:
+    """Return the name or number in a Host header, without its port; empty if there is none."""
+    try:
+        return urlsplit(f"//{address}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_own_site(headers: Mapping[bytes, str], host: str) -> bool:
+    site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
+    if site is not None:
+        return site in ("none", "same-origin")
+    return origin is None or urlsplit(origin).netloc.lower() == host.lower()
+
+
+class HttpServer:
+    """One app on one bound socket, in a thread of its own."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        sock: socket.socket,
+        certificate: Served | None = None,
+        *,
+        hosts: AbstractSet[str] | None = LOOPBACK_NAMES,
+        time_limits: ClientTimeLimits = CLIENT_TIME_LIMITS,
+    ) -> None:
+        """
+        Speak plain HTTP, or TLS with a certificate.
+
+        Args:
+            app: What is served.
+            sock: Where; bound and listening.
+            certificate: Speak TLS with it.
+            hosts: The names that requests may have in ``Host``. None: any, and writes from pages
+                of other sites too, for a server that others can reach anyway.
+            time_limits: How long to wait for a request.
+        """
+        import uvicorn  # lazy: heavy
+
+        from orderkit.web.time_limited_http import protocol
+
+        self._sock, self.scheme = sock, "https" if certificate else "http"
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                OwnSite(app, hosts) if hosts is not None else app,
+                ssl_certfile=certificate.server if certificate else None,
+                ssl_keyfile=certificate.key if certificate else None,
+                log_level="error",
+                access_log=False,
+                lifespan="auto",
+                timeout_graceful_shutdown=3,
+                timeout_keep_alive=30,
+                http=protocol(time_limits),
+                # an app that sits behind proxies knows itself which of them it trusts
+                proxy_headers=False,
+            )
+        )
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+
+    def _run(self) -> None:
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        sockets: list[Any] = [self._sock]
+        await self._server.serve(sockets=sockets)
+        await self._end_connections(self._loop)
+
+    async def _end_connections(self, loop: asyncio.AbstractEventLoop) -> None:
+        """
+        Cut what was accepted in the last moment.
+
+        asyncio makes a connection of an accepted socket in a task; if the loop ended before
+        that task began, nobody would close the socket.
+        """
+        deadline_s = loop.time() + _END_S
+        while loop.time() < deadline_s:
+            tasks = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
+            if not tasks and not self._server.server_state.connections:
+                break
+            self._abort_connections()
+            await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(0)  # the last aborted transports close in the next turn of the loop
+
+    @property
+    def port(self) -> int:
+        return int(self._sock.getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{HOST}:{self.port}"
+
+    def start(self) -> None:
+        """Start and wait until requests are accepted."""
+        self._thread.start()
+        while not self._server.started:
+            if not self._thread.is_alive():
+                raise RuntimeError("the HTTP server thread ended at start")
+            time.sleep(0.005)
+
+    def stop(self) -> None:
+        """Stop accepting, let open requests end for a moment, cut the rest, free the port."""
+        if self._loop is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._begin_to_stop, self._loop)
+        self._thread.join(timeout=_STOP_S)
+        self._sock.close()
+
+    def _begin_to_stop(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._cut(loop, loop.time() + _GRACE_S)
+        self._server.should_exit = True
+
+    def _cut(self, loop: asyncio.AbstractEventLoop, grace_ends_s: float) -> None:
+        """Abort open connections, and those accepted until the socket is closed."""
+        self._abort_connections(answered_only=loop.time() < grace_ends_s)
+        loop.call_later(_LOOK_S, self._cut, loop, grace_ends_s)
+
+    def _abort_connections(self, *, answered_only: bool = False) -> None:
+        """
+        Do not wait for clients: an idle one with TLS would be waited for in vain.
+
+        One that has its whole answer and only owes TLS's goodbye goes at once: uvicorn closes it
+        again when it stops, and after a second close asyncio cannot abort it any more.
+        """
+        for connection in tuple(self._server.server_state.connections):
+            transport: Any = connection.transport  # None until connected, whatever uvicorn says
+            if transport is None:
+                continue
+            if not answered_only or _is_answered(transport):
+                transport.abort()
+
+
+def _is_answered(transport: asyncio.Transport) -> bool:
+    return transport.is_closing() and not transport.get_write_buffer_size()

@@ -1,5 +1,5 @@
 """
-Put single faults into a copy of `src`, and count the ones that the tests notice.
+Put single faults into a copy of the houses, and count the ones that the tests notice.
 
 First the tests run once under coverage. That gives the tests that reach each line, and how long
 each takes. Then faults are drawn with a fixed seed, as many in each house. For each fault, only
@@ -36,12 +36,26 @@ import coverage
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from scripts.houses import HOUSES, LIBRARIES  # noqa: E402 - the path comes first
+
 FOLDER = ROOT / ".cache" / "mutants"
 TREE, DATA, TIMES, REPORT = (FOLDER / n for n in ("tree", "data", "times.json", "report.jsonl"))
-HOUSES = ("core", "flows", "adapters", "web")
+SOURCES = os.pathsep.join(str(TREE / house.source.parent) for house in HOUSES)
+ROOMS = {
+    "core": (
+        *(str(house.source) for house in LIBRARIES),
+        *("src/orderkit/core", "extras/workshop/src/orderkit_workshop/check"),
+        "extras/workshop/src/orderkit_workshop/generate",
+    ),
+    "flows": ("src/orderkit/flows", "extras/workshop/src/orderkit_workshop/stories"),
+    "adapters": ("src/orderkit/adapters", "extras/standins/src/orderkit_standins"),
+    "web": ("src/orderkit/web",),
+}
 TEST, TIMES_FILE = "ORDERKIT_MUTANTS_TEST", "ORDERKIT_MUTANTS_TIMES"
 SETTINGS = f"""[run]
-source_pkgs = orderkit
+source_pkgs = {", ".join(house.package for house in HOUSES)}
 parallel = true
 sigterm = true
 disable_warnings = no-data-collected
@@ -236,7 +250,7 @@ def measure(tests: Sequence[str], workers: int) -> None:
 
 def _pytest(arguments: Sequence[str], timeout_s: float | None, more: Mapping[str, str]) -> int:
     """Run pytest in the copy; return its exit code, or -1 if it took too long."""
-    environment = {**os.environ, "PYTHONPATH": str(TREE / "src"), **more}
+    environment = {**os.environ, "PYTHONPATH": SOURCES, **more}
     command = [f"{TREE}/.venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     with (FOLDER / "pytest.log").open("ab") as log:
         process = subprocess.Popen(  # noqa: S603  our own tests
@@ -254,19 +268,19 @@ def _pytest(arguments: Sequence[str], timeout_s: float | None, more: Mapping[str
 
 
 def draw(seed: int, count: int) -> Iterator[tuple[str, Path, Fault]]:
-    """Yield faults by chance, as many for each house and, within a house, for each kind."""
-    for at, house in enumerate(HOUSES):
+    """Yield faults by chance, as many for each room and, within a room, for each kind."""
+    for at, (room, folders) in enumerate(ROOMS.items()):
         by_kind: dict[str, list[tuple[Path, Fault]]] = defaultdict(list)
-        for path in sorted((TREE / "src" / "orderkit" / house).rglob("*.py")):
+        for path in sorted(path for name in folders for path in (TREE / name).rglob("*.py")):
             for fault in faults(path.read_bytes()):
                 by_kind[fault.kind].append((path, fault))
-        chance = random.Random(f"{seed} {house}")  # noqa: S311  no secrets
+        chance = random.Random(f"{seed} {room}")  # noqa: S311  no secrets
         for found in by_kind.values():
             chance.shuffle(found)
         kinds = chance.sample(sorted(by_kind), len(by_kind))
         rounds = (found for row in zip_longest(*(by_kind[kind] for kind in kinds)) for found in row)
-        for path, fault in islice(filter(None, rounds), (count + at) // len(HOUSES)):
-            yield house, path, fault
+        for path, fault in islice(filter(None, rounds), (count + at) // len(ROOMS)):
+            yield room, path, fault
 
 
 def judge(
@@ -301,22 +315,22 @@ def main() -> int:
     data = coverage.CoverageData(str(DATA))
     data.read()
     times_s = json.loads(TIMES.read_text())
-    counts: dict[str, Counter[str]] = {house: Counter() for house in HOUSES}
+    counts: dict[str, Counter[str]] = {room: Counter() for room in ROOMS}
     with REPORT.open("w") as report:
-        for house, path, fault in draw(options.seed, options.count):
+        for room, path, fault in draw(options.seed, options.count):
             verdict, ran, covering = judge(path, fault, data, times_s)
             change = fault.change(path.read_bytes())
-            counts[house][verdict] += 1
+            counts[room][verdict] += 1
             row = {
-                "house": house, "file": str(path.relative_to(TREE)), "line": fault.line,
+                "room": room, "file": str(path.relative_to(TREE)), "line": fault.line,
                 "kind": fault.kind, "change": change, "verdict": verdict,
                 "tests": ran, "covering": covering,
             }  # fmt: skip
             print(json.dumps(row), file=report, flush=True)
             print(f"{verdict:18}{row['file']}:{fault.line} {fault.kind}: {change}"[:200])
-    print(f"\n{'house':10}" + "".join(f"{verdict:>20}" for verdict in VERDICTS))
-    for house, found in counts.items():
-        print(f"{house:10}" + "".join(f"{found[verdict]:>20}" for verdict in VERDICTS))
+    print(f"\n{'room':10}" + "".join(f"{verdict:>20}" for verdict in VERDICTS))
+    for room, found in counts.items():
+        print(f"{room:10}" + "".join(f"{found[verdict]:>20}" for verdict in VERDICTS))
     return 0
 
 

@@ -1,5 +1,5 @@
 """
-Print how many bindings in src have a name that does not say what the value is.
+Print how many bindings in the houses have a name that does not say what the value is.
 
 A binding is a parameter, an assignment, a loop variable, or a ``with``, ``except`` or match
 target. Information, not a limit: `make check` prints it beside the sizes.
@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from scripts.houses import HOUSES
 
 VAGUE = re.compile(
     r"_*("
@@ -26,7 +30,7 @@ VAGUE = re.compile(
     r")_*"
 )
 """Words that leave open what they stand for."""
-ROOT = Path("src")
+ROOTS = [house.source for house in HOUSES]
 
 
 def bindings(tree: ast.AST) -> Iterator[tuple[str, int]]:
@@ -42,7 +46,7 @@ def bindings(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 def main() -> None:
     names: Counter[str] = Counter()
-    for path in sorted(ROOT.rglob("*.py")):
+    for path in (path for root in ROOTS for path in root.rglob("*.py")):
         names.update(name for name, _ in bindings(ast.parse(path.read_text())))
     vague = Counter({name: count for name, count in names.items() if VAGUE.fullmatch(name)})
     share = 100 * vague.total() / names.total()

@@ -32,12 +32,13 @@ from urllib.parse import urlsplit
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "support"))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 from forgeusers import PASSWORD, embedded_admin, named_user  # noqa: E402 - the path comes first
 from packcopies import copied_pack  # noqa: E402
+from scripts.houses import HOUSES  # noqa: E402
 
-SOURCE = str(ROOT / "src") + os.sep
+SOURCES = tuple(str(ROOT / house.source) + os.sep for house in HOUSES)
 PAGE = ROOT / "docs" / "counts.md"
 BEGIN, END = "<!-- written by scripts/story_counts.py -->\n", "<!-- end -->\n"
 SIZES = (100, 1_000, 10_000)
@@ -85,7 +86,7 @@ class Recorder:
     def __call__(self, frame: FrameType, _event: str, _argument: object) -> None:
         code = frame.f_code
         if code.co_flags & CODE_OF_A_FUNCTION and not code.co_name.endswith("comp>"):
-            self.calls += code.co_filename.startswith(SOURCE)
+            self.calls += code.co_filename.startswith(SOURCES)
 
     def listen(self) -> None:
         """Record what every HTTP client of the process sends: all use ``http.client``."""

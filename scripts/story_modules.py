@@ -28,9 +28,15 @@ from pathlib import Path
 from types import FrameType
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = str(ROOT / "src") + os.sep
+sys.path.insert(0, str(ROOT))
+
+from scripts.houses import HOUSES  # noqa: E402 - the path comes first
+
+SOURCES = tuple(str(ROOT / house.source) + os.sep for house in HOUSES)
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- written by scripts/story_modules.py -->\n", "<!-- end -->\n"
+SERVERS = ("orderkit.web.serving", "orderkit.web.time_limited_http")
+"""What serves every app of the embedded platform, not the service alone."""
 CODE_OF_A_FUNCTION = 0x01  # CO_OPTIMIZED: bodies of modules and classes do not have it
 START_S = 180
 STORIES = {
@@ -71,8 +77,8 @@ class Recorder:
         if code.co_name == "<module>":
             counts = False
         elif self._only_below and module.startswith(self._only_below):
-            counts = True
-        if counts and code.co_flags & CODE_OF_A_FUNCTION and code.co_filename.startswith(SOURCE):
+            counts = counts or module not in SERVERS
+        if counts and code.co_flags & CODE_OF_A_FUNCTION and code.co_filename.startswith(SOURCES):
             self.walk.setdefault(module, caller)
             caller = module
         stack.append((counts, caller))
@@ -142,8 +148,9 @@ def done(process: subprocess.Popen[bytes]) -> None:
 
 
 def room(module: str) -> str:
-    """Return the room a module lies in: its folder below ``orderkit``."""
-    return module.rpartition(".")[0].removeprefix("orderkit").lstrip(".") or "orderkit"
+    """Return the room a module lies in: its package, below ``orderkit`` without that name."""
+    package = module.rpartition(".")[0] or module
+    return package.removeprefix("orderkit.")
 
 
 def picture(walk: Walk) -> str:

@@ -1,89 +1,38 @@
-"""Options and the report's header for the whole tree of tests."""
+"""Real systems for the tests of the product, and which tests run when none is wanted."""
 
 from __future__ import annotations
 
 import os
-import random
-import signal
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from lab import realargocd, realgitea, realkube
 from lab.binaries import NotBuiltError, built
 from lab.realargocd import ArgoCD
 from lab.realgitea import Gitea
 from lab.realkube import Kube
 from tests.conformance.forge.coverage import Counting
-from tests.workers import Workers
+from tests.workers import deselect
 
-SOAK_TIMEOUT_S = 7200
-SHORT_SEED = 1
 REAL = frozenset({"real", "argocd", "embedded-kube"})
 """How suites with several implementations name those that need a real system."""
 CONFORMANCE, FAULTS = (Path(__file__).parent / name for name in ("conformance", "faults"))
 """Where those suites are."""
 NEED_REAL = frozenset({"real_gitea", "real_kube", "real_argocd", "real", "readers"})
 """The fixtures of what ``make lab`` builds; `readers` are YAML readers, Go's among them."""
-_seed = pytest.StashKey[int]()
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("orderkit")
-    group.addoption("--soak", action="store_true", help="full random counts, and tests marked soak")
-    group.addoption("--e2e", action="store_true", help="whole journeys too: tests/e2e")
-    group.addoption(
-        "--only-real",
-        action="store_true",
-        help="leave out what suites say of the embedded stand-ins: `make test-all` judges those",
-    )
-    group.addoption(
-        "--leave-after",
-        type=float,
-        metavar="SECONDS",
-        help="leave out modules that have not begun by then, and name them: for a slow machine",
-    )
-    group.addoption(
-        "--orderkit-seed",
-        type=int,
-        default=None,
-        help="seed of the random choices (default: always the same; with --soak a new one)",
-    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Workers())
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Counting())
-    given, soak = config.getoption("--orderkit-seed"), config.getoption("--soak")
-    fresh = random.SystemRandom().randrange(1_000_000) if soak else SHORT_SEED
-    config.stash[_seed] = fresh if given is None else given
-    # A short run must say the same of the same commit every time; exploring is the soak's part.
-    settings.register_profile("short", derandomize=True, deadline=None)
-    settings.load_profile("default" if soak or given is not None else "short")
-    # A job in a shell's background ignores ctrl-C, and so do its children, to whom tests send it.
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_report_header(config: pytest.Config) -> str:
-    counts = "full (--soak)" if config.getoption("--soak") else "short"
-    return f"orderkit: seed {config.stash[_seed]} (--orderkit-seed), random counts {counts}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    soak = config.getoption("--soak")
     if config.getoption("--only-real"):
-        _deselect(config, items, lambda item: _is_two_sided(item) and not _needs_real(item))
-    elif not (soak or config.getoption("--e2e") or _real_systems_named()):
-        _deselect(config, items, lambda item: _is_two_sided(item) and _is_about_real(item))
-    if not soak:
-        _deselect(config, items, lambda item: item.get_closest_marker("soak") is not None)
-        return
-    for item in items:
-        item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT_S), append=False)
+        deselect(config, items, lambda item: _is_two_sided(item) and not _needs_real(item))
+    elif not (config.getoption("--soak") or config.getoption("--e2e") or _real_systems_named()):
+        deselect(config, items, lambda item: _is_two_sided(item) and _is_about_real(item))
 
 
 def _is_two_sided(item: pytest.Item) -> bool:
@@ -100,13 +49,6 @@ def _needs_real(item: pytest.Item) -> bool:
     return _is_about_real(item) or not NEED_REAL.isdisjoint(fixtures)
 
 
-def _deselect(
-    config: pytest.Config, items: list[pytest.Item], unwanted: Callable[[pytest.Item], bool]
-) -> None:
-    config.hook.pytest_deselected(items=[item for item in items if unwanted(item)])
-    items[:] = [item for item in items if not unwanted(item)]
-
-
 def _real_systems_named() -> bool:
     named = (realgitea.named_by_environment(os.environ), realkube.named_by_environment(os.environ))
     return any(system is not None for system in named)
@@ -116,21 +58,6 @@ def _parameters(item: pytest.Item) -> set[str]:
     """Return the parameters of a test that are plain words: the names of implementations."""
     case = getattr(item, "callspec", None)
     return {value for value in case.params.values() if isinstance(value, str)} if case else set()
-
-
-@dataclass(frozen=True)
-class Chances:
-    """The random choices of a run: its seed, and how many are wanted."""
-
-    seed: int
-    soak: bool
-
-    def random(self, name: str) -> random.Random:
-        """Return the choices of one test: the same for the same seed and name."""
-        return random.Random(f"{self.seed} {name}")  # noqa: S311  no secrets
-
-    def count(self, short: int, full: int) -> int:
-        return full if self.soak else short
 
 
 @pytest.fixture(scope="session")
@@ -192,9 +119,3 @@ def _skip_unless_wanted(config: pytest.Config, part: str) -> None:
         built(part)
     except NotBuiltError as error:
         pytest.skip(str(error))
-
-
-@pytest.fixture(scope="session")
-def chances(request: pytest.FixtureRequest) -> Chances:
-    """Random choices that the seed in the report's header repeats."""
-    return Chances(request.config.stash[_seed], soak=bool(request.config.getoption("--soak")))

@@ -6,7 +6,7 @@ starts is started once. Modules that share an expensive real system stay togethe
 What takes long begins first. Lines that tests keep for the end of the report (`Summary`) come from
 all workers.
 
-Registered by ``tests/conftest.py``.
+Registered by ``conftest.py``.
 """
 
 from __future__ import annotations
@@ -174,3 +174,11 @@ def _rank(item: pytest.Item) -> int:
         if item.nodeid.startswith(path):
             return rank
     return len(LONGEST_FIRST)
+
+
+def deselect(
+    config: pytest.Config, items: list[pytest.Item], unwanted: Callable[[pytest.Item], bool]
+) -> None:
+    """Leave tests out of a run, and count them in its summary."""
+    config.hook.pytest_deselected(items=[item for item in items if unwanted(item)])
+    items[:] = [item for item in items if not unwanted(item)]

@@ -23,7 +23,7 @@ from ground.names import RepoId
 from orderkit.flows.team.teams import add_team
 
 if TYPE_CHECKING:
-    from tests.conftest import Chances
+    from chances import Chances
     from tests.crash.conftest import Tally
     from tests.crash.laboratory import Lab
 

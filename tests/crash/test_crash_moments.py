@@ -26,7 +26,7 @@ from ground.errors import OrderkitError
 from ground.objects.kube_objects import CONFIG_MAP, ObjectKey, metadata
 
 if TYPE_CHECKING:
-    from tests.conftest import Chances
+    from chances import Chances
     from tests.crash.conftest import Tally
     from tests.crash.laboratory import Lab
 

@@ -31,7 +31,7 @@ from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 
 if TYPE_CHECKING:
-    from tests.conftest import Chances
+    from chances import Chances
     from tests.crash.conftest import Tally
     from tests.crash.laboratory import Lab
 

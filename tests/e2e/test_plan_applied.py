@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from chances import Chances
 from lab.realkube import Kube
 from planproof.bugs import APPLIED, CHANGED
 from planproof.grounds import Ground, real
 from planproof.lives import wrongly_applied
 from planproof.orders import orders
 from planproof.proving import prove
-from tests.conftest import Chances
 
 KITS = {"garage": 2, "agentbudget": 1, "datasetagent": 1}
 """How many orders of each in a short run; 200 in a soak."""

@@ -47,7 +47,7 @@ from orderkit.ports.requesters import Requester
 from orderkit_standins.platform import BOT_SCOPES
 
 if TYPE_CHECKING:
-    from tests.conftest import Chances
+    from chances import Chances
 
 SCOPES = tuple(scope for scope in BOT_SCOPES if "admin" not in scope)
 READY_S = 180.0

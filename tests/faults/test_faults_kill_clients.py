@@ -23,7 +23,7 @@ from tests.faults import deeds
 from tests.faults.deeds import DEEDS, Look, Spec
 
 if TYPE_CHECKING:
-    from tests.conftest import Chances
+    from chances import Chances
     from tests.faults.conftest import Bench, Report
 
 Side = Literal["before", "after"]

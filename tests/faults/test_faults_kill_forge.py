@@ -32,7 +32,7 @@ from orderkit.adapters.gitea import GiteaForge, retries
 from orderkit.ports.forge import FileChange, MergeStyle, Operation, PullDraft
 
 if TYPE_CHECKING:
-    from tests.conftest import Chances
+    from chances import Chances
     from tests.faults.conftest import Report
 
 REPO, OFFERS = RepoId("team", "order"), RepoId("team", "offers")

@@ -8,7 +8,7 @@ import pytest
 from tests.faults.pulls import Offer
 
 if TYPE_CHECKING:
-    from tests.conftest import Chances
+    from chances import Chances
     from tests.faults.conftest import Bench, Report
 
 SEEDS = {False: (8, 500), True: (2, 25)}

@@ -14,7 +14,7 @@ from ground.names import RepoId
 from orderkit.ports.forge import Operation
 
 if TYPE_CHECKING:
-    from tests.conftest import Chances
+    from chances import Chances
     from tests.faults.conftest import Bench, Report
 
 WRITERS = 8

@@ -8,7 +8,7 @@ import pytest
 from tests.faults.writes import Run
 
 if TYPE_CHECKING:
-    from tests.conftest import Chances
+    from chances import Chances
     from tests.faults.conftest import Bench, Report
 
 SEEDS = {False: (40, 1000), True: (5, 50)}

@@ -31,7 +31,7 @@ from orderkit.flows.team.read_credential import SECRET
 from .conftest import Bare, bare
 
 if TYPE_CHECKING:
-    from tests.conftest import Chances
+    from chances import Chances
 
 PLATFORMS, KILLS = (1, 25), (2, 2)
 """In a short run and a full one: how many, and how often each is killed; 50 kills in all."""

@@ -15,7 +15,7 @@ from orderkit.flows.order.delivering import await_commit
 from orderkit_standins.serve_platform import Running
 
 if TYPE_CHECKING:
-    from tests.conftest import Chances
+    from chances import Chances
 
 
 @pytest.mark.timeout(900)

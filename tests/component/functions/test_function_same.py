@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chances import Chances
 from functionwire import Authority, Client, FunctionServer, normal, piped
 from recordedrequests import recorded, varied
-from tests.conftest import Chances
 
 from compositions.station import station_runner
 from orderkit.adapters.folders.pack_folder import reference_pack

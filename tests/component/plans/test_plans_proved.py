@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from chances import Chances
 from planproof.bugs import APPLIED, BUGS, CHANGED, Bug
 from planproof.grounds import Ground, embedded
 from planproof.lives import STEPS, Life, wrongly_applied, wrongly_planned
 from planproof.orders import orders
 from planproof.proving import prove
-from tests.conftest import Chances
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import requests
 import schemathesis
+from chances import Chances
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
-from tests.conftest import Chances
 
 from orderkit.cli.connecting import SECRET_HEADER, service_options
 from orderkit.web.event_stream import StreamBounds

@@ -22,8 +22,8 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.ports.forge import OPERATION_TRAILER, FileChange, Forge
 
 if TYPE_CHECKING:
+    from chances import Chances
     from tests.conformance.forge.conftest import Workshop
-    from tests.conftest import Chances
 
 A = PurePosixPath("dir/a.txt")
 NOWHERE = RepoId("no-such-team", "no-such-order")

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from chances import Chances
 from corpuspack import BAKED, Made, kit_names, made
 from formanswers import TEAMS, fill
-from tests.conftest import Chances
 from tests.engines.process import Engines
 
 from ground.objects.kube_objects import Manifest

@@ -15,8 +15,8 @@ from enum import Enum
 from typing import Any
 
 import pytest
+from chances import Chances
 from tests.conformance.forms.schemas import PATTERNS, TEXTS, Forms
-from tests.conftest import Chances
 from tests.engines.process import Engines
 
 from ground.js_regex import compile_pattern

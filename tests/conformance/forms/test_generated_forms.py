@@ -10,11 +10,11 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from chances import Chances
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kitforms import BAKED, Made
 from kitschemas import SPECS, values_of
-from tests.conftest import Chances
 from tests.engines.process import Engines
 
 from kubeschema.re2_patterns import compile_pattern

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.conftest import Chances
+from chances import Chances
 from tests.engines.process import Engines
 
 from softwaretemplates.page_conditions import check_condition, shown_pages

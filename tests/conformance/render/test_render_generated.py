@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from chances import Chances
 from tests.conformance.render.comparing import Outcome, rarely_taken, run
-from tests.conftest import Chances
 from tests.engines.process import Engines
 
 from softwaretemplates.render import BACKSTAGE, COOKIECUTTER, Delimiters

@@ -7,7 +7,7 @@ import random
 import struct
 
 import pytest
-from tests.conftest import Chances
+from chances import Chances
 from tests.engines.process import Engines
 
 from softwaretemplates.render import javascript as js

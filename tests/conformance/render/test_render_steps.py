@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from chances import Chances
 from tests.conformance.render.contexts import context
 from tests.conformance.render.writing import Writer
-from tests.conftest import Chances
 from tests.engines.process import Engines
 
 from softwaretemplates.render import RenderError, render_data

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from chances import Chances
 from tests.conformance.validate.cases import Case, Verdict
 from tests.conformance.validate.conftest import RECORD_VARIABLE, RECORDED
 from tests.conformance.validate.judges import Judge, Ours, Server
 from tests.conformance.validate.productions import generated, refused_rules
 from tests.conformance.validate.table import table
-from tests.conftest import Chances
 
 SEED, SCHEMAS, FULL_SCHEMAS = "recorded", 80, 300
 NOT_EVALUATED_MOST = 0.10

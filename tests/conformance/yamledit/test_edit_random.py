@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.conftest import Chances
+from chances import Chances
 from yamlblocks import POSSIBLE
 from yamlproof import Summary, prove_one
 from yamlreaders import Reader, typed

@@ -48,7 +48,7 @@ from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import ExpiredError
 
 if TYPE_CHECKING:
-    from tests.conftest import Chances
+    from chances import Chances
 
 XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")
 WATCHED = (XGARAGE, NAMESPACE, CONFIG_MAP)

@@ -14,6 +14,8 @@ from compositions.station import Ready, Selector, Station
 from ground.objects.conditions import AVAILABLE, CREATING, Condition, first_and_more
 from ground.objects.kube_objects import Kind, Manifest, dig
 
+__all__ = ["COMPOSE_REASON", "Composed", "Lookup", "PipelineStep", "World", "XrEvent", "steps_of"]
+
 COMPOSE_REASON = "ComposeResources"
 """Reason of events for which the function gives none."""
 

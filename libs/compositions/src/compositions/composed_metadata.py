@@ -29,6 +29,19 @@ from ground.objects.kube_objects import (
 )
 from ground.objects.plain_data import copied
 
+__all__ = [
+    "CLAIM_LABELS",
+    "COMPOSITE_LABEL",
+    "COMPOSITE_OWNER",
+    "RESOURCE_NAME_ANNOTATION",
+    "composed_keys",
+    "composed_owner",
+    "is_controlled_by",
+    "preview_uid",
+    "references",
+    "root_labelled",
+]
+
 COMPOSITE_LABEL = "crossplane.io/composite"
 CLAIM_LABELS = ("crossplane.io/claim-name", "crossplane.io/claim-namespace")
 RESOURCE_NAME_ANNOTATION = "crossplane.io/composition-resource-name"

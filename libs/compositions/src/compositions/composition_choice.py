@@ -32,6 +32,18 @@ from ground.objects.kube_objects import (
 from ground.objects.values import with_value
 from kubeschema.xrd import is_legacy, machinery_path, update_policy_of
 
+__all__ = [
+    "CHOICE_FIELDS",
+    "HASH_LABEL",
+    "NAME_LABEL",
+    "Choice",
+    "choose",
+    "choose_in_the_end",
+    "latest_revision",
+    "number_of",
+    "with_stored_choice",
+]
+
 NAME_LABEL = "crossplane.io/composition-name"
 HASH_LABEL = "crossplane.io/composition-hash"
 SELECT_REASON = "SelectComposition"

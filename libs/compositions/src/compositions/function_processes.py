@@ -17,6 +17,15 @@ from typing import Any
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import Manifest, annotations_of, metadata
 
+__all__ = [
+    "SCHEMA",
+    "FunctionProcess",
+    "development_processes",
+    "processes_of",
+    "processes_spec",
+    "read_processes",
+]
+
 CALL_S = 20.0
 """The default timeout of a call. Crossplane allows 120 s for a whole reconcile."""
 _CALL_MAX_S = 120

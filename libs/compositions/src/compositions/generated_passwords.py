@@ -16,6 +16,18 @@ from compositions.resource_builders import secret
 from compositions.station import Selector, StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest, dig, metadata
 
+__all__ = [
+    "SEED_KEY",
+    "SEED_MIN_BYTES",
+    "SEED_NAME",
+    "SEED_NAMESPACE",
+    "SEED_SELECTOR",
+    "STAND_IN_SEED",
+    "generated_password",
+    "is_seed",
+    "seed_secret",
+]
+
 SEED_NAMESPACE, SEED_NAME, SEED_KEY = "crossplane-system", "orderkit-password-seed", "seed"
 SEED_SELECTOR = Selector("v1", "Secret", SEED_NAME, {}, SEED_NAMESPACE)
 SEED_MIN_BYTES = 32

@@ -10,6 +10,17 @@ from collections.abc import Iterable
 
 from ground.objects.kube_objects import Kind, Manifest, dig
 
+__all__ = [
+    "AGGREGATE",
+    "DEFAULTS",
+    "READ",
+    "WRITE",
+    "is_aggregated",
+    "is_granted",
+    "right_to_hand_on",
+    "verbs_granted",
+]
+
 AGGREGATE = "rbac.crossplane.io/aggregate-to-crossplane"
 WRITE = ("get", "list", "watch", "create", "update", "patch", "delete")
 READ = ("get", "list", "watch")

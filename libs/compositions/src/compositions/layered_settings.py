@@ -32,6 +32,20 @@ from ground.objects.kube_objects import Kind, Manifest, dig, metadata
 from ground.objects.plain_data import overlaid
 from kubeschema.pruning import default, prune
 
+__all__ = [
+    "ENVIRONMENT",
+    "LAYERS_BROKEN",
+    "LayerError",
+    "LayeredValue",
+    "Layers",
+    "SettingError",
+    "Settings",
+    "decided_values",
+    "layered_settings",
+    "merge_layers",
+    "only_config",
+]
+
 SETTINGS = "orderkit.dev/settings"
 """Key of the context: ``values``, and ``layers``, the layer of each value by its dotted path."""
 ENVIRONMENT = Kind("apiextensions.crossplane.io", "v1beta1", "EnvironmentConfig")

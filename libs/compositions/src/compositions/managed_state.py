@@ -24,6 +24,22 @@ from kubeschema.known import Layer, files_of, read_behaviours, read_layer
 from kubeschema.known.behaviours import Behaviour, Behaviours, behaviour_of
 from yamlfiles.documents import Files
 
+__all__ = [
+    "FAIL",
+    "FAILURES",
+    "ManagedKinds",
+    "ManagedValues",
+    "assigned_name",
+    "at_provider",
+    "default_name",
+    "failure_message",
+    "failure_of",
+    "password_of",
+    "reference_forms",
+    "replacement_refusal",
+    "replacements",
+]
+
 FAIL = "embedded.orderkit.dev/fail"
 """Annotation of a managed resource: how its twin is to fail (`FAILURES`)."""
 FAILURES: Mapping[str, str] = {

@@ -20,6 +20,8 @@ from compositions.station import Ready, StationRequest, StationResponse
 from ground.names import LABEL_MAX
 from ground.objects.kube_objects import Manifest, condition, dig, labels_of, metadata
 
+__all__ = ["Parts", "Phase"]
+
 Phase = Literal["Provisioning", "Ready", "Failed"]
 
 WAITING = "orderkit.dev/waiting-parts"

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from ground.objects.kube_objects import Kind, Manifest, annotations_of, metadata
 
+__all__ = ["PAUSED", "annotate_command", "how_to_resume", "is_paused"]
+
 PAUSED = "crossplane.io/paused"
 
 

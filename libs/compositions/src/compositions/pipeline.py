@@ -41,6 +41,8 @@ from ground.objects.conditions import SYSTEM_TYPES, Condition
 from ground.objects.kube_objects import Manifest, labels_of, metadata
 from ground.objects.plain_data import NotPlainError, copied
 
+__all__ = ["compose"]
+
 MAX_ITERATIONS = 5
 """Calls after the first one that a step may use to settle its requirements."""
 

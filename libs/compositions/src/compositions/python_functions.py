@@ -18,6 +18,18 @@ from ground.objects.kube_objects import FUNCTION, Kind, Manifest, dig, metadata
 from yamlfiles.documents import Files
 from yamlfiles.manifests import parse_manifests
 
+__all__ = [
+    "AUTO_READY_FUNCTION",
+    "NAMES",
+    "STATION_FUNCTION",
+    "function_manifests",
+    "functions_here",
+    "is_own",
+    "packages_of",
+    "python_functions",
+    "runs_here",
+]
+
 STATION_FUNCTION = "function-orderkit"
 AUTO_READY_FUNCTION = "function-auto-ready"
 NAMES = frozenset({STATION_FUNCTION, *TWINS})

@@ -18,6 +18,21 @@ from typing import Any, Literal
 from ground.objects.kube_objects import Manifest
 from ground.objects.managed_objects import EXTERNAL_NAME
 
+__all__ = [
+    "KEEP",
+    "MANAGE",
+    "OBSERVE",
+    "Chart",
+    "ManagementAction",
+    "ProviderConfigRef",
+    "SecretKey",
+    "managed",
+    "manifest",
+    "provider_config",
+    "release",
+    "secret",
+]
+
 ManagementAction = Literal["*", "Observe", "Create", "Update", "Delete", "LateInitialize"]
 
 MANAGE: tuple[ManagementAction, ...] = ("*",)

@@ -19,6 +19,8 @@ from typing import Any
 from ground.objects.kube_objects import Kind, Manifest, dig
 from ground.objects.plain_data import overlaid
 
+__all__ = ["keeps_ready_condition"]
+
 WHEN = "2024-01-01T00:00:00Z"
 """The time of all events in a simulation, the same as in Crossplane's render."""
 

@@ -34,6 +34,8 @@ from ground.objects.kube_objects import Kind, Manifest, labels_of, metadata
 from ground.objects.plain_data import overlaid
 from ground.objects.scopes import is_namespaced
 
+__all__ = ["ROUNDS_MAX", "SimulatedWorld", "Simulation", "layered_lookup", "lookup_in", "simulate"]
+
 ROUNDS_MAX = 20
 """More rounds than any realistic chain of gates needs."""
 

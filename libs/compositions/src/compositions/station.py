@@ -24,6 +24,7 @@ from ground.objects.kube_objects import Kind, Manifest
 from ground.objects.plain_data import overlaid
 
 __all__ = [
+    "INPUT",
     "Condition",
     "OpaqueError",
     "Ready",
@@ -35,6 +36,7 @@ __all__ = [
     "Station",
     "StationRequest",
     "StationResponse",
+    "run_station",
     "station_runner",
 ]
 

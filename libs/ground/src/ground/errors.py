@@ -31,6 +31,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, TypeVar
 
+__all__ = [
+    "EXIT_BUG",
+    "EXIT_DIFFERS",
+    "EXIT_DONE",
+    "EXIT_INTERRUPTED",
+    "PROBLEMS_MAX",
+    "AccessError",
+    "AlreadyOrderedError",
+    "ApprovalError",
+    "ConflictError",
+    "EndedError",
+    "InProgressError",
+    "IncompleteError",
+    "InvalidInputError",
+    "MovedError",
+    "NotFoundError",
+    "NotReadyError",
+    "OrderkitError",
+    "RefusedError",
+    "RemoteError",
+    "SeveralProblemsError",
+    "StuckOrderError",
+    "UnknownOrderError",
+    "UnreachableError",
+    "UsageError",
+    "every",
+    "raise_problems",
+    "shorten",
+    "with_article",
+]
+
 T = TypeVar("T")
 _MISSING = "is missing"
 PROBLEMS_MAX = 20

@@ -23,6 +23,8 @@ from itertools import product
 
 from ground.js_regex import END, LOOKING, Token, TokenKind, tokens
 
+__all__ = ["backtracks"]
+
 LENGTH, WAYS_MAX = 60, 100_000
 COPIES_MAX = 30
 _POSITIONS_MAX = 400

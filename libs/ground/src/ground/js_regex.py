@@ -25,6 +25,8 @@ from typing import Any, Protocol
 from ground.errors import InvalidInputError
 from ground.linear_patterns import compile_linear
 
+__all__ = ["SPACE", "compile_pattern"]
+
 MATCH_S = 0.2
 """Time limit of one match by backtracking. RE2 needs none."""
 SPACE = "\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"

@@ -13,6 +13,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+__all__ = ["LinearPattern", "compile_linear", "program_size"]
+
 
 class LinearPattern:
     """A compiled pattern. Half a surrogate pair in a text counts as U+FFFD, as in Go."""

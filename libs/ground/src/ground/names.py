@@ -14,6 +14,25 @@ from typing import NewType
 
 from ground.errors import InvalidInputError
 
+__all__ = [
+    "LABEL",
+    "LABEL_MAX",
+    "MAIN",
+    "NAME_MAX",
+    "REFERENCE_MAX",
+    "UNKNOWN_PERSON",
+    "BlobSha",
+    "CommitSha",
+    "OrderId",
+    "RepoId",
+    "TeamName",
+    "blob_sha",
+    "check_label",
+    "check_person",
+    "check_requester",
+    "fold_reference",
+]
+
 OrderId = NewType("OrderId", str)
 """``<kit>-<name>``: names the repository, the Application and, by default, the XR."""
 TeamName = NewType("TeamName", str)

@@ -16,6 +16,8 @@ import threading
 from collections.abc import Iterator
 from urllib.parse import quote, quote_plus
 
+__all__ = ["MASK", "SHORTEST", "forms_of", "redact", "register"]
+
 MASK = "***"
 SHORTEST = 4
 """Shorter values are not registered: masking them would eat ordinary words."""

@@ -13,6 +13,8 @@ from typing import Any
 
 from ground.linear_patterns import compile_linear
 
+__all__ = ["first_problem"]
+
 
 def first_problem(schema: Mapping[str, Any], value: object) -> Any | None:
     """Return the most telling error (a ``jsonschema.ValidationError``), or None."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+__all__ = ["did_you_mean"]
+
 
 def did_you_mean(name: object, names: Iterable[object], otherwise: str = "") -> str:
     """Return a hint that names the nearest of the known names; `otherwise` if none is near."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 
+__all__ = ["unified_diff"]
+
 
 def unified_diff(before: bytes | None, after: bytes | None, old: str, new: str) -> str:
     """

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+__all__ = ["HIDDEN", "visible"]
+
 HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"

@@ -21,6 +21,8 @@ from ground.objects.kube_objects import NAMESPACE, Kind, Manifest, dig, labels_o
 from kubeschema.cel.evaluation import Activation, EvaluationOutcome
 from kubeschema.cel.expressions import Expression, bound
 
+__all__ = ["BINDING", "POLICY", "Operation", "Policy", "Review", "judge"]
+
 GROUP = "admissionregistration.k8s.io"
 POLICY = Kind(GROUP, "v1", "ValidatingAdmissionPolicy")
 BINDING = Kind(GROUP, "v1", "ValidatingAdmissionPolicyBinding")

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+__all__ = ["schema_at", "steps_of", "value_at"]
+
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from ground.objects.kube_objects import Manifest
 from kubeschema.cel.expressions import Expression
 
+__all__ = ["policy_faults"]
+
 
 def policy_faults(policy: Manifest) -> Iterator[tuple[str, str]]:
     """Yield field and message for each expression that the server would refuse."""

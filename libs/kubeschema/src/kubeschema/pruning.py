@@ -13,6 +13,8 @@ from typing import Any
 from ground.objects.plain_data import clone
 from kubeschema.extensions import EMBEDDED, PRESERVE
 
+__all__ = ["default", "prune"]
+
 Schema = Mapping[str, Any]
 
 META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})

@@ -10,6 +10,8 @@ import re
 
 from ground.linear_patterns import LinearPattern, compile_linear
 
+__all__ = ["POSIX_CLASSES", "PatternError", "compile_pattern"]
+
 POSIX_CLASSES = {
     "alnum": "0-9A-Za-z",
     "alpha": "A-Za-z",

@@ -4,8 +4,8 @@ Fill in the defaults that the portal's form fills in, including those that depen
 The form (react-jsonschema-form) repeats until nothing changes: properties with ``default`` or
 ``const``, the first of several constants, empty lists, and the same inside ``allOf``,
 ``if``/``then``/``else``, ``dependencies`` and the matching ``oneOf`` or ``anyOf``. The table in
-``tests/unit/portal/test_template_defaults.py`` was observed on @rjsf/utils 5.24.13. Not followed:
-``$ref`` outside the page's own ``definitions``.
+``tests/test_template_defaults.py`` was observed on @rjsf/utils 5.24.13. Not followed: ``$ref``
+outside the page's own ``definitions``.
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ from ground.errors import InvalidInputError
 from ground.js_regex import compile_pattern
 from softwaretemplates.form_formats import FORMATS, REFUSED
 
+__all__ = ["first_problem"]
+
 Schema = dict[str, Any]
 _BESIDE_REF = frozenset({"$ref", "title", "description", "default", "$comment", "examples"})
 _ENUM: Schema = {"type": "array", "minItems": 1, "uniqueItems": True}

@@ -5,7 +5,7 @@ For actions whose result is a file: either the same bytes or an error. Block sty
 plain text where YAML 1.2 reads it as a string, quotes otherwise; lines are folded at 80 columns,
 multi-line strings are literal blocks. Refused, because the library's rules are not implemented:
 lines in double quotes that cannot be folded, blocks with long lines or with blanks around line
-ends, very long keys. Compared with the library in ``tests/unit/portal/test_yamlprint.py``.
+ends, very long keys. Compared with the library in ``tests/test_yamlprint.py``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any
 
 from ground.errors import RefusedError, shorten
 from softwaretemplates.render.javascript import number_text, ordered
+
+__all__ = ["dump"]
 
 _WIDTH, _CONTENT_MIN, _KEY_MAX = 80, 20, 120
 _NOT_TEXT = re.compile(

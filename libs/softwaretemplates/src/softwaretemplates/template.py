@@ -29,6 +29,15 @@ from softwaretemplates.form_schema import Schema, SchemaError, accepts, check, p
 from softwaretemplates.page_conditions import WHEN, check_condition, shown_pages
 from yamlfiles import yaml12
 
+__all__ = [
+    "API_VERSION",
+    "Template",
+    "TemplateStep",
+    "check_fixed",
+    "parse_template",
+    "read_assignments",
+]
+
 _CAUSES_MAX = 200
 """Problems of a page that are looked at: a list can have a wrong item very often."""
 API_VERSION = "scaffolder.backstage.io/v1beta3"

@@ -24,6 +24,8 @@ from yamlfiles import yaml12
 from yamlfiles.edit import Edit, Op, Step, Value
 from yamlfiles.edit.readers import is_json, read_12
 
+__all__ = ["Assignment", "parse", "parse_path", "parse_value"]
+
 _STEP = re.compile(
     r"""
       \[ (?P<index> -?[0-9]+ ) \]

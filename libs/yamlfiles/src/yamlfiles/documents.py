@@ -13,6 +13,18 @@ from typing import Any
 
 from ground.names import NAME_MAX
 
+__all__ = [
+    "API_VERSION",
+    "DATA_KIND",
+    "NAME",
+    "DataKinds",
+    "Files",
+    "data_kinds",
+    "document",
+    "record",
+    "record_schema",
+]
+
 Files = Mapping[PurePosixPath, bytes]
 """A pack's files, by their path in the pack."""
 API_VERSION = "orderkit.dev/v1alpha1"

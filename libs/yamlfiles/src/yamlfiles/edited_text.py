@@ -9,6 +9,8 @@ from ground.unified_diff import unified_diff
 from yamlfiles import edit
 from yamlfiles.edit import Edit
 
+__all__ = ["EditedText", "edit_bytes"]
+
 
 @dataclass(frozen=True, slots=True)
 class EditedText:

@@ -22,6 +22,17 @@ from ground.errors import OrderkitError, shorten, with_article
 from ground.objects.kube_objects import Kind, Manifest
 from yamlfiles.go_scalars import Scalar, resolve
 
+__all__ = [
+    "DEFAULT_LIMITS",
+    "ManifestError",
+    "ManifestLimits",
+    "depth_exceeds",
+    "looks_like_manifest",
+    "objects_in",
+    "parse_documents",
+    "parse_manifests",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class ManifestLimits:

@@ -17,6 +17,8 @@ import yaml
 from ground.objects.kube_objects import Manifest
 from yamlfiles.manifests import objects_in, parse_documents
 
+__all__ = ["LocatedManifest", "located_manifests"]
+
 Steps = tuple[str, ...]
 Mark = tuple[int, int]
 """Line and column, both from 1."""

@@ -20,6 +20,8 @@ from ground.objects.kube_objects import Manifest
 from yamlfiles import yaml11
 from yamlfiles.manifests import parse_documents
 
+__all__ = ["rewritten"]
+
 _WIDTH = 100
 """Where long texts are broken; yamllint's limit in a pack is 120."""
 _BLANKS = re.compile(r"\n{4,}")

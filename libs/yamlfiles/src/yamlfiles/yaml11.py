@@ -19,6 +19,8 @@ from ground.strict_schemas import first_problem
 from ground.suggestions import did_you_mean
 from yamlfiles.bounds import check_bounds
 
+__all__ = ["dump", "dump_all", "dump_block", "field_location", "line_of", "load"]
+
 Steps = tuple[str | int, ...]
 """Keys and list positions that lead to a value."""
 

@@ -15,6 +15,8 @@ import yaml
 from ground.errors import InvalidInputError
 from yamlfiles.bounds import check_bounds
 
+__all__ = ["load"]
+
 SIZE_MAX_BYTES = 1 << 20
 
 _TAG = "tag:yaml.org,2002:"

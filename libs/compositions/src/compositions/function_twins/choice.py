@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 
 from compositions.station import Station
 
+__all__ = ["TWINS", "function_name", "package_name"]
+
 
 @dataclass(frozen=True, slots=True)
 class Twin:

@@ -15,6 +15,8 @@ from typing import Any, Literal
 
 from compositions.function_twins.field_paths import quoted
 
+__all__ = ["without_unknown"]
+
 Leaf = Literal["text", "whole", "count", "any", "object"]
 
 

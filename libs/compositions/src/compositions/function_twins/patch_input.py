@@ -22,6 +22,8 @@ from compositions.function_twins.merge_options import POLICIES
 from compositions.function_twins.transforms import compiled
 from compositions.station import OpaqueError
 
+__all__ = ["FROM_COMPOSITE", "SHAPE", "refusal"]
+
 Part = Mapping[str, Any]
 
 FROM_COMPOSITE, TO_COMPOSITE = "FromCompositeFieldPath", "ToCompositeFieldPath"

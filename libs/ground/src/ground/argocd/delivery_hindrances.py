@@ -32,6 +32,22 @@ from ground.objects.kube_objects import (
     metadata,
 )
 
+__all__ = [
+    "ORDER_LABEL",
+    "TERMINATE",
+    "Hindrance",
+    "applied",
+    "automated",
+    "delivers_nothing",
+    "hindrance",
+    "kubectl_patch",
+    "pinned",
+    "refusals",
+    "short",
+    "sync_request",
+    "tracker",
+]
+
 ORDER_LABEL = "orderkit.dev/order"
 """On the Application of an order, with the order's id: ``orderkit repair`` may act on it."""
 TERMINATE = {"status": {"operationState": {"phase": "Terminating"}}}

@@ -21,6 +21,8 @@ from typing import Any
 from ground.argocd.health_lua import LAYER_LABEL
 from ground.objects.kube_objects import APPLICATION, Kind, Manifest, condition, dig, metadata
 
+__all__ = ["MISSING", "Health", "HealthStatus", "health_of", "worst"]
+
 
 class HealthStatus(StrEnum):
     """Argo CD's health states, best first."""

@@ -13,6 +13,16 @@ Used by ``orderkit_workshop.generate.health_checks``.
 
 from __future__ import annotations
 
+__all__ = [
+    "APPLICATION",
+    "CONFIGURED",
+    "DEFINITION",
+    "LAYER_LABEL",
+    "PACKAGE",
+    "RECONCILED",
+    "REVISION",
+]
+
 LAYER_LABEL = "orderkit.dev/layer"
 """On an Application that others wait for. An order has none: a bad one must look red alone."""
 

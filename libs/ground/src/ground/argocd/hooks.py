@@ -14,6 +14,16 @@ from __future__ import annotations
 from ground.errors import shorten
 from ground.objects.kube_objects import Kind, Manifest, annotations_of, metadata
 
+__all__ = [
+    "ANNOTATIONS",
+    "FINALIZERS",
+    "HELM_HOOK",
+    "HINT",
+    "HOOK",
+    "hook_annotation",
+    "hook_refusal",
+]
+
 HOOK, HELM_HOOK = "argocd.argoproj.io/hook", "helm.sh/hook"
 ANNOTATIONS = (HOOK, HELM_HOOK)
 FINALIZERS = {

@@ -27,6 +27,18 @@ from ground.objects.kube_objects import (
     dig,
 )
 
+__all__ = [
+    "SYNC_OPTIONS",
+    "SyncStep",
+    "apply_step",
+    "deletion_waves",
+    "prune_step",
+    "sync_options",
+    "sync_order",
+    "wave_of",
+    "waves",
+]
+
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 

@@ -14,6 +14,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+__all__ = [
+    "AVAILABLE",
+    "CREATING",
+    "DELETING",
+    "RECONCILE_PAUSED",
+    "RECONCILE_SUCCESS",
+    "RESPONSIVE",
+    "SYSTEM_TYPES",
+    "Condition",
+    "ConditionStatus",
+    "first_and_more",
+    "merged",
+    "reconcile_error",
+    "unknown_after_fatal",
+]
+
 ConditionStatus = Literal["True", "False", "Unknown"]
 
 SYSTEM_TYPES = frozenset({"Ready", "Synced", "Healthy", "UpToDate", "Responsive"})

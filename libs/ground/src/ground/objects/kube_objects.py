@@ -12,6 +12,38 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+__all__ = [
+    "APPLICATION",
+    "APP_PROJECT",
+    "ARGOCD_NAMESPACE",
+    "CLUSTER_SCOPED_HOME",
+    "CLUSTER_USAGE",
+    "COMPOSITION",
+    "COMPOSITION_REVISION",
+    "CONFIG_MAP",
+    "CRD",
+    "DELETION_ATTEMPT",
+    "EVENT",
+    "FUNCTION",
+    "IN_USE",
+    "NAMESPACE",
+    "TRACKING_ID",
+    "USAGE",
+    "XRD",
+    "Kind",
+    "Manifest",
+    "ObjectKey",
+    "annotations_of",
+    "condition",
+    "controller",
+    "controller_reference",
+    "dig",
+    "labels_of",
+    "metadata",
+    "plural_of",
+    "used_by",
+]
+
 Manifest = dict[str, Any]
 """One Kubernetes object as JSON-like data. `Any`: its shape is known only to its schema."""
 

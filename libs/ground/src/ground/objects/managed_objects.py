@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ground.objects.kube_objects import Kind, Manifest, dig, metadata
 
+__all__ = ["EXTERNAL_NAME", "WRAPPED", "makes_nothing", "only_observes", "wrapped_object"]
+
 WRAPPED = ("spec", "forProvider", "manifest")
 EXTERNAL_NAME = "crossplane.io/external-name"
 """The annotation with a managed resource's name in the cloud."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+__all__ = ["NotPlainError", "clone", "copied", "overlaid"]
+
 T = TypeVar("T")
 
 _EXACT_MAX = 2**53

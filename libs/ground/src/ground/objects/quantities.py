@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal, localcontext
 
+__all__ = ["NoQuantity", "Unsure", "checked", "parse"]
+
 _SHAPE = re.compile(r"([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)\Z")
 _SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}

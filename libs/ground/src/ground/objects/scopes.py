@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ground.objects.kube_objects import Kind
 
+__all__ = ["is_namespaced"]
+
 _CLUSTER_KINDS = {
     "": {"Namespace", "Node", "PersistentVolume"},
     "apiextensions.k8s.io": {"CustomResourceDefinition"},

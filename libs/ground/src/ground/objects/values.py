@@ -15,6 +15,21 @@ from typing import Any, Final
 from ground.errors import shorten
 from ground.visible_text import visible
 
+__all__ = [
+    "ABSENT",
+    "Absent",
+    "Step",
+    "Steps",
+    "path_text",
+    "same",
+    "shown",
+    "shown_pair",
+    "to_json",
+    "value_at",
+    "whole",
+    "with_value",
+]
+
 Step = str | int
 Steps = tuple[Step, ...]
 

@@ -21,6 +21,8 @@ from kubeschema.cel.evaluation import Activation
 from kubeschema.cel.expressions import Expression
 from kubeschema.cel.type_shapes import CelType, shape_of
 
+__all__ = ["Subject", "condition", "value_at"]
+
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "object", "additionalProperties": _TEXT}
 METADATA_SCHEMA: Mapping[str, Any] = {

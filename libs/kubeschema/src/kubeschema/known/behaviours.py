@@ -17,6 +17,8 @@ from ground.errors import InvalidInputError
 from yamlfiles import yaml11
 from yamlfiles.documents import Files
 
+__all__ = ["Behaviour", "Behaviours", "Reference", "behaviour_of"]
+
 GroupKind = tuple[str, str]
 BEHAVIOUR = "behaviour.yaml"
 PLACEHOLDERS = (

@@ -18,6 +18,8 @@ from kubeschema.extensions import INT_OR_STRING, PRESERVE
 from kubeschema.known.known_kinds import KnownKind, Layer
 from kubeschema.validate import Validator
 
+__all__ = ["METADATA", "built_in"]
+
 Schema = dict[str, Any]
 
 _T: Schema = {"type": "string"}

@@ -22,6 +22,18 @@ from yamlfiles import yaml11
 from yamlfiles.documents import API_VERSION, Files
 from yamlfiles.manifests import ManifestError, ManifestLimits, parse_manifests
 
+__all__ = [
+    "FOLDER",
+    "SOURCES",
+    "CrdDocument",
+    "SchemaSource",
+    "crd_documents",
+    "crd_file",
+    "file_digest",
+    "read_sources",
+    "sources_file",
+]
+
 FOLDER = PurePosixPath("schemas")
 SOURCES = FOLDER / "sources.yaml"
 FILE_MAX_BYTES = 1_000_000

@@ -20,6 +20,8 @@ from kubeschema.known.managed_kinds import completed_crd
 from kubeschema.validate import Validator
 from kubeschema.xrd import BrokenXrdError, claim_crd_for, crd_for
 
+__all__ = ["GroupKind", "KnownKind", "SchemaSet", "is_servers_own"]
+
 _SERVERS_GROUPS = {"", "apps", "batch", "autoscaling", "policy", "extensions"}
 _CROSSPLANES_GROUPS = {"apiextensions", "ops", "pkg", "protection"}
 _GRANTED_BY = ("pkg.crossplane.io", "apiextensions.crossplane.io")

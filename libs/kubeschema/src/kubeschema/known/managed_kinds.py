@@ -15,6 +15,8 @@ from ground.objects.kube_objects import Kind, Manifest, dig
 from kubeschema.cel.type_shapes import escape
 from kubeschema.extensions import PRESERVE
 
+__all__ = ["OPEN", "completed_crd", "config_group", "is_managed", "is_modern", "kinds_of"]
+
 Schema = dict[str, Any]
 
 OPEN: Schema = {"type": "object", PRESERVE: True}

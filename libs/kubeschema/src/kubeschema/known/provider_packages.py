@@ -18,6 +18,8 @@ from dataclasses import dataclass
 
 from ground.errors import InvalidInputError, RemoteError, shorten
 
+__all__ = ["DIGEST", "PackageReference", "package_stream", "parse_reference"]
+
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 PACKAGE_MAX_BYTES = 256_000_000
 """Longest archive, uncompressed. The largest provider packages have about 50 MB of CRDs."""

@@ -23,6 +23,8 @@ from kubeschema.pruning import Schema
 from kubeschema.structural.string_formats import FORMATS
 from kubeschema.structural.validators import StructuralValidator, type_name, validator_of
 
+__all__ = ["path_of", "problems"]
+
 INVALID, REQUIRED, UNSUPPORTED = "FieldValueInvalid", "FieldValueRequired", "FieldValueNotSupported"
 TOO_LONG, TOO_MANY, DUPLICATE = "FieldValueTooLong", "FieldValueTooMany", "FieldValueDuplicate"
 WRONG_TYPE = "FieldValueTypeInvalid"

@@ -19,6 +19,8 @@ from kubeschema.structural.api_messages import compact, problems
 from kubeschema.structural.list_types import topology_faults
 from kubeschema.structural.validators import StructuralValidator
 
+__all__ = ["check_schema"]
+
 TYPES = ("string", "number", "integer", "boolean", "object", "array")
 FORBIDDEN = ("$ref", "additionalItems", "definitions", "dependencies", "id", "patternProperties")
 ONLY_OUTSIDE = (

@@ -25,6 +25,17 @@ from yamlfiles.documents import Files
 from yamlfiles.manifests import DEFAULT_LIMITS, ManifestError, looks_like_manifest
 from yamlfiles.positions import LocatedManifest, located_manifests
 
+__all__ = [
+    "Definitions",
+    "OldObject",
+    "SourceFile",
+    "ValidatedObject",
+    "ValidationOutcome",
+    "definition_sources",
+    "old_objects",
+    "validate",
+]
+
 Key = tuple[str, str, str, str]
 OldObject = Callable[[Manifest], Manifest | None]
 """Returns what an object was before a change; None if that is not known."""

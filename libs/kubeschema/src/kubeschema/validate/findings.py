@@ -9,6 +9,8 @@ from typing import Any
 from ground.objects.kube_objects import Kind
 from kubeschema.cel import Gap
 
+__all__ = ["Finding", "FindingSeverity", "Reason"]
+
 
 class Reason(StrEnum):
     """Reason codes of refusals. The values are stable: scripts and dashboards may use them."""

@@ -14,6 +14,8 @@ from typing import Any
 
 from ground.errors import shorten
 
+__all__ = ["nearest", "shown"]
+
 _KEYWORDS = (
     *("enum", "pattern", "format", "minimum", "maximum", "multipleOf", "minLength", "maxLength"),
     *("minItems", "maxItems", "minProperties", "maxProperties", "type"),

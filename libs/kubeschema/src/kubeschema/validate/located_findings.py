@@ -13,6 +13,8 @@ from kubeschema.field_paths import steps_of
 from kubeschema.validate.findings import Finding
 from yamlfiles.positions import LocatedManifest
 
+__all__ = ["Located", "explanation", "located", "remedy", "sentence", "to_json"]
+
 
 @dataclass(frozen=True, slots=True)
 class Located:

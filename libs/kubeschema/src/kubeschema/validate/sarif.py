@@ -14,6 +14,8 @@ from urllib.parse import quote
 
 from kubeschema.validate.findings import Reason
 
+__all__ = ["NOT_EVALUATED", "SarifResult", "sarif"]
+
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 NOT_EVALUATED = "not-evaluated"
 _DESCRIPTIONS: dict[str, str] = {

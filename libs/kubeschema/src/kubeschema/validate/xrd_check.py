@@ -36,6 +36,8 @@ from kubeschema.xrd import (
 from yamlfiles.manifests import ManifestError
 from yamlfiles.positions import located_manifests
 
+__all__ = ["definition_findings", "hint_for"]
+
 _HINTS = (
     (r"\.default: Unsupported value", "write one of the enum's values as default"),
     (r"\.default: .*failed rule", "write a default that the field's own rule accepts"),

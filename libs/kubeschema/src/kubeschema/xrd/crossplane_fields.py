@@ -11,6 +11,8 @@ from typing import Any
 
 from ground.objects.plain_data import copied
 
+__all__ = ["spec_fields"]
+
 LEGACY = "LegacyCluster"
 """The scope of XRs from before Crossplane 2."""
 

@@ -17,6 +17,8 @@ from softwaretemplates.render.methods import Method, push, run_method, table_of
 from softwaretemplates.render.operands import used
 from softwaretemplates.render.render_errors import OperationFault, UnsupportedFault
 
+__all__ = ["LIST_METHODS", "MAP_METHODS"]
+
 CONSTANTS: Mapping[str, Value] = {"True": True, "False": False, "None": None}
 
 

@@ -38,6 +38,8 @@ from softwaretemplates.render.render_errors import (
 )
 from softwaretemplates.render.scopes import Budget, Encoded, Frame
 
+__all__ = ["OUTPUT_MAX"]
+
 OUTPUT_MAX = 1 << 22
 """Maximum characters that one template, or one part of it, may write."""
 

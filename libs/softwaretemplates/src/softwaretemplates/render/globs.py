@@ -17,6 +17,8 @@ from pathlib import PurePosixPath
 from ground.linear_patterns import LinearPattern, compile_linear
 from softwaretemplates.render.render_errors import UnsupportedError
 
+__all__ = ["matching"]
+
 _MARKS = re.compile(r"[*?\[]")
 _CLASS = re.compile(r"\[(?:[!^]?[A-Za-z0-9_]+|[!^]?[A-Za-z0-9]-[A-Za-z0-9])\]")
 _BRACES = re.compile(r"\{([^{}]*)\}")

@@ -12,6 +12,8 @@ import contextlib
 from collections.abc import Collection, Iterator
 from contextvars import ContextVar
 
+__all__ = ["hosts_known", "integrations"]
+
 BUILT_IN = frozenset(
     {
         "amazonaws.com",

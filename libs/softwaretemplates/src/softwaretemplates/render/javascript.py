@@ -23,6 +23,8 @@ from softwaretemplates.render.render_errors import (
     UnsupportedFault,
 )
 
+__all__ = ["TEXT_MAX", "Closed", "ordered", "text", "to_json"]
+
 Value = Any
 """A JSON-like value or an `Undefined`. `Any`, because templates decide its shape."""
 

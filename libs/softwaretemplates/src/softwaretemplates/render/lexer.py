@@ -22,6 +22,8 @@ from softwaretemplates.render.render_errors import (
 )
 from softwaretemplates.render.unsupported import UnsupportedConstruct
 
+__all__ = ["BACKSTAGE", "SOURCE_MAX", "Lexer", "Tag", "TemplateToken", "TokenKind"]
+
 SOURCE_MAX = 1 << 20
 """Longest template, in characters."""
 

@@ -19,6 +19,8 @@ from softwaretemplates.render.list_filters import concatenated, joined
 from softwaretemplates.render.operands import LIST_MAX, limited, used, whole_number
 from softwaretemplates.render.render_errors import LimitFault, OperationFault, UnsupportedFault
 
+__all__ = ["CYCLER_METHODS", "LIST_METHODS", "NUMBER_METHODS", "TEXT_METHODS", "Method"]
+
 _MANY = 1_000
 
 

@@ -14,6 +14,8 @@ from softwaretemplates.render import unsupported
 from softwaretemplates.render.javascript import Safe, Undefined, Value
 from softwaretemplates.render.render_errors import LimitFault, OperationFault, UnsupportedFault
 
+__all__ = ["LIST_MAX"]
+
 LIST_MAX = 100_000
 """Maximum entries of a list that a template builds; Backstage has the same limit."""
 

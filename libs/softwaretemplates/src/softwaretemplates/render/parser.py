@@ -29,6 +29,8 @@ from softwaretemplates.render.render_errors import (
 )
 from softwaretemplates.render.unsupported import UnsupportedConstruct
 
+__all__ = ["BLOCKS_MAX", "LOOPS_MAX", "TAGS"]
+
 BLOCKS_MAX, LOOPS_MAX = 40, 12
 """Deepest nesting of blocks, and of loops among them (CPython compiles at most 20)."""
 TAGS = (

@@ -11,6 +11,8 @@ from softwaretemplates.render.arithmetic import calculate
 from softwaretemplates.render.javascript import Function, Safe, Undefined, Value
 from softwaretemplates.render.render_errors import OperationFault, UnsupportedFault
 
+__all__ = ["Test"]
+
 
 @dataclass(frozen=True, slots=True)
 class Test:

@@ -17,6 +17,8 @@ from softwaretemplates.render import unsupported
 from softwaretemplates.render.javascript import UNDEFINED, Function, Safe, Undefined, Value
 from softwaretemplates.render.render_errors import LimitFault, UnsupportedFault
 
+__all__ = ["CALLS_MAX", "ROUNDS_MAX"]
+
 ROUNDS_MAX = 200_000
 """Maximum rounds of all loops of one rendering together."""
 CALLS_MAX = 50

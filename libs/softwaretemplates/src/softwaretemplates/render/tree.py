@@ -29,6 +29,19 @@ from softwaretemplates.render.javascript import Closed, Value
 from softwaretemplates.render.lexer import BACKSTAGE, Delimiters
 from softwaretemplates.render.render_errors import LimitError, RenderError
 
+__all__ = [
+    "EXECUTABLE_MODE",
+    "FILES_MAX",
+    "FILE_BYTES_MAX",
+    "LINK_MODE",
+    "PLAIN_MODE",
+    "TREE_BYTES_MAX",
+    "check_count",
+    "check_size",
+    "check_total",
+    "dotted",
+]
+
 FILES_MAX, FILE_BYTES_MAX, TREE_BYTES_MAX = 500, 1 << 20, 5 << 20
 NAME_BYTES_MAX, PATH_BYTES_MAX = 255, 1024
 PLAIN_MODE, EXECUTABLE_MODE, LINK_MODE = 0o100644, 0o100755, 0o120000

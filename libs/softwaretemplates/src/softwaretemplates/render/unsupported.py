@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+__all__ = ["CASES", "UnsupportedConstruct", "table"]
+
 _DIFFER = "the engines of different Backstage releases give different results"
 _ONLY_NUNJUCKS = "Nunjitsu (Backstage >= 4.0.3) has none"
 

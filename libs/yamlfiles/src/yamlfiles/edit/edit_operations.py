@@ -11,6 +11,8 @@ from enum import StrEnum
 
 from ground.errors import RefusedError
 
+__all__ = ["HINTS"]
+
 Step = str | int
 Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]
 

@@ -1,0 +1,144 @@
+"""The files of commits as the client remembers them are those that the forge has."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ground.names import RepoId
+from orderkit.adapters.gitea import GiteaForge, reading
+from orderkit.ports.forge import FileChange, Operation
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forge import EmbeddedForge
+
+if TYPE_CHECKING:
+    from chances import Chances
+
+REPO = RepoId("crew", "ledger")
+TOKEN = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def urls(tmp_path: Path) -> Iterator[str]:
+    forge = EmbeddedForge(tmp_path / "forge")
+    sock = bind("forge", 0)
+    server = HttpServer(forge.app, sock)
+    forge.set_base_url(server.url)
+    forge.ensure_user("bot", "a-long-password", admin=True)
+    scopes = ("write:organization", "write:repository", "write:user")
+    forge.ensure_token("bot", "test", TOKEN, scopes)
+    server.start()
+    yield server.url
+    server.stop()
+    forge.close()
+
+
+def client(url: str) -> GiteaForge:
+    return GiteaForge(url, token=TOKEN)
+
+
+_numbers = itertools.count()
+
+
+def write(forge: GiteaForge, files: dict[str, str | None]) -> str:
+    head = forge.head(REPO)
+    there = forge.tree(REPO, head) if head else {}
+    changes = [
+        FileChange(
+            PurePosixPath(path),
+            None if text is None else text.encode(),
+            there.get(PurePosixPath(path)),
+        )
+        for path, text in files.items()
+    ]
+    operation = Operation(f"test-{next(_numbers)}", "user:default/x", "test")
+    return forge.write(REPO, changes, operation).commit
+
+
+def test_whoever_writes_both_know_the_same_files(
+    urls: str, monkeypatch: pytest.MonkeyPatch, chances: Chances
+) -> None:
+    """Two clients take turns at random; each must always see what a new client reads."""
+    monkeypatch.setattr(reading, "TREE_PAGE", 10)
+    chance = chances.random("trees")
+    with client(urls) as one, client(urls) as two:
+        one.ensure_org(REPO.owner)
+        one.ensure_repo(REPO, description="test")
+        write(one, {f"apps/team-{n % 5}/order-{n}.yaml": str(n) for n in range(30)})
+        for step in range(chances.count(12, 200)):
+            writer = chance.choice((one, two))
+            known = sorted(map(str, one.tree(REPO, one.head(REPO) or "")))  # type: ignore[arg-type]  # there is one
+            files: dict[str, str | None] = {
+                f"apps/team-{chance.randrange(7)}/order-{100 + step}.yaml": str(step)
+            }
+            if chance.random() < 0.5:
+                files[chance.choice(known)] = None
+            if chance.random() < 0.3:
+                files[chance.choice(known)] = f"again {step}"
+            write(writer, files)
+
+            head = one.head(REPO)
+            assert head is not None
+            with client(urls) as fresh:
+                wanted = dict(fresh.tree(REPO, head))
+            assert dict(one.tree(REPO, head)) == wanted
+            assert dict(two.tree(REPO, head)) == wanted
+
+
+def test_what_is_known_is_not_asked_for_again(urls: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Counter[str]()
+    original = reading.GiteaReading._tree_page  # noqa: SLF001  counts its calls
+
+    def counting(*arguments: object, **named: object) -> object:
+        asked["pages"] += 1
+        return original(*arguments, **named)  # type: ignore[arg-type]  # passed on
+
+    monkeypatch.setattr(reading, "TREE_PAGE", 10)
+    monkeypatch.setattr(reading.GiteaReading, "_tree_page", counting)
+    with client(urls) as one, client(urls) as two:
+        one.ensure_org(REPO.owner)
+        one.ensure_repo(REPO, description="test")
+        write(one, {f"apps/team-{n % 5}/order-{n}.yaml": str(n) for n in range(30)})
+        for forge in (one, two):
+            forge.tree(REPO, forge.head(REPO) or "")  # type: ignore[arg-type]  # there is one
+
+        asked.clear()
+        write(one, {"apps/team-1/fresh.yaml": "1"})
+        one.tree(REPO, one.head(REPO) or "")  # type: ignore[arg-type]  # there is one
+        assert asked["pages"] == 0, "its own write tells all"
+        two.tree(REPO, two.head(REPO) or "")  # type: ignore[arg-type]  # there is one
+        assert asked["pages"] == 3, "the root, apps, and the one team that changed"
+
+
+def test_a_file_of_a_commit_is_read_once_and_a_branch_each_time(urls: str) -> None:
+    path = PurePosixPath("a.yaml")
+    with client(urls) as one, client(urls) as two:
+        one.ensure_org(REPO.owner)
+        one.ensure_repo(REPO, description="test")
+        first = write(one, {"a.yaml": "1"})
+        kept = two.read(REPO, path, first)
+        write(one, {"a.yaml": "2"})
+
+        assert two.read(REPO, path, first) is kept
+        assert [two.read(REPO, path, ref).text for ref in (first, "main")] == ["1", "2"]  # type: ignore[union-attr]  # they are there
+
+
+def test_a_client_that_remembers_asks_each_thing_once_until_it_writes(urls: str) -> None:
+    path = PurePosixPath("a.yaml")
+    with client(urls) as one, client(urls) as two:
+        one.ensure_org(REPO.owner)
+        one.ensure_repo(REPO, description="test")
+        first = write(one, {"a.yaml": "1"})
+        two.remember()
+        seen = two.head(REPO), two.read(REPO, path, "main")
+        second = write(one, {"a.yaml": "2"})
+
+        assert (two.head(REPO), two.read(REPO, path, "main")) == seen
+        assert one.head(REPO) == second != first
+        two.ensure_org("another")
+        assert two.head(REPO) == second

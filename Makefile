@@ -42,18 +42,21 @@ check: $(DEV) ## style, types, layers, YAML, generated files
 	scripts/check.sh
 
 # What make test runs: a part of make test-all that answers in minutes. One list, here.
-QUICK := tests/unit \
-  $(addprefix tests/component/,test_kit_test_command.py test_agents_pack.py test_workspaces_pack.py \
-    test_environments_pack.py test_clusters_pack.py test_readme.py \
+QUICK := libs $(wildcard extras/*/tests/unit) tests/unit \
+  extras/workshop/tests/component/test_kit_test_command.py \
+  $(addprefix tests/component/,packs pages/test_readme.py \
     platform/test_orders.py platform/test_ending.py changes/test_change_command.py) \
   $(addprefix tests/conformance/,forge/test_forge_port.py cluster/test_cluster_apply.py \
     validate delivery/test_delivery_scenarios.py)
 
-test: TESTS = $(QUICK)
+# make test HOUSE=libs/yamlfiles runs all tests of one house; a library's without the houses above it.
+HOUSED = $(if $(filter libs/%,$(HOUSE)),--house $(HOUSE)) $(if $(filter src,$(HOUSE)),tests,$(HOUSE)/tests)
+
+test: TESTS = $(if $(HOUSE),$(HOUSED),$(QUICK))
 test: $(DEV) ## unit tests, the kits' scenarios, the README's commands, an order's life, some contracts: minutes
 	scripts/test.sh $(ARGS) $(TESTS)
 
-test-all: TESTS = tests
+test-all: TESTS = libs extras tests
 test-all: $(DEV) ## every test that needs no real system: a quarter of an hour
 	scripts/test-tools.sh
 	scripts/engines.sh
@@ -61,7 +64,7 @@ test-all: $(DEV) ## every test that needs no real system: a quarter of an hour
 
 # Besides all of tests/security, every test that a row of SECURITY.md names and that needs no real system.
 PROOFS = $(shell grep -oE '`([a-z0-9_]+/)+test_[a-z0-9_]+[.]py(::test_[a-z0-9_]+)?`' SECURITY.md \
-  | tr -d '`' | grep -v '^e2e/' | sort -u | sed 's,^,tests/,')
+  | tr -d '`' | grep -v '^e2e/' | sort -u | sed '/^extras/!s,^,tests/,')
 
 security: TESTS = tests/security $(PROOFS)
 security: $(DEV) ## the attacks of SECURITY.md, on the embedded platform; a part of make test-all

@@ -12,25 +12,11 @@ from types import ModuleType
 import pytest
 from chances import Chances
 from hypothesis import settings
+from scripts.houses import HOUSES, below
 from tests.workers import Workers, deselect
 
 SOAK_TIMEOUT_S = 7200
 SHORT_SEED = 1
-FLOORS = (
-    ("libs/ground",),
-    ("libs/yamlfiles",),
-    ("libs/kubeschema", "libs/softwaretemplates"),
-    ("libs/compositions",),
-    ("src",),
-    ("extras/workshop", "extras/standins"),
-)
-"""The houses, from the ground up: none may import one of its own floor or of a higher one."""
-PACKAGES = {
-    "src": "orderkit",
-    "extras/workshop": "orderkit_workshop",
-    "extras/standins": "orderkit_standins",
-}
-"""What a house imports as, where that is not its folder's name."""
 _seed = pytest.StashKey[int]()
 
 
@@ -46,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--house",
         metavar="FOLDER",
-        choices=[house for floor in FLOORS for house in floor],
+        choices=[house.folder for house in HOUSES],
         help="refuse imports of the houses above this one: what `make test HOUSE=FOLDER` does",
     )
     group.addoption(
@@ -83,10 +69,8 @@ class NotBelow:
     """Refuses imports of the houses that do not lie below one."""
 
     def __init__(self, house: str) -> None:
-        floor = next(number for number, houses in enumerate(FLOORS) if house in houses)
-        others = {name for houses in FLOORS[floor:] for name in houses} - {house}
         self._house = house
-        self._refused = {PACKAGES.get(name, name.rpartition("/")[2]) for name in others}
+        self._refused = {other.package for other in HOUSES} - below(house)
 
     def find_spec(
         self, name: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None

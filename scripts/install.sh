@@ -12,9 +12,9 @@ if [ ! -x .venv/bin/pip ] && ! "$python" -m venv .venv; then
   echo "error: cannot make a virtual environment; on Debian: apt-get install python3-venv" >&2
   exit 1
 fi
-.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
+.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r "$lock" -r requirements-build.lock
 set --
 for house in libs/* extras/* . packs/agents/controllers; do
   set -- "$@" --editable "$house"
 done
-.venv/bin/pip install --quiet --disable-pip-version-check --no-deps "$@"
+.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation "$@"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Write the lock files from the pyproject.toml of the tool and of the packs' own programs: what users run, what developers
-# add to it, the image of the controllers, the environments' tools with their tests. With --check: fail if a dependency
+# add to it, what builds our wheels, the image of the controllers, the environments' tools with their tests. With --check: fail if a dependency
 # is not in them. Needs no network then.
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,14 +10,18 @@ if [ "${1:-}" = --check ]; then
 fi
 
 controllers=packs/agents/controllers
-# `orderkit` itself, on which the controllers depend, is this checkout (tool.uv.sources) and in no lock.
+# The houses are this checkout (tool.uv.sources) and in no lock.
+houses=$(sed -n 's/^name = "\(orderkit[a-z-]*\)"$/--no-emit-package \1/p' pyproject.toml libs/*/pyproject.toml extras/*/pyproject.toml)
 compile() {
-  .venv/bin/uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-strip-markers --no-emit-package orderkit \
+  # shellcheck disable=SC2086  each word of $houses is an argument
+  .venv/bin/uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-strip-markers $houses \
     --python-version 3.11 "$@" $controllers/pyproject.toml
 }
 compile -o requirements.lock --all-extras pyproject.toml
 compile -o requirements-dev.lock --all-extras --group dev --constraint requirements.lock pyproject.toml
 compile -o $controllers/requirements.lock $controllers/requirements.in
+.venv/bin/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 \
+  -o requirements-build.lock --group pyproject.toml:build
 
 tools=packs/environments/tools
 .venv/bin/uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-strip-markers --python-version 3.11 \

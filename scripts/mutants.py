@@ -308,7 +308,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="which faults (default: 1)")
     parser.add_argument("--workers", type=int, default=3, help="workers that measure (default: 3)")
     parser.add_argument("--measured", action="store_true", help="keep the last measurement")
-    parser.add_argument("tests", nargs="*", default=["tests"], help="tests (default: tests)")
+    parser.add_argument(
+        "tests", nargs="*", default=["libs", "extras", "tests"], help="tests (default: all)"
+    )
     options = parser.parse_args()
     if not options.measured:
         measure(options.tests, options.workers)

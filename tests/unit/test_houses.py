@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import functools
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from scripts.houses import HOUSES, LIBRARIES, House
+from housepages import run_example
+from scripts.houses import HOUSES, LIBRARIES, House, below
 
 import orderkit
 
@@ -55,6 +58,7 @@ def names_in(path: Path) -> set[str]:
     return bound
 
 
+@functools.cache
 def public_names(path: Path) -> set[str]:
     """Return a module's ``__all__``; nothing where it has none."""
     for node in ast.parse(path.read_text()).body:
@@ -154,6 +158,27 @@ def test_a_house_is_of_the_one_version_and_declares_the_houses_it_imports(house:
     }
     assert project.get("version", orderkit.__version__) == orderkit.__version__
     assert declared == {f"{name}=={orderkit.__version__}" for name in used - {_distribution(house)}}
+
+
+@pytest.mark.parametrize("house", LIBRARIES, ids=lambda house: house.folder)
+def test_the_example_of_a_library_runs_and_loads_no_house_above(
+    house: House, tmp_path: Path
+) -> None:
+    printed, promised, packages = run_example(ROOT / house.folder, tmp_path)
+
+    assert printed == promised
+    assert packages & {other.package for other in HOUSES} <= below(house.folder)
+
+
+def test_an_import_of_a_house_above_is_refused() -> None:
+    """``make test HOUSE=libs/ground`` cannot pass by what lies above it."""
+    test = "libs/yamlfiles/tests/test_placing.py"
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "--house", "libs/ground", test]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode != 0
+    assert "ImportError: yamlfiles" in done.stdout
+    assert "does not lie below libs/ground" in done.stdout
 
 
 def _distribution(house: House) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from scripts.houses import HOUSES
 
 import orderkit.controllers
 import orderkit.stations
@@ -82,7 +83,8 @@ def imported_modules(text: str) -> set[str]:
 
 
 def orderkit_imports(text: str) -> set[str]:
-    return {module for module in imported_modules(text) if re.match(r"orderkit(\.|\Z)", module)}
+    ours = {house.package for house in HOUSES}
+    return {module for module in imported_modules(text) if module.partition(".")[0] in ours}
 
 
 def python_files(*folders: str) -> Iterator[Path]:

@@ -647,6 +647,15 @@ CASES = [
     Case(KitRule.STATION_MISSING, "misspelt", swap(COMPOSITION, ("name: lab\n", "name: lap\n"))),
     Case(KitRule.STATION_BROKEN, "no import", {}, {"lab": BrokenStation("lab", "SyntaxError: x")}),
     Case(KitRule.STATION_IMPORTS, "time", {SOURCE: "import time\n" + labkit.STATION}, place="py:1"),
+    *(
+        Case(
+            KitRule.STATION_IMPORTS,
+            module,
+            {SOURCE: f"import {module}\n" + labkit.STATION},
+            place="py:1",
+        )
+        for module in ("orderkit.core.kit.model", "compositions.station", "yamlfiles")
+    ),
     Case(KitRule.STATION_IMPORTS, "the clock", {SOURCE: CLOCK + labkit.STATION}, place="py:2"),
     Case(KitRule.STATION_DELETION, "dead", {SOURCE: 'X = "deletionTimestamp"\n'}, place="py:1"),
     Case(KitRule.AUTO_READY_LAST, "a step more", AFTER_READY, {"second": wants_nothing}),

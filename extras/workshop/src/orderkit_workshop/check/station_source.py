@@ -22,6 +22,10 @@ _IMPURE = {
 """Modules for I/O and time. uuid also has pure parts, but those are rarely needed."""
 _CLOCK = {"now", "utcnow", "today"}
 """Methods of datetime and date that read the clock; the others are pure."""
+_OURS = {
+    *("orderkit", "orderkit_standins", "orderkit_workshop"),
+    *("compositions", "ground", "kubeschema", "softwaretemplates", "yamlfiles"),
+}
 _PUBLIC = "orderkit.stations"
 
 
@@ -69,7 +73,7 @@ def _imported(node: ast.AST) -> list[str]:
 def _doubt(module: str) -> str:
     if module.partition(".")[0] in _IMPURE:
         return f"imports {module}"
-    if module.startswith("orderkit") and module != _PUBLIC:
+    if module.partition(".")[0] in _OURS and module != _PUBLIC:
         return f"imports {module}: of Orderkit, a station may import {_PUBLIC} only"
     return ""
 

@@ -14,7 +14,7 @@ from orderkit.cli.output import say
 @click.option("--title", default="", metavar="TEXT", help="Its title. Default: from the name.")
 @click.option(
     "--orderkit",
-    default="orderkit",
+    default="orderkit[embedded,workshop]",
     show_default=True,
     metavar="REQUIREMENT",
     help="How the pack's CI installs Orderkit: a line of requirements.txt.",

@@ -18,7 +18,7 @@ from yamlfiles.edit import LIMITS, EditRefusal, EditRefusedError
 from yamlfiles.edit.edit_operations import HINTS
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "libs" / "yamlfiles" / "tests" / "support")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests/support"), str(ROOT / "libs/yamlfiles/tests/support")]
 
 if TYPE_CHECKING:
     from yamlcases import Case

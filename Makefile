@@ -64,7 +64,7 @@ test-all: $(DEV) ## every test that needs no real system: a quarter of an hour
 
 # Besides all of tests/security, every test that a row of SECURITY.md names and that needs no real system.
 PROOFS = $(shell grep -oE '`([a-z0-9_]+/)+test_[a-z0-9_]+[.]py(::test_[a-z0-9_]+)?`' SECURITY.md \
-  | tr -d '`' | grep -v '^e2e/' | sort -u | sed '/^extras/!s,^,tests/,')
+  | tr -d '`' | grep -v '^e2e/' | sort -u | sed -E '/^(extras|libs)\//!s,^,tests/,')
 
 security: TESTS = tests/security $(PROOFS)
 security: $(DEV) ## the attacks of SECURITY.md, on the embedded platform; a part of make test-all

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from scripts.houses import HOUSES
 
 from compositions.station import Resource, Severity, State, Station, StationRequest
 from orderkit.adapters.folders import confined_stations as confined
@@ -21,7 +22,7 @@ from orderkit.adapters.folders.station_folder import BrokenStation
 from orderkit.adapters.processes import confinement
 from orderkit.cli.main import run
 
-SOURCE = Path(confined.__file__).parents[2]
+ROOT = Path(__file__).parents[2]
 CANARY = "canary-5f2c"
 STATION = """
 import ctypes, mmap, os, signal, socket, struct, subprocess, sys, threading, time
@@ -338,12 +339,16 @@ def test_here_the_system_has_all_protections() -> None:
 
 def test_only_confined_processes_load_stations() -> None:
     loading = {
-        str(path.relative_to(SOURCE))
-        for path in SOURCE.rglob("*.py")
+        str(path.relative_to(ROOT)).removeprefix("src/orderkit/")
+        for house in HOUSES
+        for path in (ROOT / house.source).rglob("*.py")
         if any(word in path.read_text() for word in ("load_stations(", "stations_in("))
     }
 
-    assert loading - {"ports/pipeline_functions.py", "flows/plan/published_pack.py"} == {
+    assert loading - {
+        "ports/pipeline_functions.py",
+        "flows/plan/published_pack.py",
+    } == {
         "adapters/folders/station_folder.py",
         "adapters/folders/station_process.py",
         "adapters/functions/local_functions.py",

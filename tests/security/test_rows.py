@@ -16,7 +16,7 @@ def test_a_proof_is_not_deselected(request: pytest.FixtureRequest) -> None:
     proofs = set(_PROOF.findall((ROOT / "SECURITY.md").read_text()))
     names = [name if "/" in name else f"security/{name}" for name in proofs]
     named = {
-        name if name.startswith("extras/") else f"tests/{name}"
+        name if name.startswith(("extras/", "libs/")) else f"tests/{name}"
         for name in names
         if not name.startswith("e2e/")
     }

@@ -19,6 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scripts.houses import HOUSES
+
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/dev")
 _SCRIPT = """
 set -eu
@@ -73,9 +75,13 @@ def reason_not_possible() -> str:
 def our_image() -> tuple[str, list[Mount]]:
     """Return the entry point, and the folders an image of this checkout would hold."""
     source = Path(__file__).parents[2]
-    folders = {Path(sys.base_prefix), Path(sys.prefix), source / "src", *_packs(source)}
+    folders = {Path(sys.base_prefix), Path(sys.prefix), *_sources(source), *_packs(source)}
     entry = Path(sysconfig.get_path("scripts")) / "orderkit"
     return str(entry), [Mount(folder, str(folder)) for folder in sorted(folders)]
+
+
+def _sources(source: Path) -> list[Path]:
+    return [(source / house.source).parent for house in HOUSES]
 
 
 def _packs(source: Path) -> list[Path]:

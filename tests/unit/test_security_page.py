@@ -21,8 +21,8 @@ ROWS = [
 
 
 def _file(name: str) -> Path:
-    """Return the file of a proof: in a house above the product, else below ``tests``."""
-    if name.startswith("extras/"):
+    """Return the file of a proof: in another house than the product, or below ``tests``."""
+    if name.startswith(("extras/", "libs/")):
         return ROOT / name
     return ROOT / "tests" / (name if "/" in name else f"security/{name}")
 

@@ -42,7 +42,8 @@ check: $(DEV) ## style, types, layers, YAML, generated files
 	scripts/check.sh
 
 # What make test runs: a part of make test-all that answers in minutes. One list, here.
-QUICK := libs $(wildcard extras/*/tests/unit) tests/unit \
+HOUSES := $(wildcard libs/*/tests extras/*/tests)
+QUICK := $(wildcard libs/*/tests extras/*/tests/unit) tests/unit \
   extras/workshop/tests/component/test_kit_test_command.py \
   $(addprefix tests/component/,packs pages/test_readme.py \
     platform/test_orders.py platform/test_ending.py changes/test_change_command.py) \
@@ -56,7 +57,7 @@ test: TESTS = $(if $(HOUSE),$(HOUSED),$(QUICK))
 test: $(DEV) ## unit tests, the kits' scenarios, the README's commands, an order's life, some contracts: minutes
 	scripts/test.sh $(ARGS) $(TESTS)
 
-test-all: TESTS = libs extras tests
+test-all: TESTS = $(HOUSES) tests
 test-all: $(DEV) ## every test that needs no real system: a quarter of an hour
 	scripts/test-tools.sh
 	scripts/engines.sh

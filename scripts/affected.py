@@ -103,7 +103,8 @@ def _reached(tops: Iterable[str]) -> set[str]:
 
 
 def _everything(without: Iterable[str] = ()) -> list[str]:
-    return ["libs", "extras", "tests", *(f"--ignore={room}" for room in sorted(without))]
+    rooms = [room for room in ROOMS if not room.startswith(f"{_REST}/") and room not in without]
+    return [*rooms, *(f"--ignore={room}" for room in sorted(without) if room.startswith("tests/"))]
 
 
 def main(base: str) -> None:

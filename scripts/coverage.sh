@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 rm -rf .cache/coverage
 mkdir -p .cache/coverage
-[ $# -gt 0 ] || set -- libs extras tests
+[ $# -gt 0 ] || set -- libs/*/tests extras/*/tests tests
 failed=0
 COVERAGE_PROCESS_START=$PWD/pyproject.toml scripts/test.sh "$@" || failed=$?
 .venv/bin/python -m coverage combine --quiet

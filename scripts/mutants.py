@@ -43,6 +43,7 @@ from scripts.houses import HOUSES, LIBRARIES  # noqa: E402 - the path comes firs
 FOLDER = ROOT / ".cache" / "mutants"
 TREE, DATA, TIMES, REPORT = (FOLDER / n for n in ("tree", "data", "times.json", "report.jsonl"))
 SOURCES = os.pathsep.join(str(TREE / house.source.parent) for house in HOUSES)
+ALL_TESTS = [*(f"{house.folder}/tests" for house in HOUSES if house.folder != "src"), "tests"]
 ROOMS = {
     "core": (
         *(str(house.source) for house in LIBRARIES),
@@ -308,9 +309,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="which faults (default: 1)")
     parser.add_argument("--workers", type=int, default=3, help="workers that measure (default: 3)")
     parser.add_argument("--measured", action="store_true", help="keep the last measurement")
-    parser.add_argument(
-        "tests", nargs="*", default=["libs", "extras", "tests"], help="tests (default: all)"
-    )
+    parser.add_argument("tests", nargs="*", default=ALL_TESTS, help="tests (default: all)")
     options = parser.parse_args()
     if not options.measured:
         measure(options.tests, options.workers)

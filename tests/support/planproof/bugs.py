@@ -116,7 +116,7 @@ def _statusless(answer: Any, *_: Any) -> Any:
 
 
 _CORE, _FLOW = "orderkit.core", "orderkit.flows.plan.order_plan"
-_CROSSPLANE = f"{_CORE}.crossplane"
+_CROSSPLANE = "compositions"
 _META = f"{_CROSSPLANE}.composed_metadata"
 BUGS = (
     Bug(
@@ -134,7 +134,7 @@ BUGS = (
         Sort.UNKNOWN, "prompts data.description",
     ),
     Bug(
-        "a default of the XRD lost", f"{_CORE}.schema.validate.object_check:Validator.check",
+        "a default of the XRD lost", "kubeschema.validate.object_check:Validator.check",
         _after(lambda report, _, xr, *__: replace(report, result=xr)),
         Sort.SPEC, "enforcement",
     ),

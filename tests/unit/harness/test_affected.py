@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 from scripts.affected import ROOMS, decide
+from scripts.houses import HOUSES
 
 ROOT = Path(__file__).parents[3]
+ALL = (
+    *(f"{house.folder}/tests" for house in HOUSES if house.folder != "src"),
+    "tests",
+)
 FORGE = "extras/standins/src/orderkit_standins/forge/git_read.py"
 
 
@@ -25,7 +30,7 @@ def test_the_rooms_are_there() -> None:
 def test_what_may_reach_all_runs_all(path: str) -> None:
     decision = decide(["docs/plans.md", path])
 
-    assert decision.tests == ("libs", "extras", "tests")
+    assert {*decision.tests} == {*ALL}
     assert decision.journeys
     assert path in decision.reason
 
@@ -40,13 +45,14 @@ def test_a_change_of_the_embedded_forge_leaves_the_libraries_alone() -> None:
         *("libs/yamlfiles/tests", "tests/conformance/yamledit", "tests/conformance/render"),
         "extras/workshop/tests",
     } <= {*decision.left_out}
-    assert {f"--ignore={room}" for room in decision.left_out} == {*decision.tests[3:]}
+    ignored = {f"--ignore={room}" for room in decision.left_out if room.startswith("tests/")}
+    assert {*decision.tests} == ({*ALL} - {*decision.left_out}) | ignored
 
 
 def test_a_change_of_the_lowest_library_runs_all() -> None:
     decision = decide(["libs/ground/src/ground/names.py"])
 
-    assert decision.tests == ("libs", "extras", "tests")
+    assert {*decision.tests} == {*ALL}
     assert decision.left_out == ()
 
 

@@ -31,7 +31,7 @@ from ground.errors import ConflictError, InvalidInputError
 from ground.objects.conditions import Condition
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, dig, metadata
 from ground.suggestions import did_you_mean
-from kubeschema.known.managed_kinds import config_group, is_modern
+from kubeschema.known.managed_kinds import config_group, is_modern, kinds_of
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 from orderkit_standins.controller import Controller, side_by_side
@@ -212,7 +212,8 @@ class Providers:
         twin_name = annotations_of(provider).get(TWIN)
         kinds: tuple[Kind, ...] = (kubernetes_twin.LEGACY, kubernetes_twin.MODERN)
         if twin_name in {"objects", "kubernetes"}:
-            crds = [*map(object_crd, kinds), *_config_crds(kinds, kubernetes_twin.CONFIG_VERSION)]
+            objects = [self._library.crds.get(kind) or object_crd(kind) for kind in kinds]
+            crds = [*objects, *_config_crds(kinds, kubernetes_twin.CONFIG_VERSION)]
             return crds, kubernetes_twin.ObjectTwin, str(twin_name)
         if twin_name not in {"cloud", *TWINS}:
             name = metadata(provider)["name"]
@@ -280,8 +281,8 @@ def _unhealthy(why: str) -> Condition:
 
 
 def _served(crd: Manifest) -> Kind:
-    spec = crd["spec"]
-    return Kind(spec["group"], spec["versions"][0]["name"], spec["names"]["kind"])
+    versions = zip(kinds_of(crd), crd["spec"]["versions"], strict=True)
+    return next(kind for kind, version in versions if version["served"])
 
 
 def _config_crds(kinds: Iterable[Kind], version: str) -> list[Manifest]:
@@ -289,7 +290,8 @@ def _config_crds(kinds: Iterable[Kind], version: str) -> list[Manifest]:
     groups = {config_group(kind): kind for kind in kinds}
     crds: list[Manifest] = []
     for group, kind in groups.items():
-        cloud_version = "v1beta1" if group.endswith("upbound.io") else kind.version
+        is_cloud = group.endswith("upbound.io") or group.partition(".")[0] in CLOUDS
+        cloud_version = "v1beta1" if is_cloud else kind.version
         crds += config_crds(kind, version or cloud_version)
     return crds
 
@@ -312,7 +314,7 @@ def _is_of(kind: Kind, twin_name: str, service: str) -> bool:
     """Return whether a kind is of a cloud's provider, or of its package for one service."""
     labels = kind.group.split(".")
     if twin_name in CLOUDS:
-        ours = kind.group.endswith("upbound.io") and twin_name in labels[:2]
+        ours = kind.group.endswith((".upbound.io", ".crossplane.io")) and twin_name in labels[:2]
         return ours and (not service or labels[0] == service)
     return kind.group.endswith("crossplane.io") and twin_name in labels
 

@@ -72,11 +72,16 @@ def is_modern(kind: Kind) -> bool:
 
 
 def config_group(kind: Kind) -> str:
-    """Return the group of a provider's configs: ``storage.gcp.m.upbound.io`` has gcp's."""
-    if not kind.group.endswith("upbound.io"):
-        return kind.group
+    """
+    Return the group of a provider's configs: one for all of its services.
+
+    ``storage.gcp.m.upbound.io`` and ``dynamodb.aws.crossplane.io`` have gcp's and aws's. Only
+    provider-sql has configs of its own for each engine (its ``apis`` folder).
+    """
     labels = kind.group.split(".")
-    return ".".join(labels[-4 if is_modern(kind) else -3 :])
+    if ".".join(labels[-2:]) not in {"upbound.io", "crossplane.io"} or "sql" in labels:
+        return kind.group
+    return ".".join(labels[-4 if is_modern(kind) or "jet" in labels else -3 :])
 
 
 def is_managed(crd: Manifest) -> bool:

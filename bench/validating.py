@@ -2,7 +2,7 @@
 Validating 1,000 XRs: with and without CEL rules, against the jsonschema library alone.
 
 The peer judges the same ``spec`` by the same schema in its own dialect (no defaults, no unknown
-fields, no rules, no metadata): less than what `core.schema.validate` does.
+fields, no rules, no metadata): less than what `kubeschema.validate` does.
 """
 
 from __future__ import annotations

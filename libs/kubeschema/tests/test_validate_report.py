@@ -1,4 +1,4 @@
-"""Reports of `core.schema.validate`: stable reasons, paths, ways out, defaults, what is dropped."""
+"""Reports of `kubeschema.validate`: stable reasons, paths, ways out, defaults, what is dropped."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Who answers: `core.schema.validate`, and any API server that speaks HTTP.
+Who answers: `kubeschema.validate`, and any API server that speaks HTTP.
 
 The API server is the embedded or a real one.
 """
@@ -31,7 +31,7 @@ class Judge(Protocol):
 
 
 class Ours:
-    """`core.schema.validate`, without a server. Unknown fields are left out: servers drop them."""
+    """`kubeschema.validate`, without a server. Unknown fields are left out: servers drop them."""
 
     def __init__(self) -> None:
         self._made: dict[str, tuple[Validator, tuple[tuple[str, str], ...]]] = {}

@@ -3,8 +3,6 @@ Metadata of composed resources: names, namespace, labels, owner, as Crossplane g
 
 Pure; `with_metadata` never changes its arguments. Every name is deterministic: it follows from the
 XR's uid and the resource's logical name, so a repeated run finds what the first one made.
-
-Called by ``pipeline``; field owners and the root label also by the embedded assembly.
 """
 
 from __future__ import annotations

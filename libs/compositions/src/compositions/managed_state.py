@@ -1,7 +1,7 @@
 """
 What a provider makes of a managed resource: external name, ``status.atProvider``, refusals.
 
-The embedded platform's twins and simulations (`core.crossplane.simulation`) show the same values.
+The embedded platform's twins and simulations (`compositions.simulation`) show the same values.
 They are computed, never drawn: the same resource has the same identifiers and the same password in
 every process. Addresses and accounts are invented.
 """

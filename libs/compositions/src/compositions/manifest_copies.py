@@ -5,8 +5,6 @@ Each function of a pipeline must get its own copy of everything, but changes nea
 `Lender` keeps each manifest twice: the original, which no function ever holds, and a working copy,
 which is passed on as long as it equals the original. Changed manifests are copied again for the
 next function.
-
-Called by ``pipeline`` only.
 """
 
 from __future__ import annotations

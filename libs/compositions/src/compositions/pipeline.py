@@ -11,8 +11,6 @@ is set; then the result says nothing about what the step composes, changes or dr
 
 Not done here: applying (which can fail per resource), the Synced condition that results from it,
 and the selection of the Composition. Credentials and schemas of steps are not available.
-
-Called by the embedded Crossplane, which applies the result, and by plans and tests.
 """
 
 from __future__ import annotations

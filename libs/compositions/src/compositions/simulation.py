@@ -1,8 +1,8 @@
 """
 Run a Composition's pipeline until nothing changes any more.
 
-`simulate` plays the cluster between two runs of `core.crossplane.pipeline.compose`: desired
-resources exist in the next round and are ready (`core.crossplane.simulated_objects`), resources
+`simulate` plays the cluster between two runs of `compositions.pipeline.compose`: desired
+resources exist in the next round and are ready (`compositions.simulated_objects`), resources
 that are no longer desired are gone, and the XR has its new status. So gated resources appear round
 after round, as they do on Crossplane. It stops when a round changes nothing, when the pipeline
 fails, or after a limited number of rounds.

@@ -1,8 +1,7 @@
 """
 Why the API server would refuse a ValidatingAdmissionPolicy: expressions that are not valid.
 
-Expressions are compiled, never run. Not covered: names, limits, the cost of expressions. Called by
-the embedded cluster when a policy is written.
+Expressions are compiled, never run. Not covered: names, limits, the cost of expressions.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ The values of JSON Schema's ``format`` that a form may use, as form and backend 
 The form uses ajv with ajv-formats, the backend npm's jsonschema. They read most formats
 differently, so `FORMATS` has a separate check for each. Formats that only one of them knows, or
 that cannot be checked exactly here, are in `REFUSED`: a pattern means the same to both. Both ignore
-any other name, and so does this module. A URI with an IPv6 host is refused. Called by
-``form_schema``.
+any other name, and so does this module. A URI with an IPv6 host is refused.
 """
 
 from __future__ import annotations

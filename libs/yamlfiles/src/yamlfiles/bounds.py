@@ -3,8 +3,7 @@ Refuse YAML that would crash or stall whoever loads it, before it is loaded.
 
 Loading recurses in C: a hundred thousand brackets overflow the stack and end the process. Aliases
 can stand for more nodes than fit into memory, or for the node that they are in. Parser events show
-both without building anything. Called by ``yaml11`` and ``yaml12``; ``manifests`` has limits of its
-own.
+both without building anything. ``manifests`` has limits of its own.
 """
 
 from __future__ import annotations

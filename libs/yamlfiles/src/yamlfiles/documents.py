@@ -1,8 +1,7 @@
 """
 The shape of our own documents: pack.yaml, kit.yaml, platform.yaml and records in repositories.
 
-Each has ``apiVersion``, ``kind``, a name and a ``spec`` that allows no unknown fields. Called by
-the modules that own a kind of document.
+Each has ``apiVersion``, ``kind``, a name and a ``spec`` that allows no unknown fields.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """
 Manifests together with the line and column of each value.
 
-`core.yaml.manifests` reads the file first, with all its limits, so a file that gets here is
+`yamlfiles.manifests` reads the file first, with all its limits, so a file that gets here is
 harmless. Then the parser's events are walked again for their marks. JSON is walked as YAML, of
-which it is a subset; if that fails, positions are unknown. Called by
-``kubeschema.validate.file_check``.
+which it is a subset; if that fails, positions are unknown.
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ def text_of(
 
     Args:
         target: What to write: `cleaned`, or what a Composition became.
-        prepare: As in `core.yaml.restyle.rewritten`, where parts of ``spec`` moved.
+        prepare: As in `yamlfiles.restyle.rewritten`, where parts of ``spec`` moved.
     """
     text = obj.source.text
     if text is None:

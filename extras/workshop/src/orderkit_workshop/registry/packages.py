@@ -4,7 +4,8 @@ Find the layer of a provider package, and read it.
 A package is an image: its manifest, or a list of manifests for several platforms, which all have
 the same package layer. Its annotation ``io.crossplane.xpkg: base`` marks that layer; packages that
 were copied without annotations have it as a label of the image's configuration. Without a mark, the
-last layer with a ``package.yaml`` counts, as in Crossplane. Implements ``ports.packages``.
+last layer with a ``package.yaml`` counts, as in Crossplane. Implements
+``orderkit_workshop.ports.packages``.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ forbidden kind is not a condition, its reason stands at the resource; while an o
 older commit, the revision already shows the newest; and a file that Argo CD does not recognise as
 Kubernetes' is passed over in silence, Synced and Healthy (all observed on Argo CD 3.2.11).
 
-Pure. `core.order.order_state` judges orders with it; `flows.argocd.obstacles` looks up what is
-waited for.
+Pure.
 """
 
 from __future__ import annotations

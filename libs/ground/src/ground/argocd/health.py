@@ -6,9 +6,6 @@ changes one changes the other. Judged are Applications, Crossplane's packages, d
 revisions, provider configs, composite resources and everything else that has Crossplane's condition
 ``Synced``. All other kinds have no check and count as healthy (a Deployment too: the embedded
 platform runs no workloads). Whatever is being deleted is Progressing.
-
-Used by ``orderkit_standins.argocd`` for waves and for the health of Applications, and by flows that
-say what a layer waits for.
 """
 
 from __future__ import annotations

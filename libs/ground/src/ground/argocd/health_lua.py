@@ -8,7 +8,6 @@ may come right by itself is Progressing. An order's check is for eyes, so a pipe
 Degraded at once.
 
 ``argocd.health`` judges the same way for the embedded platform; one table of cases holds for both.
-Used by ``orderkit_workshop.generate.health_checks``.
 """
 
 from __future__ import annotations

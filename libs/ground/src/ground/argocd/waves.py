@@ -1,14 +1,13 @@
 """
 The order of an Argo CD sync: wave, kind, name; reversed for pruned objects.
 
-Pure: it sees manifests and says what comes when. It neither applies nor waits; that is
-``orderkit_standins.argocd.sync``. Checks of packs may use it to show the order of a layer.
-Phases other than Sync (hooks) are not supported.
+Pure: it sees manifests and says what comes when. It neither applies nor waits. Phases other than
+Sync (hooks) are not supported.
 
 Rules, read from Argo CD 3.2: lower waves first, default 0; inside a wave the kinds of `KIND_ORDER`,
-then every other kind, each by name; a Namespace moves before the first object that lives in it
-and a CRD before the first object of its kind, taking that object's wave; waves of objects to be
-pruned are swapped symmetrically (the last goes first); prune-last objects come after everything.
+then every other kind, each by name; a Namespace moves before the first object that lives in it and
+a CRD before the first object of its kind, taking that object's wave; waves of objects to be pruned
+are swapped symmetrically (the last goes first); prune-last objects come after everything.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@ Validate files against the XRDs of a pack: for repositories and for CI, without 
 
 Finds each object's XRD by group and kind, and gives every finding its position in the file. XRDs
 among the files are checked too. Objects of other kinds are only counted.
-
-Called by ``orderkit validate``; ``adapters.folders.source_files`` reads the files.
 """
 
 from __future__ import annotations

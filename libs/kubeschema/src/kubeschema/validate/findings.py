@@ -65,7 +65,7 @@ class Finding:
     path: str
     """As the API server writes it: ``spec.ports[0].name``; empty for the whole object."""
     reason: StrEnum
-    """A `Reason`, or the rule of another checker (``orderkit_workshop.check.rule_codes``)."""
+    """A `Reason`, or the rule of another checker."""
     message: str
     """The API server's own message where it has one."""
     rule: str = ""

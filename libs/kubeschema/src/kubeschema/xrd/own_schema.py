@@ -1,8 +1,7 @@
 """
 The schema of XRDs themselves: what the API server accepts in one.
 
-Both API versions as Crossplane 2.3 serves them. Called by the embedded platform, which serves the
-kind, and by ``validate.xrd_check``, which judges files.
+Both API versions as Crossplane 2.3 serves them.
 """
 
 from __future__ import annotations

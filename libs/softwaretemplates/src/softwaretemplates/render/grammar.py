@@ -7,8 +7,7 @@ parser uses the same two steps: Nunjucks' grammar yields a flat sequence of oper
 and `fold` applies JavaScript's precedence to it.
 
 Every operation becomes a call of a function in ``javascript`` or ``operations``, written as a
-Jinja2 filter node, so that templates never reach an attribute of a Python object. Called by
-``parser``.
+Jinja2 filter node, so that templates never reach an attribute of a Python object.
 """
 
 from __future__ import annotations

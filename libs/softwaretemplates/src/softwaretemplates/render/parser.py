@@ -5,8 +5,7 @@ Emits Jinja2's syntax tree. Each statement has a number, which is stored as Jinj
 the table ``statements`` maps it to line, column and source. Scopes are ``scopes.Frame`` objects in
 variables ``f0``, ``f1``…, one per nested loop, because Nunjucks' ``set`` writes to outer scopes,
 which Jinja2's variables cannot. What renders to a value of its own (macros, call, filter and set
-blocks, blocks) becomes a separate tree, a *body*, which runs with the scope it needs. Called by
-``engine``.
+blocks, blocks) becomes a separate tree, a *body*, which runs with the scope it needs.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ The events before and after the change must be equal in every respect: values, s
 anchors, document marks. Each alias must repeat the node that it repeated. The events in between
 must be exactly the intended value, and every scalar in it must have the intended type and value in
 YAML 1.1, YAML 1.2 and Kubernetes.
-
-Called by ``editing`` after every splice.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 from orderkit.adapters.processes.child_process import LocalProcesses, SocketChild
 from orderkit.ports.processes import ChildEndedError, ChildTimeoutError, ProcessLimits
 
-HERE = "tests.component.test_child_process"
+HERE = "tests.component.processes.test_child_process"
 PATIENCE_S = 60.0
 
 

@@ -109,6 +109,7 @@ def test_an_object_in_an_older_version_that_the_packs_crd_serves_is_applied(
         ("postgresql.sql.crossplane.io", "postgresql.sql.crossplane.io"),
         ("mysql.sql.m.crossplane.io", "mysql.sql.m.crossplane.io"),
         ("storage.gcp.m.upbound.io", "gcp.m.upbound.io"),
+        ("sql.gcp.m.upbound.io", "gcp.m.upbound.io"),
         ("ec2.aws.upbound.io", "aws.upbound.io"),
         ("things.example.org", "things.example.org"),
     ],

@@ -79,7 +79,8 @@ def config_group(kind: Kind) -> str:
     provider-sql has configs of its own for each engine (its ``apis`` folder).
     """
     labels = kind.group.split(".")
-    if ".".join(labels[-2:]) not in {"upbound.io", "crossplane.io"} or "sql" in labels:
+    is_family = ".".join(labels[-2:]) in {"upbound.io", "crossplane.io"}
+    if not is_family or kind.group.endswith((".sql.crossplane.io", ".sql.m.crossplane.io")):
         return kind.group
     return ".".join(labels[-4 if is_modern(kind) or "jet" in labels else -3 :])
 

@@ -115,6 +115,24 @@ def test_values_come_from_a_file_and_assignments_win(
     assert (done.code, rendered(out)) == (0, "# flag 7\n")
 
 
+def test_a_file_of_several_documents_runs_the_template_that_is_named(
+    alone: Command, write: Write
+) -> None:
+    first = template(SAY, parameters=FORM)
+    more = "kind: Location\nmetadata: {name: more}\nspec: {targets: [./other.yaml]}\n"
+    other = first.replace("name: t\n", "name: other\n")
+    file = write(f"{first}\n---\n{more}") / "template.yaml"
+
+    one = alone("run", str(file), "-p", "name=x")
+    file.write_text(f"{first}\n---\n{more}---\n{other}")
+    several = alone("run", str(file), "-p", "name=x")
+    chosen = alone("run", str(file), "-p", "name=x", "--template-name", "other")
+
+    assert (one.code, several.code, chosen.code) == (0, 2, 0)
+    assert "2 Templates: t, other; one is run" in several.err
+    assert "choose one: --template-name t" in several.err
+
+
 def test_json_names_steps_outputs_and_files(alone: Command, write: Write) -> None:
     folder = write(template(FETCH, SAY, parameters=FORM, output={"n": "${{ parameters.size }}"}))
 

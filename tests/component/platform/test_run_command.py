@@ -177,6 +177,25 @@ def test_a_dry_run_says_what_would_be_called(alone: Command, write: Write, tmp_p
     assert rendered(out) == "# x 1\n"
 
 
+def test_a_dry_run_plans_on_files_of_a_fetch_that_needs_a_platform(
+    alone: Command, write: Write
+) -> None:
+    url = "https://git.example.org/a/b/tree/main/skeleton"
+    fetch = step("f", "fetch:template", url=url, targetPath="docs", values={})
+
+    def planned(source: str) -> Done:
+        move = step("m", "fs:rename", files=[{"from": source, "to": "docs/index.md"}])
+        file.write_text(template(fetch, move))
+        return alone("run", str(file), "--dry-run")
+
+    file = write("") / "template.yaml"
+
+    below, elsewhere = planned("docs/template.md"), planned("other.md")
+    assert below.code == 0, below.err
+    assert "m  fs:rename  cannot run here" in below.out
+    assert (elsewhere.code, "'other.md' is not in the workspace" in elsewhere.err) == (2, True)
+
+
 class Bad(NamedTuple):
     reason: str
     arguments: list[str]

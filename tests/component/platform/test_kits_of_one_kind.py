@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pytest
 from commands import Command, in_process
 
+from ground.errors import RefusedError
+from ground.names import OrderId, TeamName
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.flows.platform import Platform
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.flows.team.limit_check import check_may_order
 from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.platform import Ports
-from orderkit_standins.serve_platform import EmbeddedRunRequest, running
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 XRD = """\
 apiVersion: apiextensions.crossplane.io/v2
@@ -57,17 +61,17 @@ def publish_past_orderkit(platform: Platform) -> None:
 
 
 @pytest.fixture(scope="module")
-def platform_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     state = tmp_path_factory.mktemp("twice") / "state"
     request = EmbeddedRunRequest(state, reference_pack(), Ports(0, 0, 0, 0), ("ae86",))
-    with running(request, on_step=lambda *_: None) as started:
-        publish_past_orderkit(started.platform)
-        yield started.embedded.state.folder / "platform.yaml"
+    with running(request, on_step=lambda *_: None) as platform:
+        publish_past_orderkit(platform.platform)
+        yield platform
 
 
 @pytest.fixture
-def orderkit(platform_file: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    return in_process(platform_file, capsys)
+def orderkit(started: Running, capsys: pytest.CaptureFixture[str]) -> Command:
+    return in_process(started.embedded.state.folder / "platform.yaml", capsys)
 
 
 def test_an_order_of_a_third_kit_lives_from_order_to_end(orderkit: Command) -> None:
@@ -90,3 +94,15 @@ def test_doctor_names_both_kits(orderkit: Command) -> None:
 
     assert "kit 'b' would be refused" in done.out
     assert "'XThing.dup.example.org' is defined by kit a already" in done.out
+
+
+@pytest.mark.parametrize(("kit", "other"), [("a", "b"), ("b", "a")])
+def test_new_orders_of_the_two_are_refused_before_anything_is_written(
+    started: Running, kit: str, other: str
+) -> None:
+    platform, entry = started.platform, OrderEntry(TeamName("ae86"), OrderId(f"{kit}-one"))
+
+    with pytest.raises(RefusedError, match=f"kit {other} defines XThing.dup.example.org") as error:
+        check_may_order(platform, entry, kit, ledger_snapshot(platform))
+
+    assert "remove one of these kits" in error.value.hint

@@ -100,7 +100,8 @@ def test_a_parameter_may_be_missing_only_where_nothing_is_made() -> None:
     for manifest in (made, observed):
         del manifest["spec"]["forProvider"]["cidr"]
 
-    assert problems(made) == ["spec: Invalid value: spec.forProvider.cidr is a required parameter"]
+    cidr = "spec.forProvider.cidr"
+    assert problems(made) == [f"{cidr}: Invalid value: {cidr} is a required parameter"]
     assert problems(observed) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -138,6 +139,94 @@ def test_a_transition_rule_judges_the_change_only() -> None:
         Reason.TRANSITION,
         "Invalid value: never shrinks",
     )
+
+
+OBJECT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "zone": {"type": "string"},
+        "tier": {"type": "string"},
+        "size": {"type": "integer"},
+        "x-y": {"type": "string"},
+        "tags": {"type": "object", "additionalProperties": {"type": "string"}},
+        "disk": {
+            "type": "object",
+            "properties": {"kind": {"type": "string"}, "gb": {"type": "integer"}},
+        },
+        "ports": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"number": {"type": "integer"}}},
+        },
+    },
+}
+SEALED = "!has(oldSelf.zone) || (has(self.zone) && self.zone == oldSelf.zone)"
+GOLD = "self.tier != 'gold' || self.size >= 10"
+OF_OLD = "!oldSelf.hasValue() || self.zone == oldSelf.value().zone"
+Spec = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Refused:
+    reason: str
+    rule: str
+    new: Spec
+    old: Spec | None
+    path: str
+    value: str
+    hint: str = ""
+    more: Spec = field(default_factory=dict)
+    """What the rule's entry has beside."""
+
+
+REFUSED = [
+    Refused("the field that the change touches", SEALED, {"zone": "east", "size": 8},
+            {"zone": "west", "size": 8}, "spec.zone", '"east"', 'put back "west"'),
+    Refused("only the field that the rule reads", SEALED, {"zone": "east", "size": 9},
+            {"zone": "west", "size": 8}, "spec.zone", '"east"', 'put back "west"'),
+    Refused("a field that the change removes", SEALED, {"size": 8},
+            {"zone": "west", "size": 8}, "spec.zone", "", 'put back "west"'),
+    Refused("what a new object has of what the rule reads", GOLD, {"tier": "gold", "size": 8},
+            None, "spec.tier", '"gold"', "the rule also reads size 8"),
+    Refused("the field that the message names", GOLD, {"tier": "gold", "size": 8}, None,
+            "spec.size", "8", 'the rule also reads tier "gold"',
+            {"message": "gold needs a size of 10"}),
+    Refused("the path that the message names", GOLD, {"tier": "gold", "size": 8}, None,
+            "spec.size", "8", 'the rule also reads tier "gold"',
+            {"message": "a tier of gold needs 10 in spec.size"}),
+    Refused("a changed field of a rule without oldSelf", GOLD, {"tier": "gold", "size": 8},
+            {"tier": "silver", "size": 8}, "spec.tier", '"gold"'),
+    Refused("of a value that is compared whole, what differs", "self == oldSelf",
+            {"tier": "gold", "size": 8}, {"tier": "silver", "size": 9}, "spec.tier", '"gold"',
+            'put back tier "silver", size 9'),
+    Refused("a field of a group", "self.disk == oldSelf.disk", {"disk": {"kind": "ssd", "gb": 2}},
+            {"disk": {"kind": "ssd", "gb": 1}}, "spec.disk.gb", "2", "put back 1"),
+    Refused("a field whose name CEL escapes", "self.x__dash__y != 'a'", {"x-y": "a"}, None,
+            "spec.x-y", '"a"'),
+    Refused("a key of a map", "self.tags['c.d'] != 'a'", {"tags": {"c.d": "a"}}, None,
+            "spec.tags[c.d]", '"a"'),
+    Refused("a list as a whole", "self.ports.all(p, p.number > 1)", {"ports": [{"number": 1}]},
+            None, "spec.ports", '[{"number": 1}]'),
+    Refused("an optional old value", OF_OLD, {"zone": "east", "size": 9},
+            {"zone": "west", "size": 8}, "spec.zone", '"east"', 'put back "west"',
+            {"optionalOldSelf": True}),
+    Refused("the author's fieldPath", GOLD, {"tier": "gold", "size": 8}, None, "spec.size", "8",
+            more={"fieldPath": ".size"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.reason)
+def test_a_rule_of_a_parent_names_the_fields_that_it_is_about(case: Refused) -> None:
+    rules = [{"rule": case.rule, "message": "no", **case.more}]
+    spec = {**OBJECT, "x-kubernetes-validations": rules}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    version = {"name": "v1", "served": True, "referenceable": True, "schema": schema}
+    validator = Validator(xrd(versions=[version]))
+    new, old = (s and {**thing(), "spec": s} for s in (case.new, case.old))
+
+    (finding,) = validator.check(new or {}, old).findings
+
+    assert (finding.path, finding.value, finding.hint) == (case.path, case.value, case.hint)
+    assert finding.place in (None, "spec")
 
 
 @pytest.mark.parametrize("name", ["Upper", "under_score", "-dash", "dot.", "ü"])

@@ -161,7 +161,7 @@ spec: {{type: service, steps: [], output: {{x: {text}}}}}
         (b"\xff\xfe\xff", "no text"),
         (b"- a", "no map"),
         (b"a: 1\na: 2", "a key twice"),
-        (b"a: 1\n---\nb: 2", "two documents"),
+        (b"a: 1\n---\nb: 2", "two documents, and none is a Template"),
         (b"[" * 5000, "deep nesting"),
         (b"a: &a [" + b"x, " * 10_000 + b"]\nb: [" + b"*a, " * 30 + b"]", "aliases"),
         (b"a: &a [*a]", "an alias inside its own node"),
@@ -172,6 +172,55 @@ spec: {{type: service, steps: [], output: {{x: {text}}}}}
 def test_hostile_yaml_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(InvalidInputError):
         parse_template(data, name="t"), reason
+
+
+def document(kind: str, name: str) -> str:
+    spec = "{type: service, steps: []}"
+    version = "scaffolder.backstage.io/v1beta3"
+    return f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {spec}\n"
+
+
+OTHER, ONE, TWO = (
+    document("Location", "more"),
+    document("Template", "one"),
+    document("Template", "two"),
+)
+
+
+@pytest.mark.parametrize(
+    ("documents", "choice", "read"),
+    [
+        ((ONE, OTHER), "", "one"),
+        ((OTHER, "", ONE), "", "one"),
+        ((ONE, OTHER, TWO), "two", "two"),
+        ((ONE,), "one", "one"),
+    ],
+)
+def test_the_template_of_several_documents_is_read(
+    documents: tuple[str, ...], choice: str, read: str
+) -> None:
+    data = "---\n".join(documents).encode()
+
+    assert parse_template(data, name="t", choice=choice).name == read
+
+
+@pytest.mark.parametrize(
+    ("documents", "choice", "says"),
+    [
+        ((ONE, TWO), "", "t: 2 Templates: one, two; one is run"),
+        ((ONE, ONE), "one", "t: 'one' is the name of several Templates"),
+        ((ONE, TWO), "three", "t: 'three' is none of its Templates: one, two"),
+        ((ONE,), "two", "t: 'two' is none of its Templates: one"),
+        ((OTHER, OTHER), "", "t: 0 Templates in 2 documents"),
+    ],
+)
+def test_a_choice_that_is_missing_or_wrong_names_the_templates(
+    documents: tuple[str, ...], choice: str, says: str
+) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        parse_template("---\n".join(documents).encode(), name="t", choice=choice)
+
+    assert str(refused.value) == says
 
 
 CLOUD_PAGES = [

@@ -115,6 +115,24 @@ def test_values_come_from_a_file_and_assignments_win(
     assert (done.code, rendered(out)) == (0, "# flag 7\n")
 
 
+def test_a_file_of_several_documents_runs_the_template_that_is_named(
+    alone: Command, write: Write
+) -> None:
+    first = template(SAY, parameters=FORM)
+    more = "kind: Location\nmetadata: {name: more}\nspec: {targets: [./other.yaml]}\n"
+    other = first.replace("name: t\n", "name: other\n")
+    file = write(f"{first}\n---\n{more}") / "template.yaml"
+
+    one = alone("run", str(file), "-p", "name=x")
+    file.write_text(f"{first}\n---\n{more}---\n{other}")
+    several = alone("run", str(file), "-p", "name=x")
+    chosen = alone("run", str(file), "-p", "name=x", "--template-name", "other")
+
+    assert (one.code, several.code, chosen.code) == (0, 2, 0)
+    assert "2 Templates: t, other; one is run" in several.err
+    assert "choose one: --template-name t" in several.err
+
+
 def test_json_names_steps_outputs_and_files(alone: Command, write: Write) -> None:
     folder = write(template(FETCH, SAY, parameters=FORM, output={"n": "${{ parameters.size }}"}))
 
@@ -157,6 +175,25 @@ def test_a_dry_run_says_what_would_be_called(alone: Command, write: Write, tmp_p
     assert done.code == 0
     assert 'publish  publish:gitea  would be called\n  repoUrl: "h?owner=o&repo=r"' in done.out
     assert rendered(out) == "# x 1\n"
+
+
+def test_a_dry_run_plans_on_files_of_a_fetch_that_needs_a_platform(
+    alone: Command, write: Write
+) -> None:
+    url = "https://git.example.org/a/b/tree/main/skeleton"
+    fetch = step("f", "fetch:template", url=url, targetPath="docs", values={})
+
+    def planned(source: str) -> Done:
+        move = step("m", "fs:rename", files=[{"from": source, "to": "docs/index.md"}])
+        file.write_text(template(fetch, move))
+        return alone("run", str(file), "--dry-run")
+
+    file = write("") / "template.yaml"
+
+    below, elsewhere = planned("docs/template.md"), planned("other.md")
+    assert below.code == 0, below.err
+    assert "m  fs:rename  cannot run here" in below.out
+    assert (elsewhere.code, "'other.md' is not in the workspace" in elsewhere.err) == (2, True)
 
 
 class Bad(NamedTuple):

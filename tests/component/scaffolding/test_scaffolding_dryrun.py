@@ -75,3 +75,61 @@ def test_examples_of_earlier_steps_do_not_fail_later_ones(world: Any) -> None:
     world.run(template(first, second), {}, dry_run=True)
 
     assert [event.state for event in world.events] == ["planned", "planned"]
+
+
+UNSEEN = (
+    step("ask", "other:action", x="y"),
+    step(
+        "fetch", "fetch:template", url="${{ steps.ask.output.url }}", targetPath="./docs", values={}
+    ),
+)
+"""Steps that a dry run does not run: what the first does is unknown, and so is the second's URL."""
+
+
+@pytest.mark.parametrize(
+    ("action", "inputs"),
+    [
+        ("fs:rename", {"files": [{"from": "docs/a.md", "to": "b.md"}]}),
+        ("fs:rename", {"files": [{"from": "docs", "to": "pages"}]}),
+        ("fs:rename", {"files": [{"from": "${{ steps.ask.output.x }}/a", "to": "b"}]}),
+        ("fs:delete", {"files": ["docs/a.md"]}),
+        ("fs:readdir", {"paths": ["docs"]}),
+        ("fs:readdir", {"paths": ["."]}),
+        ("fs:rename", {"files": [{"from": "of/the/other.action", "to": "b.md"}]}),
+    ],
+)
+def test_files_of_a_step_that_is_not_run_are_planned_on(
+    world: Any, action: str, inputs: dict[str, Any]
+) -> None:
+    world.run(template(*UNSEEN, step("on", action, **inputs)), {}, dry_run=True)
+
+    assert [event.state for event in world.events] == ["unknown"] * 3
+
+
+def test_what_is_planned_on_may_be_moved_on(world: Any) -> None:
+    move = step("a", "fs:rename", files=[{"from": "docs/a.md", "to": "pages/a.md"}])
+    on = step("b", "fs:rename", files=[{"from": "pages/a.md", "to": "a.md"}])
+
+    world.run(template(*UNSEEN, move, on), {}, dry_run=True)
+
+    assert [event.state for event in world.events] == ["unknown"] * 4
+
+
+def test_a_file_that_is_there_is_moved_although_others_are_unknown(world: Any) -> None:
+    wrote = step("w", "catalog:write", entity={"kind": "Component"}, filePath="docs/c.yaml")
+    move = step("m", "fs:rename", files=[{"from": "docs/c.yaml", "to": "c.yaml"}])
+
+    done = world.run(template(*UNSEEN, wrote, move), {}, dry_run=True)
+
+    assert [event.state for event in world.events] == ["unknown", "unknown", "done", "done"]
+    assert list(done.workspace) == [PurePosixPath("c.yaml")]
+
+
+def test_a_file_that_no_step_may_have_put_there_is_missing(world: Any) -> None:
+    fetch = step("fetch", "fetch:template", url="${{ user.x }}", targetPath="docs", values={})
+    wrong = step("m", "fs:rename", files=[{"from": "other/a.md", "to": "b.md"}])
+
+    with pytest.raises(InvalidInputError, match="is not in the workspace"):
+        world.run(template({**fetch, "if": False}, wrong), {}, dry_run=True)
+    with pytest.raises(InvalidInputError, match="is not in the workspace"):
+        world.run(template(wrong), {}, dry_run=True)

@@ -74,7 +74,7 @@ def test_a_good_xr_is_returned_as_it_was_written() -> None:
         ({"teamName": "a", "sise": 3}, "spec.sise", "unknown field"),
         ({"teamName": "a", "size": "x"}, "spec.size", "must be of type integer"),
         ({}, "team_name", "Required value"),
-        ({"teamName": "a", "size": 7}, "spec", "too much for this team"),
+        ({"teamName": "a", "size": 7}, "spec.size", "too much for this team"),
     ],
 )
 def test_the_first_finding_names_the_form_field_and_the_servers_sentence(

@@ -225,7 +225,7 @@ CASES = [
     Case(
         "claims of a v2 XRD",
         judged(extra="claimNames: {kind: AppClaim, plural: appclaims}"),
-        4,
+        EXTRA_LINE,
         Reason.RULE,
         "Claims aren't supported",
         "",

@@ -228,6 +228,12 @@ REFUSED = [
     Refused("files are in its place", ("new", "stray", "--no-input"), 4, "stations/stray exists"),
     Refused("no name", ("new", "My_Kit", "--no-input"), 2, "'My_Kit'"),
     Refused("a field of no type", ("new", "a", "--field=b:c", "--no-input"), 2, "is none of"),
+    Refused(
+        "a kit defines the kind",
+        ("import", "gitops/apis/first/definition.yaml", "--name=second"),
+        2,
+        "'XFirst.mine.example.org' is defined by kit first already",
+    ),
     Refused("no XRD", ("import", "composition.yaml"), 2, "must hold one XRD"),
     Refused("no file", ("import", "nowhere.yaml"), 1, "nowhere.yaml cannot be read"),
     Refused("nothing to import", ("import",), 2, "give XRD.yaml"),

@@ -27,6 +27,7 @@ from orderkit_workshop.check.trial_orders import orders_of
 KIT, XRD = "templates/lab/kit.yaml", "gitops/apis/lab/definition.yaml"
 COMPOSITION, ROLE = "gitops/apis/lab/composition.yaml", "gitops/apis/lab/rights.yaml"
 FUNCTIONS, SOURCE = "gitops/functions/functions.yaml", "stations/lab/station.py"
+OTHER_XRD = "gitops/apis/other/definition.yaml"
 SITE = "gitops/config/site.yaml"
 Changes = Mapping[str, str | None]
 
@@ -460,6 +461,21 @@ CASES = [
         "a label of no value",
         swap(KIT, ("  changes:", "  fields: {size: {labels: {huge: H}}}\n  changes:")),
         place="kit.yaml:9",
+    ),
+    Case(
+        KitRule.KIND_TWICE,
+        "of an earlier kit",
+        {**swap("pack.yaml", ("[lab]", "[other, lab]")), OTHER_XRD: labkit.DEFINITION},
+        place="definition.yaml:11",
+    ),
+    Case(
+        KitRule.KIND_TWICE,
+        "the plural of an earlier kit",
+        {
+            **swap("pack.yaml", ("[lab]", "[other, lab]")),
+            OTHER_XRD: labkit.DEFINITION.replace("kind: XLab", "kind: XOther"),
+        },
+        place="definition.yaml:12",
     ),
     Case(
         KitRule.XRD_FORM,

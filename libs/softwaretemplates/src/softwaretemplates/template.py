@@ -22,6 +22,7 @@ from ground.errors import (
     raise_problems,
     with_article,
 )
+from ground.objects.kube_objects import dig
 from ground.suggestions import did_you_mean
 from softwaretemplates.form_defaults import fill
 from softwaretemplates.form_schema import Schema, SchemaError, accepts, check, problems
@@ -40,6 +41,7 @@ __all__ = [
 _CAUSES_MAX = 200
 """Problems of a page that are looked at: a list can have a wrong item very often."""
 API_VERSION = "scaffolder.backstage.io/v1beta3"
+KIND = "Template"
 
 _STEP: Schema = {
     "type": "object",
@@ -61,7 +63,7 @@ _TEMPLATE: Schema = {
     "required": ["apiVersion", "kind", "metadata", "spec"],
     "properties": {
         "apiVersion": {"const": API_VERSION},
-        "kind": {"const": "Template"},
+        "kind": {"const": KIND},
         "metadata": {
             "type": "object",
             "required": ["name"],
@@ -249,18 +251,23 @@ def check_fixed(template: Template, values: Mapping[str, Any]) -> None:
         raise_problems(template.problems(values, problems))
 
 
-def parse_template(data: bytes, *, name: str) -> Template:
+def parse_template(data: bytes, *, name: str, choice: str = "") -> Template:
     """
     Read and check template.yaml. `name` is the file's name in messages.
 
+    Args:
+        choice: The name of the Template to read, if the file has several, as Backstage's catalog
+            allows. Entities of other kinds are passed over.
+
     Raises:
         InvalidInputError: Not YAML, not a v1beta3 Template, two steps with the same id, or a form
-            that browser, backend and Python would read differently.
+            that browser, backend and Python would read differently. Or no Template, or several, of
+            these documents are meant.
         SeveralProblemsError: More than one of these; all are named.
     """
     import jsonschema  # lazy: heavy
 
-    document = yaml12.load(data, name=name)
+    document = _chosen(yaml12.load_all(data, name=name), name, choice)
     problems: list[OrderkitError] = []
     for error in jsonschema.Draft7Validator(_TEMPLATE).iter_errors(document):
         problem = jsonschema.exceptions.best_match([error])
@@ -286,6 +293,25 @@ def parse_template(data: bytes, *, name: str) -> Template:
     )
     _check(template, name)
     return template
+
+
+def _chosen(documents: Sequence[Any], name: str, choice: str) -> Any:
+    """Return the document of a file that is the Template to read."""
+    if len(documents) <= 1 and not choice:
+        return documents[0] if documents else None
+    templates = [doc for doc in documents if isinstance(doc, dict) and doc.get("kind") == KIND]
+    names = [str(dig(doc, "metadata", "name", default="")) for doc in templates]
+    chosen = [doc for doc, n in zip(templates, names, strict=True) if choice in ("", n)]
+    if len(chosen) == 1:
+        return chosen[0]
+    listed = f"Templates: {', '.join(names)}"
+    if choice:
+        rule = "is the name of several Templates" if chosen else f"is none of its {listed}"
+        raise InvalidInputError(name, choice, rule)
+    if not names:
+        raise InvalidInputError(name, 0, f"Templates in {len(documents)} documents")
+    hint = f"choose one: --template-name {names[0]}"
+    raise InvalidInputError(name, len(names), f"{listed}; one is run", hint=hint)
 
 
 def _step(step: Mapping[str, Any], number: int) -> TemplateStep:

@@ -1,5 +1,5 @@
 """
-Read a YAML 1.2 document as Backstage's parser does (core schema): ``yes`` is a string.
+Read YAML 1.2 documents as Backstage's parser does (core schema): ``yes`` is a string.
 
 For files of a pack that the portal reads too: template.yaml. Size and nesting are checked first
 (``bounds``), because building hostile YAML can crash the process.
@@ -15,7 +15,7 @@ import yaml
 from ground.errors import InvalidInputError
 from yamlfiles.bounds import check_bounds
 
-__all__ = ["load"]
+__all__ = ["load", "load_all"]
 
 SIZE_MAX_BYTES = 1 << 20
 
@@ -70,10 +70,24 @@ def load(data: bytes, *, name: str) -> Any:
         InvalidInputError: Not UTF-8, not YAML, beyond the limits, several documents, a
             repeated key, or a tag of a foreign type.
     """
+    documents = _load_all(data, name)
+    if len(documents) > 1:
+        raise InvalidInputError(
+            name, len(documents), "documents; one is expected", hint="give each a file of its own"
+        )
+    return documents[0] if documents else None
+
+
+def load_all(data: bytes, *, name: str) -> list[Any]:
+    """Return the documents of `data` that are not empty; raises like `load`, but for several."""
+    return [document for document in _load_all(data, name) if document is not None]
+
+
+def _load_all(data: bytes, name: str) -> list[Any]:
     try:
         text = data.decode("utf-8-sig")
         _check(text, name)
-        return yaml.load(text, _Loader)  # noqa: S506 - a subclass of the safe loader
+        return list(yaml.load_all(text, _Loader))
     except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
         raise InvalidInputError(name, "", f"is not valid YAML: {error}") from error
 

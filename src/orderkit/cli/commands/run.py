@@ -53,6 +53,13 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="The checkout of the template's repository, where '../' and '/' in URLs may lead.",
 )
+@click.option(
+    "--template-name",
+    "choice",
+    metavar="NAME",
+    default="",
+    help="The Template to run, if TEMPLATE is a file with several.",
+)
 @requester_option
 @platform_option
 @json_option
@@ -65,6 +72,7 @@ def run_command(
     dry_run: bool,
     out_folder: str | None,
     checkout: str | None,
+    choice: str,
     requester: str,
     platform_file: str | None,
     as_json: bool,
@@ -92,9 +100,8 @@ def run_command(
         _options(secrets, environment_file, dry_run=dry_run),
     )
     steps = run_views.Steps(as_json=as_json)
-    result = placing.run(
-        _source(template, platform, checkout), run_request, platform, on_step=steps
-    )
+    source = _source(template, platform, checkout, choice)
+    result = placing.run(source, run_request, platform, on_step=steps)
     if out_folder:
         write_tree(result.workspace, Path(out_folder))
     run_views.show_run(result, steps.events, run_views.RunDestination(dry_run, out_folder), as_json)
@@ -110,7 +117,9 @@ def _platform(platform_file: str | None) -> Platform | None:
     return connect_to(platform_file)
 
 
-def _source(template_name: str, platform: Platform | None, checkout: str | None) -> TemplateSource:
+def _source(
+    template_name: str, platform: Platform | None, checkout: str | None, choice: str
+) -> TemplateSource:
     from pathlib import Path
 
     from ground.errors import NotFoundError
@@ -124,7 +133,7 @@ def _source(template_name: str, platform: Platform | None, checkout: str | None)
         trusted = is_reference_pack(path.parent)
         repository = Path(checkout) if checkout else None
         folder = DiskFolder(path.parent, trusted=trusted, checkout=repository)
-        return template_of(template_name, data, folder)
+        return template_of(template_name, data, folder, choice)
     if platform is None:
         raise NotFoundError(
             f"template '{template_name}': no such file, and no platform whose pack could have it",

@@ -9,14 +9,17 @@ then and is only read (``core.kit.kit_reader``).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import PurePosixPath
 
 from ground.errors import InvalidInputError
+from ground.objects.kube_objects import Manifest, dig
 from kubeschema.xrd import BrokenXrdError
 from orderkit.core.kit.consistency import problems
-from orderkit.core.kit.field_problems import KitProblem
+from orderkit.core.kit.field_problems import KitProblem, Steps
 from orderkit.core.kit.kit_reader import definition_path, kit_path, kit_spec, read_kit
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.pack import Pack
+from orderkit.core.kit.pack import Pack, read_pack
 from yamlfiles import yaml11
 from yamlfiles.documents import Files
 
@@ -47,11 +50,42 @@ def refusals(name: str, files: Files) -> Iterator[InvalidInputError]:
     """
     path = definition_path(name)
     try:
-        for problem in problems(read_kit(name, files), kit_spec(name, files)):
+        kit = read_kit(name, files)
+        taken = kind_problems(name, kit.xrd, files)
+        for problem in (*taken, *problems(kit, kit_spec(name, files))):
             yield _refusal(problem, name, files)
     except BrokenXrdError as error:
         location = yaml11.field_location(str(path), files[path], error.steps)
         raise InvalidInputError(location, None, f"is refused: {error}", hint=error.hint) from error
+
+
+def kind_problems(name: str, xrd: Manifest, files: Files) -> Iterator[KitProblem]:
+    """
+    Yield what a kit's XRD defines although a kit before it in ``pack.yaml`` does.
+
+    The cluster holds one definition of a kind: one kit would be judged by the fields of the other.
+    """
+    kits = read_pack(files).kit_names if PurePosixPath("pack.yaml") in files else ()
+    owners: dict[str, str] = {}
+    for other in kits[: kits.index(name)] if name in kits else ():
+        with suppress(InvalidInputError):  # that kit's own refusal
+            owners |= dict.fromkeys(_served_names(read_kit(other, files).xrd).values(), other)
+    taken = {steps: served for steps, served in _served_names(xrd).items() if served in owners}
+    for steps, served in taken.items():
+        if steps[-1] == "kind" or (*steps[:-1], "kind") not in taken:
+            owner = owners[served]
+            hint = f"give it another {steps[-1]} or group, or remove kit {owner}"
+            yield KitProblem("xrd", steps, served, f"is defined by kit {owner} already", hint)
+
+
+def _served_names(xrd: Manifest) -> dict[Steps, str]:
+    """Return the kinds and plurals that an XRD has the API server serve, by their place."""
+    return {
+        ("spec", names, key): f"{dig(xrd, 'spec', names, key)}.{dig(xrd, 'spec', 'group')}"
+        for names in ("names", "claimNames")
+        for key in ("kind", "plural")
+        if dig(xrd, "spec", names, key)
+    }
 
 
 def _refusal(problem: KitProblem, name: str, files: Files) -> InvalidInputError:

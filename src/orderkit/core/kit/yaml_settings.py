@@ -215,7 +215,8 @@ def _check_schema(kit: Kit, settings: Mapping[str, Any], roots: Sequence[KitFiel
     }
     paths = [f"spec.{field.path}" for field in roots]
     for finding in Validator(kit.xrd).check(xr).findings:
-        if any(finding.path == p or finding.path.startswith((f"{p}.", f"{p}[")) for p in paths):
+        place = finding.path if finding.place is None else finding.place
+        if any(place == p or place.startswith((f"{p}.", f"{p}[")) for p in paths):
             path = finding.path.removeprefix("spec.")
             raise InvalidInputError(
                 kit.parameter(path), value_of_finding(xr, finding.path),

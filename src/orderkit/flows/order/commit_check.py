@@ -20,6 +20,7 @@ from ground.objects.kube_objects import Manifest, metadata
 from kubeschema.validate.file_check import Definitions, definition_sources
 from kubeschema.validate.findings import Finding, FindingSeverity, Reason
 from kubeschema.validate.located_findings import Located, remedy, sentence, to_json
+from orderkit.core.kit.kit_reader import definition_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack
 from orderkit.core.order.ledger import OrderEntry
@@ -93,7 +94,8 @@ class CheckedOrder:
         """Return the order; None if the pack no longer has its kit."""
         if kit_name not in pack.kit_names:
             return None
-        definitions = Definitions.of(definition_sources(PurePosixPath(), pack.files))
+        sources = definition_sources(PurePosixPath(), pack.files)
+        definitions = Definitions.of(sources, definition_path(kit_name))
         return cls(entry, pack.kit(kit_name), definitions, xr)
 
 

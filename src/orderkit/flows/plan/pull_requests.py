@@ -21,7 +21,7 @@ from ground.argocd.hooks import HINT
 from ground.errors import NotFoundError, OrderkitError, RefusedError, RemoteError, UsageError
 from ground.names import MAIN, CommitSha, RepoId
 from ground.objects.kube_objects import Manifest
-from kubeschema.validate import Validator
+from kubeschema.validate import Reason, Validator
 from orderkit.core.order import ledger
 from orderkit.core.order.change import differences, judge_rules
 from orderkit.core.order.change.object_merge import merged
@@ -242,9 +242,9 @@ def _file_note(path: PurePosixPath) -> str:
 def _judge(live: LiveOrder, old: Manifest, new: Manifest) -> Iterator[str]:
     """Yield what forbids the step: transition rules and the kit's changes."""
     validator = Validator(live.kit.xrd)
-    before, alone = (set(validator.check(xr).findings) for xr in (old, new))
+    told = {(f.rule, f.message) for xr in (old, new) for f in validator.check(xr).findings}
     for finding in validator.check(new, old).findings:
-        if finding not in before | alone:
+        if finding.reason is Reason.TRANSITION and (finding.rule, finding.message) not in told:
             yield f"{finding.path}: {finding.message}"
     old_spec, new_spec = (xr.get("spec") or {} for xr in (old, new))
     try:

@@ -93,12 +93,12 @@ def _folder(
 
 
 def template_of(
-    path: PurePosixPath | str, data: bytes, folder: scaffolder.TemplateFolder
+    path: PurePosixPath | str, data: bytes, folder: scaffolder.TemplateFolder, choice: str = ""
 ) -> TemplateSource:
     """
-    Read a template that is not part of a published pack.
+    Read a template that is not part of a published pack; `choice` names it among several.
 
     Raises:
-        InvalidInputError: It is not a v1beta3 Template.
+        InvalidInputError: It is not a v1beta3 Template, or the file has several.
     """
-    return TemplateSource(parse_template(data, name=str(path)), folder)
+    return TemplateSource(parse_template(data, name=str(path), choice=choice), folder)

@@ -14,6 +14,7 @@ from kubeschema.structural.api_messages import path_of
 from kubeschema.validate.located_findings import Located
 from kubeschema.xrd import xr_kind
 from orderkit.core.kit.approval_rules import Subjects, needs_of
+from orderkit.core.kit.checked_kits import kind_problems
 from orderkit.core.kit.consistency import problems
 from orderkit.core.kit.field_problems import PLAIN_TEXT_RULE, KitProblem
 from orderkit.core.kit.form_layout import PAGE_MAX
@@ -51,7 +52,8 @@ def _consistency(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
     spec = dig(doc.manifest, "spec", default=None) or {} if doc else {}
     try:
         xr_kind(definition.manifest)
-        wrong = list(problems(kit_of(subject.name, spec, definition.manifest), spec))
+        wrong = list(kind_problems(subject.name, definition.manifest, subject.pack.files))
+        wrong += problems(kit_of(subject.name, spec, definition.manifest), spec)
     except OrderkitError:
         return  # no CRD, or no referenceable version: reported by the rules about the XRD
     for problem in wrong:
@@ -66,7 +68,8 @@ def _rule_of(problem: KitProblem) -> KitRule:
     if problem.rule == PLAIN_TEXT_RULE:
         return KitRule.SECRET_FIELD
     if problem.file == "xrd":
-        return KitRule.XRD_FORM
+        is_name = problem.steps[1] in ("names", "claimNames")
+        return KitRule.KIND_TWICE if is_name else KitRule.XRD_FORM
     if problem.steps[1:2] == ("changes",) and "fields" in problem.steps:
         direction = problem.rule.startswith(("cannot grow", "has no steps"))
         return KitRule.CHANGE_DIRECTION if direction else KitRule.CHANGE_FIELDS

@@ -188,6 +188,12 @@ class KitRule(Coded):
         "The API server would refuse the XRD's CRD; Crossplane reports that only in an event.",
         "correct the schema",
     )
+    KIND_TWICE = (
+        "kind-twice",
+        _E,
+        "Another kit of the pack defines the same kind; the cluster holds one definition of it.",
+        "give the XRD another kind or group, or remove one of the kits",
+    )
     XRD_RULE = (
         "xrd-rule",
         _E,

@@ -21,6 +21,8 @@ from kubeschema.cel.cel_rules import HERE, RULES, CelRule, Context, RuleFault, c
 from kubeschema.cel.environments import HAS_OLD, OLD, Judge, UnavailableError, load
 from kubeschema.cel.evaluation import Activation, EvaluationOutcome, Meter
 from kubeschema.cel.rule_failures import cost_text, error_text, failure
+from kubeschema.cel.rule_fields import RuleField, rule_fields
+from kubeschema.cel.syntax_tree import read_tree
 from kubeschema.cel.type_shapes import CelType, shape_of
 from kubeschema.extensions import LIST_MAP_KEYS, LIST_TYPE
 from kubeschema.pruning import Schema
@@ -60,6 +62,8 @@ class Broken:
     rule: str
     is_transition: bool
     """The rule compares with the object before the change."""
+    fields: tuple[RuleField, ...] = field(default=(), compare=False)
+    """Which fields of the value it is about; empty if the value itself, or ``fieldPath``, is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,24 +302,25 @@ class _Walk:
             except Unbound as error:
                 self.gaps.add(Gap(field_path, rule.source, f"a value is not exact here: {error}"))
                 continue
-            self._evaluate(node, rule, data, new, field_path)
+            problem = self._problem(node, rule, data, new, field_path)
+            if problem is not None:
+                fields = _fields(rule, shape, new, old)
+                self.broken.add(Broken(problem, rule.source.strip(), rule.uses_old, fields))
 
-    def _evaluate(
+    def _problem(
         self, node: _Node, rule: CelRule, data: Activation, new: Any, field_path: str
-    ) -> None:
+    ) -> SchemaProblem | None:
         outcome = _outcome(rule, data)
         if outcome.value is False:
-            self._break(rule, failure(rule, node.schema, new, field_path, _message(rule, data)))
-        elif outcome.is_costly:
-            self._break(rule, cost_text(rule, node.schema, field_path, outcome.gap))
-        elif outcome.gap:
+            return failure(rule, node.schema, new, field_path, _message(rule, data))
+        if outcome.is_costly:
+            return cost_text(rule, node.schema, field_path, outcome.gap)
+        if outcome.gap:
             self.gaps.add(Gap(field_path, rule.source, outcome.gap))
         elif outcome.value is not True:
             error = outcome.error or str(outcome.value)
-            self._break(rule, error_text(rule, node.schema, field_path, error))
-
-    def _break(self, rule: CelRule, problem: SchemaProblem) -> None:
-        self.broken.add(Broken(problem, rule.source.strip(), rule.uses_old))
+            return error_text(rule, node.schema, field_path, error)
+        return None
 
 
 class _Bound:
@@ -333,6 +338,12 @@ class _Bound:
             variables = {"self": now, "oldSelf": was, OLD: was, HAS_OLD: has_old}
             self._made[canonical] = Activation(variables, self._meter)
         return self._made[canonical]
+
+
+def _fields(rule: CelRule, shape: CelType, new: Any, old: Any) -> tuple[RuleField, ...]:
+    if rule.field_path or rule.program is None or not isinstance(new, dict):
+        return ()
+    return rule_fields(read_tree(rule.program.serialize()), shape, new, old)
 
 
 def _outcome(rule: CelRule, data: Activation) -> EvaluationOutcome:

@@ -8,6 +8,7 @@ among the files are checked too. Objects of other kinds are only counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
@@ -134,18 +135,23 @@ class Definitions:
         self._made: dict[tuple[str, str], Validator] = {}
 
     @classmethod
-    def of(cls, sources: Iterable[SourceFile]) -> Definitions:
+    def of(cls, sources: Iterable[SourceFile], own: PurePath | None = None) -> Definitions:
         """
         Read definition files; what else is in them is ignored.
 
+        Args:
+            own: The one that counts: it wins over others of its kind, and faults of others only
+                leave them out. None: all count.
+
         Raises:
-            InvalidInputError: One cannot be read, or two define the same kind.
+            InvalidInputError: One that counts cannot be read, or two define the same kind.
         """
         definitions = cls()
-        for source in sources:
-            for definition in _read_definition(source):
-                if definition.manifest.get("kind") in {XRD.kind, CRD.kind}:
-                    definitions.add(source.path, definition)
+        for source in sorted(sources, key=lambda source: source.path != own):
+            with suppress(*(() if own in (None, source.path) else (InvalidInputError,))):
+                for definition in _read_definition(source):
+                    if definition.manifest.get("kind") in {XRD.kind, CRD.kind}:
+                        definitions.add(source.path, definition)
         return definitions
 
     def add(self, file: PurePath, definition: LocatedManifest) -> None:

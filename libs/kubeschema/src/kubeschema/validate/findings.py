@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -63,7 +63,10 @@ class Finding:
     """One finding. ``str`` returns path and message."""
 
     path: str
-    """As the API server writes it: ``spec.ports[0].name``; empty for the whole object."""
+    """
+    As the API server writes it: ``spec.ports[0].name``; empty for the whole object. For a CEL rule
+    of a parent, the first field that the rule is about (`place` is the parent).
+    """
     reason: StrEnum
     """A `Reason`, or the rule of another checker."""
     message: str
@@ -76,6 +79,8 @@ class Finding:
     """How a person can fix it."""
     severity: FindingSeverity = FindingSeverity.ERROR
     """Warnings and notes: what the server accepts, and hardly anybody intends."""
+    place: str | None = field(default=None, compare=False)
+    """The path in the API server's words, if it is another one."""
 
     def __str__(self) -> str:
         return f"{self.path or 'the object'}: {self.message}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ground.errors import shorten
@@ -63,6 +63,25 @@ def nearest(name: str, names: Mapping[str, Any]) -> str:
     if near:
         return f"did you mean '{near[0]}'?"
     return f"fields here: {', '.join(names)}" if names else "no field is declared here"
+
+
+def rule_hint(fields: Sequence[tuple[str, Any, Any]], *, is_step: bool) -> str:
+    """
+    Return what to do about a broken rule.
+
+    Args:
+        fields: Paths, new and old values of what it is about; the first is the finding's.
+        is_step: The rule compares with the object before the change.
+    """
+    names = {path: path.removeprefix("spec.") for path, _, _ in fields}
+    if not is_step:
+        others = [f"{names[path]} {shown(new) or '(not set)'}" for path, new, _ in fields[1:]]
+        return f"the rule also reads {', '.join(others)}" if others else ""
+    if len(fields) == 1:
+        old = shown(fields[0][2])
+        return f"put back {old}" if old else ""
+    back = (f"{names[path]} {shown(old) or '(not set)'}" for path, _, old in fields)
+    return f"put back {', '.join(back)}"
 
 
 def advice_for(schema: Mapping[str, Any], rule: str, value: Any = None) -> str:

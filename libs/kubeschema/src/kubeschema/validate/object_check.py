@@ -14,7 +14,7 @@ from typing import Any
 
 from ground.objects.kube_objects import CRD, Kind, Manifest, dig, metadata
 from kubeschema import structural
-from kubeschema.cel import BLOCKING, Gap, RuleSet, has_rules, rules_of
+from kubeschema.cel import BLOCKING, Broken, Gap, RuleSet, has_rules, rules_of
 from kubeschema.field_paths import schema_at, value_at
 from kubeschema.pruning import default, prune
 from kubeschema.structural import SchemaProblem
@@ -32,6 +32,7 @@ _REASONS = {
 }
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _NAME_MAX = 253
+_WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _NAME_WAY_OUT = "lower-case letters, digits, '-' and '.'; start and end with a letter or digit"
 
 
@@ -187,22 +188,38 @@ def _rule_findings(
         return [], ()
     before = default(version.schema, old) if old is not None else None
     verdicts = version.rules.check(result, before)
-    findings = []
-    for broken in verdicts.broken:
-        problem, field_schema = broken.problem, schema_at(version.schema, broken.problem.path)
-        hint = hints.advice_for(field_schema, "")
-        if broken.is_transition and (was := value_at(before, problem.path)) is not None:
-            hint = "; ".join(filter(None, (f"put back {hints.shown(was)}", hint)))
-        finding = Finding(
-            problem.path,
-            Reason.TRANSITION if broken.is_transition else Reason.RULE,
-            problem.message,
-            rule=broken.rule,
-            value=hints.shown(value_at(result, problem.path)),
-            hint=hint,
-        )
-        findings.append(finding)
+    findings = [_broken(version.schema, broken, result, before) for broken in verdicts.broken]
     return findings, verdicts.gaps
+
+
+def _broken(
+    schema: dict[str, Any], broken: Broken, result: Manifest, before: Manifest | None
+) -> Finding:
+    """Return the finding about a broken rule: it names the fields that the rule is about."""
+    place = broken.problem.path
+    fields = [(f"{place}{f.path}".removeprefix("."), f.new, f.old) for f in broken.fields]
+    # a rule of the whole object that reads name or status is about what else it reads
+    fields = [entry for entry in fields if not entry[0].startswith(("metadata.", "status."))]
+    fields.sort(key=lambda entry: _rank(entry[0], broken.problem.message))
+    if not fields:
+        fields = [(place, value_at(result, place), value_at(before, place))]
+    path, value, _ = fields[0]
+    hint = hints.rule_hint(fields, is_step=broken.is_transition and before is not None)
+    return Finding(
+        path,
+        Reason.TRANSITION if broken.is_transition else Reason.RULE,
+        broken.problem.message,
+        rule=broken.rule,
+        value=hints.shown(value),
+        hint="; ".join(filter(None, (hint, hints.advice_for(schema_at(schema, path), "")))),
+        place=None if path == place else place,
+    )
+
+
+def _rank(path: str, message: str) -> int:
+    """Say how surely an author's message is about a field: it names the path, the name, or none."""
+    words = set(_WORD.findall(message))
+    return 0 if path in words else 1 if path.rpartition(".")[2] in words else 2
 
 
 def _changes(before: Any, after: Any, path: str) -> Iterator[DefaultedValue]:

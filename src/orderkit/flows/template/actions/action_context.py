@@ -8,7 +8,7 @@ without a platform has no `Services`; an action that needs them then fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Protocol
@@ -138,6 +138,8 @@ class ActionContext:
     """Renders untrusted skeletons."""
     dry_run: bool = False
     workspace: dict[PurePosixPath, SkeletonFile] = field(default_factory=dict)
+    unseen: set[PurePosixPath] = field(default_factory=set)
+    """Where steps that a dry run could not run may have put files."""
 
     @property
     def services(self) -> Services:
@@ -172,6 +174,12 @@ class ActionContext:
         """Say whether a file or folder of the workspace has this path."""
         return any(p.is_relative_to(path) for p in self.workspace)
 
+    def may_lack(self, path: PurePosixPath) -> bool:
+        """Say whether a step that a dry run could not run may have put something there."""
+        if any(place.is_relative_to(path) for place in self.unseen):
+            return path not in self.workspace
+        return not self.holds(path) and any(path.is_relative_to(place) for place in self.unseen)
+
 
 Run = Callable[[ActionContext, Inputs], Outputs]
 
@@ -184,7 +192,8 @@ class TemplateAction:
     `dry_run`: the action changes only the workspace, so a dry run runs it too; for other actions
     a dry run uses example outputs made from the schema. `remote`: the action needs a platform for
     all inputs. `check`: what a dry run can say about the inputs without calling anything.
-    `renamed`: inputs of older releases, and what takes their place.
+    `renamed`: inputs of older releases, and what takes their place. `reads` and `writes`: paths of
+    the workspace that the action needs there, and where it puts files.
     """
 
     id: str
@@ -195,6 +204,8 @@ class TemplateAction:
     remote: bool = False
     check: Callable[[ActionContext, Inputs], None] = lambda _context, _inputs: None
     renamed: Mapping[str, str] = field(default_factory=dict)
+    reads: Callable[[Inputs], Iterable[object]] = lambda _inputs: ()
+    writes: Callable[[Inputs], Iterable[object]] = lambda _inputs: ()
     is_known: bool = True
     """False: an action of other modules, which only a dry run takes."""
 

@@ -147,5 +147,9 @@ CATALOG_FETCH = TemplateAction(
     remote=True,
 )
 CATALOG_WRITE = TemplateAction(
-    "catalog:write", inputs_schema(("entity",), filePath=TEXT, entity=MAP), _write, dry_run=True
+    "catalog:write",
+    inputs_schema(("entity",), filePath=TEXT, entity=MAP),
+    _write,
+    dry_run=True,
+    writes=lambda inputs: [inputs.get("filePath", "catalog-info.yaml")],
 )

@@ -24,7 +24,7 @@ from orderkit.flows.template.actions.action_context import (
     inputs_schema,
     is_executable,
 )
-from orderkit.flows.template.actions.fetch_folder import target_path, tree_options
+from orderkit.flows.template.actions.fetch_folder import target_path, tree_options, written
 from orderkit.flows.template.actions.file_sources import FetchedPath, source_of
 from orderkit.ports.processes import ConfinedRenderer
 from softwaretemplates.render import (
@@ -110,6 +110,7 @@ FETCH_PLAIN_FILE = TemplateAction(
     inputs_schema(_REQUIRED, url=TEXT, targetPath=TEXT, token=TEXT),
     _plain,
     dry_run=True,
+    writes=written,
 )
 FETCH_TEMPLATE_FILE = TemplateAction(
     "fetch:template:file",
@@ -126,4 +127,5 @@ FETCH_TEMPLATE_FILE = TemplateAction(
     ),
     _template,
     dry_run=True,
+    writes=written,
 )

@@ -121,6 +121,11 @@ def target_path(target: str) -> PurePosixPath:
     return check_path(target.removeprefix("./").rstrip("/") or ".", origin="targetPath")
 
 
+def written(inputs: Inputs) -> list[object]:
+    """Return where an action puts files: ``targetPath``, or the whole workspace."""
+    return [inputs.get("targetPath", ".")]
+
+
 _FETCH: dict[str, Any] = {"url": TEXT, "targetPath": TEXT, "token": TEXT}
 
 FETCH_TEMPLATE = TemplateAction(
@@ -139,5 +144,8 @@ FETCH_TEMPLATE = TemplateAction(
     _template,
     dry_run=True,
     renamed={"copyWithoutRender": "copyWithoutTemplating"},
+    writes=written,
 )
-FETCH_PLAIN = TemplateAction("fetch:plain", inputs_schema(("url",), **_FETCH), _plain, dry_run=True)
+FETCH_PLAIN = TemplateAction(
+    "fetch:plain", inputs_schema(("url",), **_FETCH), _plain, dry_run=True, writes=written
+)

@@ -28,6 +28,7 @@ from softwaretemplates.render import check_path
 from softwaretemplates.render.globs import matching
 
 WORKSPACE = PurePosixPath("/workspace")
+_GLOB = frozenset("*?[{!")
 
 
 def _rename(context: ActionContext, inputs: Inputs) -> Outputs:
@@ -110,9 +111,15 @@ FS_RENAME = TemplateAction(
     ),
     _rename,
     dry_run=True,
+    reads=lambda inputs: [entry["from"] for entry in inputs["files"]],
+    writes=lambda inputs: [entry["to"] for entry in inputs["files"]],
 )
 FS_DELETE = TemplateAction(
-    "fs:delete", inputs_schema(("files",), files=TEXTS), _delete, dry_run=True
+    "fs:delete",
+    inputs_schema(("files",), files=TEXTS),
+    _delete,
+    dry_run=True,
+    reads=lambda inputs: [name for name in inputs["files"] if not _GLOB & set(name)],
 )
 FS_READDIR = TemplateAction(
     "fs:readdir",
@@ -124,4 +131,5 @@ FS_READDIR = TemplateAction(
     _readdir,
     outputs_schema(files=_ENTRIES, folders=_ENTRIES),
     dry_run=True,
+    reads=lambda inputs: inputs["paths"],
 )

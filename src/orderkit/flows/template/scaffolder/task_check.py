@@ -38,7 +38,9 @@ def action_of(step: TemplateStep, *, dry_run: bool) -> TemplateAction:
     if action is not None:
         return action
     if dry_run:
-        return TemplateAction(step.action, {}, lambda _context, _inputs: {}, is_known=False)
+        return TemplateAction(
+            step.action, {}, lambda _context, _inputs: {}, writes=lambda _: ["."], is_known=False
+        )
     raise InvalidInputError(
         f"steps.{step.id}.action",
         step.action,

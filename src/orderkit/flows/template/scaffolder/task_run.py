@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -14,6 +14,7 @@ from ground.errors import InvalidInputError, OrderkitError, RefusedError, raise_
 from orderkit.flows.template.actions import ACTIONS
 from orderkit.flows.template.actions.action_context import (
     ActionContext,
+    Inputs,
     MemoryFolder,
     Services,
     TemplateAction,
@@ -41,6 +42,12 @@ from softwaretemplates.render.integrations import integrations
 from softwaretemplates.template import Template, TemplateStep
 
 _DEFAULTS = TaskOptions()
+_NOT_RUN = (
+    "not run, because of a problem, an unknown input, files of a step that was not run, or because"
+    " no platform is connected"
+)
+_UNKNOWN = "<unknown"
+"""How an unknown output begins, also inside a text."""
 _USES_ENTITY = re.compile(r"\buser\b(?!\s*\.\s*ref\b|:)")
 """An expression that may look at more of the user than the reference."""
 _PARAMETER = re.compile(r"\bparameters(?:\.|\[\\?['\"])(\w+)")
@@ -204,9 +211,22 @@ def _state(task: TemplateTask, action: TemplateAction, step_rounds: list[Round])
     is_blind = any(isinstance(v, Unknown) for r in step_rounds for v in r.inputs.values())
     is_remote = action.remote or any("://" in str(r.inputs.get("url", "")) for r in step_rounds)
     is_cut_off = is_remote and task.context.platform is None
+    is_blind |= any(_UNKNOWN in str(path) for r in step_rounds for path in action.reads(r.inputs))
+    is_blind |= any(map(task.context.may_lack, _paths(action.reads, step_rounds)))
     if action.dry_run and (task.problems or is_blind or is_cut_off):
         return "unknown"
     return "done" if action.dry_run else "planned"
+
+
+def _paths(
+    named: Callable[[Inputs], Iterable[object]], step_rounds: list[Round]
+) -> Iterator[PurePosixPath]:
+    """Yield the paths that an action names; of one with an unknown part, the folder before it."""
+    for step_round in step_rounds:
+        for text in named(step_round.inputs):
+            known, unknown, _ = str(text).partition(_UNKNOWN)
+            path = PurePosixPath(known.rpartition("/")[0] if unknown else known)
+            yield PurePosixPath() if ".." in path.parts else path
 
 
 def _notes(
@@ -216,9 +236,7 @@ def _notes(
     if state != "unknown":
         return []
     if step.action in ACTIONS:
-        return [
-            "not run, because of a problem, an unknown input or because no platform is connected"
-        ]
+        return [_NOT_RUN]
     hosts = {str(r.inputs.get("repoUrl", "")).partition("?")[0] for r in step_rounds} - {""}
     forges = _hosts(task.context.platform) or sorted(hosts)
     foreign = ", ".join(sorted(hosts - set(forges)))
@@ -235,6 +253,7 @@ def _outputs(
 ) -> Any:
     """Run the rounds and return the step's outputs; with ``each``, lists of one entry per round."""
     if state == "unknown":
+        task.context.unseen.update(_paths(action.writes, step_rounds))
         return Unknown.at(f"steps.{step.id}.output")
     if state == "planned":
         for step_round in step_rounds:

@@ -28,6 +28,7 @@ spec: {teamName: second, stage: stage1}
 """
 _NOTE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n"
 _BOMB = "a: &a [x, x]\n" + "".join(f"k{n}: *a\n" for n in range(30))
+_POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d7a' * 16}\nsize 212\n"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Push:
     """Argo CD delivers it, although it is faulty: the order is Ready."""
     is_pruned: bool = False
     """The API server drops what it does not know; Argo CD applies it again and again."""
+    refuses_changes: bool = False
+    """No change of a field makes it deliverable, so ``change`` says the same and writes nothing."""
 
 
 def pushed_pack(target: Path) -> Path:
@@ -159,6 +162,7 @@ PUSHES: tuple[Push, ...] = (
         f"{FILE}:3",
         ("apiVersion", "no XRD defines XGarage.blog.opsbogus.com", "a kind of the pack"),
         "XGarage is of apiVersion blog.opsbogus.dev/v1alpha1",
+        refuses_changes=True,
     ),
     Push(
         "the wrong version",
@@ -173,6 +177,7 @@ PUSHES: tuple[Push, ...] = (
         f"{FILE}:4",
         ("kind", "no XRD defines Xgarage.blog.opsbogus.dev", "a kind of the pack"),
         "did you mean 'XGarage'?",
+        refuses_changes=True,
     ),
     Push(
         "a namespace on a cluster-scoped XR",
@@ -207,6 +212,7 @@ PUSHES: tuple[Push, ...] = (
         f"{FILE}:12",
         ("delivers one XGarage and nothing else", "ConfigMap note"),
         "remove this object",
+        refuses_changes=True,
     ),
     Push(
         "a second XR",
@@ -214,6 +220,7 @@ PUSHES: tuple[Push, ...] = (
         "manifests/second.yaml:2",
         ("delivers one XGarage and nothing else", "XGarage garage-second"),
         "a second XR is a second order",
+        refuses_changes=True,
     ),
     Push(
         "an empty file",
@@ -221,6 +228,7 @@ PUSHES: tuple[Push, ...] = (
         FILE,
         ("holds no object", "the order's XGarage is missing", "one XGarage in manifests/"),
         "restore the file",
+        refuses_changes=True,
     ),
     Push(
         "tabs",
@@ -304,6 +312,7 @@ PUSHES: tuple[Push, ...] = (
         "xgarage.yaml",
         ("Argo CD reads only files directly in manifests/",),
         "git mv xgarage.yaml manifests/",
+        refuses_changes=True,
     ),
     Push(
         "a file moved into a folder",
@@ -311,6 +320,7 @@ PUSHES: tuple[Push, ...] = (
         "manifests/prod/xgarage.yaml",
         ("Argo CD reads only files directly in manifests/",),
         "git mv manifests/prod/xgarage.yaml manifests/",
+        refuses_changes=True,
     ),
     Push(
         "a deleted file",
@@ -318,6 +328,7 @@ PUSHES: tuple[Push, ...] = (
         "manifests",
         ("no file of manifests/ holds the order's XGarage",),
         "orderkit destroy",
+        refuses_changes=True,
     ),
     Push(
         "a symbolic link",
@@ -326,6 +337,7 @@ PUSHES: tuple[Push, ...] = (
         ("is a symbolic link",),
         "commit the file itself",
         passes_argocd=True,
+        refuses_changes=True,
     ),
     Push(
         "a submodule",
@@ -333,6 +345,15 @@ PUSHES: tuple[Push, ...] = (
         ".gitmodules",
         ("names submodules", "Argo CD fails if it cannot fetch them"),
         "commit the files themselves",
+        refuses_changes=True,
+    ),
+    Push(
+        "a pointer of Git LFS",
+        _write(FILE, _POINTER),
+        FILE,
+        ("is a pointer of Git LFS",),
+        "commit the file itself",
+        refuses_changes=True,
     ),
     Push(
         "a value below its minimum",
@@ -354,6 +375,7 @@ PUSHES: tuple[Push, ...] = (
         "manifests/xgarage.json:10",
         ("manifests/xgarage.json",),
         "correct the file",
+        refuses_changes=True,
     ),
     Push(
         "a name with a bidirectional character",

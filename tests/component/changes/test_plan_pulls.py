@@ -127,7 +127,7 @@ def test_an_xr_that_goes_is_a_failure(lifted: Hand) -> None:
     found = keep_planned(lifted.bay.platform, lifted.bay.repo, pull.number)
 
     assert found.judged.state == "failure"
-    assert "holds an object of" in found.judged.summary
+    assert "no file of manifests/ holds the order's XGarage" in found.judged.summary
 
 
 def test_data_goes_if_the_text_says_so(lifted: Hand) -> None:

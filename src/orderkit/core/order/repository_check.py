@@ -41,9 +41,7 @@ _TEXTS = ("README", "LICENSE")
 _SHOWN_MAX = 80
 _FILES_MAX = 50
 _CANDIDATES_MAX = 50
-
-
-_SUBMODULES = PurePosixPath(".gitmodules")
+SUBMODULES = PurePosixPath(".gitmodules")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +205,7 @@ def _missing_xr(repository: OrderRepository, outcome: ValidationOutcome) -> Loca
         hint = f"move it back: {move_command(moved)}"
     elif empty:
         message = f"holds no object, so the order's {kind} is missing"
-    elif _SUBMODULES in repository.paths:
+    elif SUBMODULES in repository.paths:
         hint = f"commit the file itself: Orderkit does not read submodules; {hint}"
     file = repository.root / moved if moved else empty or repository.root / MANIFESTS
     return Located(file, None, None, "", Finding("", Reason.NO_XR, message, rule, "", hint))
@@ -245,11 +243,11 @@ def _holds_xr(repository: OrderRepository, path: PurePosixPath) -> bool:
 def _misplaced(repository: OrderRepository) -> Iterator[Located]:
     """Yield the files below ``manifests/`` that Argo CD passes over."""
     rule = f"{MANIFESTS}/*.yaml, .yml or .json"
-    if _SUBMODULES in repository.paths:
+    if SUBMODULES in repository.paths:
         message = "names submodules: none is delivered, and Argo CD fails if it cannot fetch them"
-        hint = f"commit the files themselves and remove the submodule: git rm {_SUBMODULES} FOLDER"
+        hint = f"commit the files themselves and remove the submodule: git rm {SUBMODULES} FOLDER"
         finding = Finding("", Reason.NOT_READ, message, rule, "", hint)
-        yield Located(repository.root / _SUBMODULES, None, None, "", finding)
+        yield Located(repository.root / SUBMODULES, None, None, "", finding)
     for path in repository.paths[:_FILES_MAX]:
         if not path.is_relative_to(MANIFESTS) or path.name == _KEEP or path.stem in _TEXTS:
             continue

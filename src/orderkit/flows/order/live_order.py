@@ -18,14 +18,25 @@ from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from ground.names import BlobSha, CommitSha, RepoId, TeamName
 from ground.objects.kube_objects import Kind, Manifest, dig, metadata
 from ground.objects.values import ABSENT, Steps
+from kubeschema.validate.file_check import Definitions, definition_sources
+from kubeschema.validate.findings import Finding, Reason
+from kubeschema.validate.located_findings import Located, remedy, sentence
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import order_file
 from orderkit.core.order.ledger import OrderEntry, team_namespace
 from orderkit.core.order.order_file import MANIFESTS, OrderFile
 from orderkit.core.order.order_state import short
+from orderkit.core.order.repository_check import SUBMODULES
 from orderkit.core.order.team_file import TeamFile
 from orderkit.flows.order import order_report
-from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot, published_kit
+from orderkit.flows.order.commit_check import CheckedOrder, check_commit
+from orderkit.flows.platform import (
+    Platform,
+    RepositorySnapshot,
+    ledger_snapshot,
+    published_kit,
+    published_pack,
+)
 from orderkit.flows.team.limit_check import team_of
 from orderkit.ports.forge import Commit
 from yamlfiles.manifests import ManifestError, looks_like_manifest, parse_documents
@@ -194,18 +205,19 @@ def read_xr(platform: Platform, live: LiveOrder, commit: CommitSha) -> XrFile:
     Find the order's XR in a commit.
 
     Raises:
-        NotFoundError: The commit, or an XR of the kit in it, does not exist.
-        RefusedError: There are several, or it has another name than the order's XR.
+        NotFoundError: The commit, or an XR of the kit in it, does not exist; why, in the words of
+            ``orderkit validate``.
+        RefusedError: There are several.
         ManifestError: A file below ``manifests/`` is not a readable manifest.
     """
     xr_files = list(_xrs(platform, live, commit))
     location = f"{live.repository} at {short(commit)}"
     if not xr_files:
-        raise NotFoundError(
-            f"{location}: no file of {MANIFESTS}/ holds an object of {live.kit.kind}",
-            hint=f"restore it by hand (git log -- {MANIFESTS}), or end the order",
-        )
+        fault = _faults(platform, live, commit)[0]
+        raise NotFoundError(f"{location}: {sentence(fault)}", hint=remedy(fault))
     if len(xr_files) > 1:
+        for fault in filter(_is_undelivered, _faults(platform, live, commit)):
+            raise RefusedError(f"{location}: {sentence(fault)}", hint=remedy(fault))
         places = ", ".join(
             f"{xr_file.path} ({metadata(xr_file.xr).get('name')})" for xr_file in xr_files
         )
@@ -215,6 +227,41 @@ def read_xr(platform: Platform, live: LiveOrder, commit: CommitSha) -> XrFile:
             hint="remove the others by hand",
         )
     return xr_files[0]
+
+
+def check_delivers(platform: Platform, live: LiveOrder, xr_file: XrFile) -> None:
+    """
+    Check that Argo CD delivers the commit of an XR, whatever the XR's fields are.
+
+    Needs no request for a commit that `read_xr` read.
+
+    Raises:
+        RefusedError: It reads another folder, refuses another object or fails at a submodule; in
+            the words of ``orderkit validate``.
+    """
+    commit = xr_file.commit
+    has_submodules = SUBMODULES in platform.forge.tree(live.repository, commit)
+    others = (entry for entry in _objects_of(platform, live, commit) if not live.is_xr(entry.xr))
+    if xr_file.path.parent == MANIFESTS and not has_submodules and not any(others):
+        return
+    for fault in filter(_is_undelivered, _faults(platform, live, commit)):
+        what = f"{live.repository} at {short(commit)} is not delivered: {sentence(fault)}"
+        raise RefusedError(what, hint=remedy(fault))
+
+
+def _is_undelivered(fault: Located) -> bool:
+    reasons = (Reason.NO_XR, Reason.NOT_THE_ORDERS)
+    is_foreign = isinstance(fault.about, Finding) and fault.about.reason in reasons
+    return is_foreign or fault.file == SUBMODULES
+
+
+def _faults(platform: Platform, live: LiveOrder, commit: CommitSha) -> tuple[Located, ...]:
+    """Return what ``orderkit validate`` says of a commit, errors first."""
+    pack = published_pack(platform)
+    definitions = Definitions.of(definition_sources(PurePosixPath(), pack.files))
+    return check_commit(
+        platform, CheckedOrder(live.entry, live.kit, definitions, None), commit
+    ).findings
 
 
 def check_name(live: LiveOrder, xr_file: XrFile) -> None:

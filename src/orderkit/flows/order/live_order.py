@@ -22,12 +22,14 @@ from kubeschema.validate.file_check import Definitions, definition_sources
 from kubeschema.validate.findings import Finding, Reason
 from kubeschema.validate.located_findings import Located, remedy, sentence
 from orderkit.core.kit.model import Kit
-from orderkit.core.order import order_file
+from orderkit.core.order import ledger, order_file
+from orderkit.core.order.damage import Damage, in_entry
 from orderkit.core.order.ledger import OrderEntry, team_namespace
 from orderkit.core.order.order_file import MANIFESTS, OrderFile
 from orderkit.core.order.order_state import short
 from orderkit.core.order.repository_check import SUBMODULES
 from orderkit.core.order.team_file import TeamFile
+from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.order import order_report
 from orderkit.flows.order.commit_check import CheckedOrder, check_commit
 from orderkit.flows.platform import (
@@ -55,6 +57,8 @@ class LiveOrder:
     record: OrderFile
     team: TeamFile
     """What its team may order."""
+    edits: tuple[Damage, ...] = ()
+    """What people edited in its entry of the ledger."""
 
     @property
     def repository(self) -> RepoId:
@@ -125,9 +129,10 @@ def find_living(
             hint="unarchive it on the forge if that was a mistake",
         )
     record = _record(platform, entry)
-    check_kit(platform, entry, record.kit)
+    application = check_kit(platform, entry, record.kit)
+    edits = tuple(in_entry(entry, application)) if application else ()
     team = team_of(platform, entry.team, snapshot)
-    return LiveOrder(entry, published_kit(platform, record.kit), record, team)
+    return LiveOrder(entry, published_kit(platform, record.kit), record, team, edits)
 
 
 def new_live_order(
@@ -174,20 +179,24 @@ def check_hooks(platform: Platform, live: LiveOrder, commit: CommitSha) -> None:
         raise RefusedError(refusals[0], hint=f"{hooks.HINT}, and register again")
 
 
-def check_kit(platform: Platform, entry: OrderEntry, kit: str) -> None:
+def check_kit(platform: Platform, entry: OrderEntry, kit: str) -> Manifest | None:
     """
     Check that a registered order still says that it is of the kit that it was registered with.
+
+    Returns its Application, as the ledger has it.
 
     Raises:
         RefusedError: Its record names another kit, whose rules it is not under.
     """
-    registered = order_report.registered_kit(platform, entry)
+    application = application_at(platform, entry)
+    registered = ledger.kit_of(application or {})
     if registered and registered != kit:
         raise RefusedError(
             f"{entry.repository}/{order_file.PATH}: spec.kit is '{kit}', but {entry.order} is"
             f" registered as an order of kit '{registered}', and that never changes",
             hint=f"put '{registered}' back there, or end this order and place another",
         )
+    return application
 
 
 def _record(platform: Platform, entry: OrderEntry) -> OrderFile:
@@ -231,14 +240,16 @@ def read_xr(platform: Platform, live: LiveOrder, commit: CommitSha) -> XrFile:
 
 def check_delivers(platform: Platform, live: LiveOrder, xr_file: XrFile) -> None:
     """
-    Check that Argo CD delivers the commit of an XR, whatever the XR's fields are.
+    Check that Argo CD delivers a commit's XR, whatever its fields are, to where the order lives.
 
     Needs no request for a commit that `read_xr` read.
 
     Raises:
         RefusedError: It reads another folder, refuses another object or fails at a submodule; in
-            the words of ``orderkit validate``.
+            the words of ``orderkit validate``. Or the order's entry in the ledger was edited.
     """
+    for edit in live.edits:
+        raise RefusedError(f"{live.entry.order}: {edit.what}", hint=edit.advice(live.entry.order))
     commit = xr_file.commit
     has_submodules = SUBMODULES in platform.forge.tree(live.repository, commit)
     others = (entry for entry in _objects_of(platform, live, commit) if not live.is_xr(entry.xr))

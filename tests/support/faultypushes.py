@@ -52,6 +52,8 @@ class Push:
     """The API server drops what it does not know; Argo CD applies it again and again."""
     refuses_changes: bool = False
     """No change of a field makes it deliverable, so ``change`` says the same and writes nothing."""
+    warns: bool = False
+    """``change`` goes on and says the same."""
 
 
 def pushed_pack(target: Path) -> Path:
@@ -109,6 +111,11 @@ def _move(target: str) -> Callable[[Path], None]:
         (clone / FILE).rename(clone / target)
 
     return change
+
+
+def _annotate(name: str, value: str) -> Callable[[Path], None]:
+    annotation = f'{{argocd.argoproj.io/{name}: "{value}"}}'
+    return _replace("metadata:\n", f"metadata:\n  annotations: {annotation}\n")
 
 
 def _link(clone: Path) -> None:
@@ -205,6 +212,34 @@ PUSHES: tuple[Push, ...] = (
         "write the value, or remove the line",
         state="warning",
         delivered=True,
+    ),
+    Push(
+        "an annotation that makes Argo CD delete the XR and make it again",
+        _annotate("sync-options", "Force=true,Replace=true"),
+        f"{FILE}:6",
+        ("sync-options: Force=true steers Argo CD: Argo CD deletes the object and makes it again",),
+        "take argocd.argoproj.io/sync-options out of the annotations",
+        passes_argocd=True,
+        refuses_changes=True,
+    ),
+    *(
+        Push(
+            f"the annotation {name} of Argo CD",
+            _annotate(name, value),
+            f"{FILE}:6",
+            (f"argocd.argoproj.io/{name}: {value} steers Argo CD: {effect}",),
+            f"take argocd.argoproj.io/{name} out of the annotations",
+            state="warning",
+            delivered=True,
+            warns=True,
+        )
+        for name, value, effect in (
+            ("sync-options", "Prune=false", "Argo CD does not prune the object"),
+            ("sync-options", "Delete=false", "Argo CD leaves the object behind"),
+            ("compare-options", "IgnoreExtraneous", "Argo CD may call the order Synced"),
+            ("sync-wave", "5", "an order delivers one object"),
+            ("ignore-healthcheck", "true", "Argo CD leaves the object's health out"),
+        )
     ),
     Push(
         "two documents in a file",

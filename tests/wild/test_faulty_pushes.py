@@ -112,6 +112,7 @@ def test_a_push_is_explained_alike_everywhere(
     people = orderkit("status", desk.order).out
     told = desk.told(commit)
     changed = orderkit("change", desk.order, "stage=stage2") if push.refuses_changes else None
+    dry_run = orderkit("change", desk.order, "stage=stage2", "--dry-run") if push.warns else None
 
     assert code == (1 if push.state == "failure" else 0), text
     for words in push.says:
@@ -123,6 +124,9 @@ def test_a_push_is_explained_alike_everywhere(
         assert place in people
         assert push.remedy in text
         assert push.remedy in people
+    if dry_run:
+        assert dry_run.code == 0, dry_run.err
+        assert push.says[0] in dry_run.out + dry_run.err
     if changed:
         assert changed.code in (1, 4), changed.err
         assert all(words in changed.err for words in (*push.says, push.place, push.remedy))

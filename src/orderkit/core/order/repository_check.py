@@ -17,6 +17,7 @@ from pathlib import PurePath, PurePosixPath
 from typing import Any
 
 from ground.argocd import hooks
+from ground.argocd.steering import steering_annotations
 from ground.errors import InvalidInputError, RefusedError, shorten
 from ground.objects.kube_objects import Kind, Manifest, metadata
 from ground.objects.values import shown
@@ -28,7 +29,7 @@ from kubeschema.validate.file_check import (
     ValidationOutcome,
     validate,
 )
-from kubeschema.validate.findings import Finding, Reason
+from kubeschema.validate.findings import Finding, FindingSeverity, Reason
 from kubeschema.validate.located_findings import Located, located
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.change import differences, judge_rules
@@ -100,7 +101,7 @@ def check_repository(
     outcome.add(
         located(file, document, "metadata.annotations", finding)
         for file, document in outcome.documents
-        for finding in _hook_findings(document.manifest)
+        for finding in (*_hook_findings(document.manifest), *_steering(document.manifest))
     )
     explained = {entry.file for entry in outcome.findings}
     outcome.add(entry for entry in _misplaced(repository) if entry.file not in explained)
@@ -186,6 +187,19 @@ def _hook_findings(manifest: Manifest) -> Iterator[Finding]:
             rule="has no hooks",
             value=hooks.hook_annotation(manifest),
             hint=hooks.HINT,
+        )
+
+
+def _steering(manifest: Manifest) -> Iterator[Finding]:
+    for found in steering_annotations(manifest):
+        severity = FindingSeverity.ERROR if found.is_dangerous else FindingSeverity.WARNING
+        yield Finding(
+            "metadata.annotations",
+            Reason.STEERS,
+            str(found),
+            rule="leaves its delivery to Orderkit",
+            hint=f"take {found.name} out of the annotations; commit and push",
+            severity=severity,
         )
 
 

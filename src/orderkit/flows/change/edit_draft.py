@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from ground.argocd.steering import steering_annotations
 from ground.errors import (
     InvalidInputError,
     NotFoundError,
@@ -153,7 +154,7 @@ class ChangeEditor:
             edits=draft.edits,
             change=draft.verdict.name,
             how=how,
-            warnings=draft.verdict.warnings,
+            warnings=(*draft.verdict.warnings, *map(str, steering_annotations(draft.xr))),
             change_plan=draft.change_plan,
         )
 

@@ -14,12 +14,13 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ground.argocd import hooks
+from ground.argocd.steering import steering_annotations
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from ground.names import BlobSha, CommitSha, RepoId, TeamName
 from ground.objects.kube_objects import Kind, Manifest, dig, metadata
 from ground.objects.values import ABSENT, Steps
 from kubeschema.validate.file_check import Definitions, definition_sources
-from kubeschema.validate.findings import Finding, Reason
+from kubeschema.validate.findings import Finding, FindingSeverity, Reason
 from kubeschema.validate.located_findings import Located, remedy, sentence
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, order_file
@@ -173,7 +174,8 @@ def check_hooks(platform: Platform, live: LiveOrder, commit: CommitSha) -> None:
     Check that Argo CD finds no hook in what a new order delivers.
 
     Raises:
-        RefusedError: It finds some, and would wait for them if the order is taken back.
+        RefusedError: It finds some, and would wait for them if the order is taken back; or an
+            annotation has it make the XR again at each sync.
     """
     if refusals := hook_refusals(platform, live, commit):
         raise RefusedError(refusals[0], hint=f"{hooks.HINT}, and register again")
@@ -245,25 +247,28 @@ def check_delivers(platform: Platform, live: LiveOrder, xr_file: XrFile) -> None
     Needs no request for a commit that `read_xr` read.
 
     Raises:
-        RefusedError: It reads another folder, refuses another object or fails at a submodule; in
-            the words of ``orderkit validate``. Or the order's entry in the ledger was edited.
+        RefusedError: It reads another folder, refuses another object, fails at a submodule, or
+            would make the XR again; in the words of ``orderkit validate``. Or the order's entry in
+            the ledger was edited.
     """
     for edit in live.edits:
         raise RefusedError(f"{live.entry.order}: {edit.what}", hint=edit.advice(live.entry.order))
     commit = xr_file.commit
     has_submodules = SUBMODULES in platform.forge.tree(live.repository, commit)
     others = (entry for entry in _objects_of(platform, live, commit) if not live.is_xr(entry.xr))
-    if xr_file.path.parent == MANIFESTS and not has_submodules and not any(others):
+    is_damaged = any(_damaging(xr_file.xr))
+    if xr_file.path.parent == MANIFESTS and not (has_submodules or is_damaged or any(others)):
         return
     for fault in filter(_is_undelivered, _faults(platform, live, commit)):
-        what = f"{live.repository} at {short(commit)} is not delivered: {sentence(fault)}"
+        what = f"{live.repository} at {short(commit)} cannot be changed: {sentence(fault)}"
         raise RefusedError(what, hint=remedy(fault))
 
 
 def _is_undelivered(fault: Located) -> bool:
-    reasons = (Reason.NO_XR, Reason.NOT_THE_ORDERS)
-    is_foreign = isinstance(fault.about, Finding) and fault.about.reason in reasons
-    return is_foreign or fault.file == SUBMODULES
+    if not isinstance(fault.about, Finding) or fault.about.severity is not FindingSeverity.ERROR:
+        return False
+    reasons = (Reason.NO_XR, Reason.NOT_THE_ORDERS, Reason.STEERS)
+    return fault.about.reason in reasons or fault.file == SUBMODULES
 
 
 def _faults(platform: Platform, live: LiveOrder, commit: CommitSha) -> tuple[Located, ...]:
@@ -319,15 +324,22 @@ def placed_xr(kit: Kit, team: TeamName, xr: Manifest) -> Manifest:
 
 def hook_refusals(platform: Platform, live: LiveOrder, commit: CommitSha) -> list[str]:
     """
-    Return why objects of a commit are refused as hooks of Argo CD.
+    Return why objects of a commit are refused: as hooks of Argo CD, or because it damages them.
 
     Raises:
         NotFoundError: No such commit.
         ManifestError: A file below ``manifests/`` is not a readable manifest.
     """
-    found = _objects_of(platform, live, commit)
-    refusals = ((entry.path, hooks.hook_refusal(entry.xr)) for entry in found)
-    return [f"{path}: {refusal}" for path, refusal in refusals if refusal]
+    return [
+        f"{entry.path}: {refusal}"
+        for entry in _objects_of(platform, live, commit)
+        for refusal in (hooks.hook_refusal(entry.xr), *_damaging(entry.xr))
+        if refusal
+    ]
+
+
+def _damaging(xr: Manifest) -> Iterator[str]:
+    return (str(found) for found in steering_annotations(xr) if found.is_dangerous)
 
 
 def _xrs(platform: Platform, live: LiveOrder, commit: CommitSha) -> Iterator[XrFile]:

@@ -171,6 +171,11 @@ def delete_main(victim: Victim) -> None:
     refresh(victim.platform, victim.entry.order)
 
 
+def leave_main(victim: Victim) -> None:
+    victim.admin.api("POST", f"{victim.repo_path}/branches", {"new_branch_name": "trunk"})
+    victim.admin.api("PATCH", victim.repo_path, {"default_branch": "trunk"})
+
+
 def edit_record(victim: Victim) -> None:
     victim.push(RECORD, lambda text: text.replace("kit: garage", "kit: palace"))
 

@@ -29,6 +29,7 @@ from mischief import (
     delete_main,
     delete_repository,
     edit_record,
+    leave_main,
     leave_project,
     remove_ledger_file,
     write_entry,
@@ -286,6 +287,40 @@ def test_a_moved_entry_of_the_ledger_is_to_be_moved_back(
         assert f"no order is at {path} any more: git mv {moved} {path}" in told
         assert f"orderkit repair {moved.stem}" not in told
     assert repaired.code == 1
+
+
+def test_a_default_branch_that_is_not_main_is_told_and_put_right(
+    fresh_victim: Victim, orderkit: Command
+) -> None:
+    victim, order = fresh_victim, fresh_victim.entry.order
+    leave_main(victim)
+    says = f"the default branch of {victim.entry.repository} is 'trunk', not main"
+
+    shown = orderkit("status", order)
+    found = orderkit("doctor", "--json").json["findings"]
+    planned = orderkit("repair", order, "--dry-run")
+    left = victim.admin.api("GET", victim.repo_path)["default_branch"]
+    repaired = orderkit("repair", order)
+
+    orders = next(one for one in found if one["what"] == "orders")
+    assert (says in shown.out, f"orderkit repair {order}" in shown.out) == (True, True)
+    assert says in orders["detail"]
+    assert ("main is the default branch again" in planned.out, left) == (True, "trunk")
+    assert (repaired.code, "main is the default branch again" in repaired.out) == (0, True)
+    assert orderkit("repair", order).out == f"{order}: nothing to repair\n"
+    assert victim.is_well()
+
+
+def test_a_main_that_is_made_again_is_the_default_branch_again(
+    fresh_victim: Victim, orderkit: Command
+) -> None:
+    delete_main(fresh_victim)
+
+    repaired = orderkit("repair", fresh_victim.entry.order)
+
+    assert (repaired.code, "main is the default branch again" in repaired.out) == (0, True)
+    fresh_victim.until(lambda report: report.state.ready and not report.state.reason, "well")
+    assert fresh_victim.is_well()
 
 
 def test_a_forced_push_to_an_older_commit_is_told_and_proposed_to_be_undone(

@@ -45,11 +45,13 @@ class DamageKind(StrEnum):
     HIDDEN = "hidden"
     ENTRY = "entry"
     COPY = "copy"
+    DEFAULT_BRANCH = "default branch"
 
 
 _REMARKS = (
     *(DamageKind.REWRITTEN, DamageKind.RECREATED, DamageKind.STUCK),
     *(DamageKind.MISLEADING, DamageKind.FINALIZER, DamageKind.LEASE, DamageKind.HIDDEN),
+    DamageKind.DEFAULT_BRANCH,
 )
 """The order's state says how it is; these only add to it."""
 

@@ -190,6 +190,7 @@ class _Mending:
             DamageKind.STUCK: self._operation_of_argocd,
             DamageKind.LEASE: self._expiry,
             DamageKind.ENTRY: self._fields,
+            DamageKind.DEFAULT_BRANCH: self._default_branch,
         }
         return acts[damage.kind](damage)
 
@@ -328,6 +329,15 @@ class _Mending:
         if self._writes:
             self._platform.forge.ensure_branch(self._repo, MAIN, CommitSha(damage.place))
         return RepairStep(damage.what, f"main is at {short(damage.place)} again")
+
+    def _default_branch(self, damage: Damage) -> RepairStep:
+        if self._writes:
+            try:
+                self._platform.forge.set_default_branch(self._repo, MAIN)
+            except AccessError:
+                remains = f"as a forge admin, make {MAIN} the default branch of {self._repo}"
+                return RepairStep(damage.what, "", remains)
+        return RepairStep(damage.what, f"{MAIN} is the default branch again")
 
     def _record(self, damage: Damage) -> RepairStep:
         good = good_record(self._platform, self._entry)

@@ -28,6 +28,7 @@ spec: {teamName: second, stage: stage1}
 """
 _NOTE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\n"
 _BOMB = "a: &a [x, x]\n" + "".join(f"k{n}: *a\n" for n in range(30))
+_POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d7a' * 16}\nsize 212\n"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class Push:
     """Argo CD delivers it, although it is faulty: the order is Ready."""
     is_pruned: bool = False
     """The API server drops what it does not know; Argo CD applies it again and again."""
+    refuses_changes: bool = False
+    """No change of a field makes it deliverable, so ``change`` says the same and writes nothing."""
+    warns: bool = False
+    """``change`` goes on and says the same."""
 
 
 def pushed_pack(target: Path) -> Path:
@@ -108,6 +113,11 @@ def _move(target: str) -> Callable[[Path], None]:
     return change
 
 
+def _annotate(name: str, value: str) -> Callable[[Path], None]:
+    annotation = f'{{argocd.argoproj.io/{name}: "{value}"}}'
+    return _replace("metadata:\n", f"metadata:\n  annotations: {annotation}\n")
+
+
 def _link(clone: Path) -> None:
     _move("xgarage.yaml")(clone)
     (clone / FILE).parent.mkdir(exist_ok=True)
@@ -159,6 +169,7 @@ PUSHES: tuple[Push, ...] = (
         f"{FILE}:3",
         ("apiVersion", "no XRD defines XGarage.blog.opsbogus.com", "a kind of the pack"),
         "XGarage is of apiVersion blog.opsbogus.dev/v1alpha1",
+        refuses_changes=True,
     ),
     Push(
         "the wrong version",
@@ -173,6 +184,7 @@ PUSHES: tuple[Push, ...] = (
         f"{FILE}:4",
         ("kind", "no XRD defines Xgarage.blog.opsbogus.dev", "a kind of the pack"),
         "did you mean 'XGarage'?",
+        refuses_changes=True,
     ),
     Push(
         "a namespace on a cluster-scoped XR",
@@ -202,11 +214,40 @@ PUSHES: tuple[Push, ...] = (
         delivered=True,
     ),
     Push(
+        "an annotation that makes Argo CD delete the XR and make it again",
+        _annotate("sync-options", "Force=true,Replace=true"),
+        f"{FILE}:6",
+        ("sync-options: Force=true steers Argo CD: Argo CD deletes the object and makes it again",),
+        "take argocd.argoproj.io/sync-options out of the annotations",
+        passes_argocd=True,
+        refuses_changes=True,
+    ),
+    *(
+        Push(
+            f"the annotation {name} of Argo CD",
+            _annotate(name, value),
+            f"{FILE}:6",
+            (f"argocd.argoproj.io/{name}: {value} steers Argo CD: {effect}",),
+            f"take argocd.argoproj.io/{name} out of the annotations",
+            state="warning",
+            delivered=True,
+            warns=True,
+        )
+        for name, value, effect in (
+            ("sync-options", "Prune=false", "Argo CD does not prune the object"),
+            ("sync-options", "Delete=false", "Argo CD leaves the object behind"),
+            ("compare-options", "IgnoreExtraneous", "Argo CD may call the order Synced"),
+            ("sync-wave", "5", "an order delivers one object"),
+            ("ignore-healthcheck", "true", "Argo CD leaves the object's health out"),
+        )
+    ),
+    Push(
         "two documents in a file",
         _append(f"---\n{_NOTE}"),
         f"{FILE}:12",
         ("delivers one XGarage and nothing else", "ConfigMap note"),
         "remove this object",
+        refuses_changes=True,
     ),
     Push(
         "a second XR",
@@ -214,6 +255,7 @@ PUSHES: tuple[Push, ...] = (
         "manifests/second.yaml:2",
         ("delivers one XGarage and nothing else", "XGarage garage-second"),
         "a second XR is a second order",
+        refuses_changes=True,
     ),
     Push(
         "an empty file",
@@ -221,6 +263,7 @@ PUSHES: tuple[Push, ...] = (
         FILE,
         ("holds no object", "the order's XGarage is missing", "one XGarage in manifests/"),
         "restore the file",
+        refuses_changes=True,
     ),
     Push(
         "tabs",
@@ -304,6 +347,7 @@ PUSHES: tuple[Push, ...] = (
         "xgarage.yaml",
         ("Argo CD reads only files directly in manifests/",),
         "git mv xgarage.yaml manifests/",
+        refuses_changes=True,
     ),
     Push(
         "a file moved into a folder",
@@ -311,6 +355,7 @@ PUSHES: tuple[Push, ...] = (
         "manifests/prod/xgarage.yaml",
         ("Argo CD reads only files directly in manifests/",),
         "git mv manifests/prod/xgarage.yaml manifests/",
+        refuses_changes=True,
     ),
     Push(
         "a deleted file",
@@ -318,6 +363,7 @@ PUSHES: tuple[Push, ...] = (
         "manifests",
         ("no file of manifests/ holds the order's XGarage",),
         "orderkit destroy",
+        refuses_changes=True,
     ),
     Push(
         "a symbolic link",
@@ -326,6 +372,7 @@ PUSHES: tuple[Push, ...] = (
         ("is a symbolic link",),
         "commit the file itself",
         passes_argocd=True,
+        refuses_changes=True,
     ),
     Push(
         "a submodule",
@@ -333,6 +380,15 @@ PUSHES: tuple[Push, ...] = (
         ".gitmodules",
         ("names submodules", "Argo CD fails if it cannot fetch them"),
         "commit the files themselves",
+        refuses_changes=True,
+    ),
+    Push(
+        "a pointer of Git LFS",
+        _write(FILE, _POINTER),
+        FILE,
+        ("is a pointer of Git LFS",),
+        "commit the file itself",
+        refuses_changes=True,
     ),
     Push(
         "a value below its minimum",
@@ -354,6 +410,7 @@ PUSHES: tuple[Push, ...] = (
         "manifests/xgarage.json:10",
         ("manifests/xgarage.json",),
         "correct the file",
+        refuses_changes=True,
     ),
     Push(
         "a name with a bidirectional character",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
+import yaml
 from forgeusers import ForgeUser
 from pusher import Pusher
 from roguery import unprotect
@@ -170,6 +171,11 @@ def delete_main(victim: Victim) -> None:
     refresh(victim.platform, victim.entry.order)
 
 
+def leave_main(victim: Victim) -> None:
+    victim.admin.api("POST", f"{victim.repo_path}/branches", {"new_branch_name": "trunk"})
+    victim.admin.api("PATCH", victim.repo_path, {"default_branch": "trunk"})
+
+
 def edit_record(victim: Victim) -> None:
     victim.push(RECORD, lambda text: text.replace("kit: garage", "kit: palace"))
 
@@ -180,6 +186,51 @@ def delete_record(victim: Victim) -> None:
 
 def break_record(victim: Victim) -> None:
     victim.push(RECORD, lambda text: f"{text}\n\tnot YAML: [")
+
+
+def edit_entry(victim: Victim, **fields: object) -> None:
+    """Edit fields of the order's entry in the ledger; dots are ``__``, None leaves a field out."""
+
+    def edit(text: str) -> str:
+        application = yaml.safe_load(text)
+        for name, value in fields.items():
+            *parents, field = name.split("__")
+            place = application["spec"]
+            for parent in parents:
+                place = place[parent]
+            place[field] = value
+        return yaml.safe_dump(application)
+
+    write_entry(victim, edit)
+
+
+def write_entry(
+    victim: Victim, edit: Callable[[str], str], path: PurePosixPath | None = None
+) -> None:
+    """Write what `edit` makes of the order's entry in the ledger, there or at `path`."""
+    pusher = victim.clone(victim.platform.ledger, "ledger")
+    text = (pusher.clone / victim.entry.application_path).read_text()
+    pusher.commit("tidy up", {str(path or victim.entry.application_path): edit(text)})
+    pusher.git("push", "--quiet", "origin", "main")
+    refresh(victim.platform, "ledger")
+    refresh(victim.platform, f"team-{victim.entry.team}")
+
+
+def leave_project(victim: Victim) -> None:
+    edit_entry(victim, project="default")
+
+
+def deliver_elsewhere(victim: Victim) -> None:
+    edit_entry(
+        victim,
+        source__path="other",
+        source__targetRevision="mine",
+        destination__namespace="kube-system",
+    )
+
+
+def use_sources(victim: Victim) -> None:
+    edit_entry(victim, sources=[{"repoURL": "http://127.0.0.1:9/mallory/own.git", "path": "."}])
 
 
 @dataclass(frozen=True)
@@ -216,6 +267,26 @@ MENDED = [
         remove_team,
         "team {team} is not in the ledger any more: removed in ",
         "team {team} is put back into the ledger",
+    ),
+    Mischief(
+        "the entry in the ledger names another project",
+        leave_project,
+        "{file} was edited: spec.project is 'default', not {team} (the order left its team's"
+        " AppProject) (in ",
+        "{file} delivers the order again",
+    ),
+    Mischief(
+        "the entry in the ledger delivers a branch and folder elsewhere",
+        deliver_elsewhere,
+        "{file} was edited: spec.source.path is 'other', not manifests; spec.source.targetRevision"
+        " is 'mine', not main; spec.destination.namespace is 'kube-system', not team-{team} (in ",
+        "{file} delivers the order again",
+    ),
+    Mischief(
+        "the entry in the ledger has sources",
+        use_sources,
+        "{file} was edited: spec.sources is [{{'path': '.', 'repoURL': 'http://127.0.0.1:9/mallory",
+        "{file} delivers the order again",
     ),
     Mischief(
         "the repository is deleted",
@@ -255,5 +326,5 @@ MENDED = [
         ".orderkit/order.yaml is as Orderkit wrote it",
     ),
 ]
-NAMED = ("ledger file", "team", "record")
+NAMED = ("ledger file", "team", "record", "entry")
 """Where Git knows who did it."""

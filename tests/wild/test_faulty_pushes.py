@@ -111,6 +111,8 @@ def test_a_push_is_explained_alike_everywhere(
     report = status(desk.running.platform, desk.order)
     people = orderkit("status", desk.order).out
     told = desk.told(commit)
+    changed = orderkit("change", desk.order, "stage=stage2") if push.refuses_changes else None
+    dry_run = orderkit("change", desk.order, "stage=stage2", "--dry-run") if push.warns else None
 
     assert code == (1 if push.state == "failure" else 0), text
     for words in push.says:
@@ -122,6 +124,13 @@ def test_a_push_is_explained_alike_everywhere(
         assert place in people
         assert push.remedy in text
         assert push.remedy in people
+    if dry_run:
+        assert dry_run.code == 0, dry_run.err
+        assert push.says[0] in dry_run.out + dry_run.err
+    if changed:
+        assert changed.code in (1, 4), changed.err
+        assert all(words in changed.err for words in (*push.says, push.place, push.remedy))
+        assert desk.running.platform.forge.head(RepoId(TEAM, desk.order)) == commit
     if push.state == "failure" and not push.passes_argocd:
         assert push.place in report.state.reason
         assert push.remedy in report.state.advice

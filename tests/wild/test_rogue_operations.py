@@ -29,7 +29,10 @@ from mischief import (
     delete_main,
     delete_repository,
     edit_record,
+    leave_main,
+    leave_project,
     remove_ledger_file,
+    write_entry,
 )
 from roguery import place, unprotect
 
@@ -43,6 +46,7 @@ from ground.objects.kube_objects import (
     dig,
 )
 from orderkit.core.order.ledger_applications import is_safe, order_application
+from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.argocd.refreshing import nudge, refresh
 from orderkit.flows.platform import write_ledger
 from orderkit.flows.team.teams import add_team
@@ -191,6 +195,132 @@ def test_an_order_that_was_refused_as_one_too_many_is_not_put_back(
     assert repaired.code == 1
     assert f"no order '{order}' in the ledger" in repaired.err
     assert platform.forge.read(platform.ledger, path, "main") is None
+
+
+def test_an_edited_entry_of_the_ledger_is_listed_and_no_change_is_written(
+    fresh_victim: Victim, orderkit: Command
+) -> None:
+    victim, order = fresh_victim, fresh_victim.entry.order
+    head = victim.platform.forge.head(victim.entry.repository)
+    leave_project(victim)
+    says = f"{victim.entry.application_path} was edited: spec.project is 'default', not"
+    victim.until(lambda report: says in report.state.reason, says)
+
+    listed = orderkit("list", "--json").json["orders"]
+    found = orderkit("doctor", "--json").json["findings"]
+    changed = orderkit("change", order, "stage=stage2")
+    proposals = victim.platform.forge.pulls(victim.entry.repository, state="all")
+    assert orderkit("repair", order).code == 0
+    written = application_at(victim.platform, victim.entry) or {}
+
+    row = next(one for one in listed if one["order"] == order)
+    assert (row["phase"], says in row["reason"]) == ("Failing", True)
+    assert says in next(one for one in found if one["what"] == "orders")["detail"]
+    assert (changed.code, says in changed.err) == (4, True)
+    assert f"orderkit repair {order}" in changed.err
+    assert (victim.platform.forge.head(victim.entry.repository), list(proposals)) == (head, [])
+    assert dig(written, "spec", "project") == victim.entry.team
+    assert orderkit("change", order, "stage=stage2", "--no-wait").code == 0
+
+
+@pytest.mark.parametrize("relabelled", [False, True], ids=["labels as before", "its own labels"])
+def test_a_copied_entry_of_the_ledger_is_to_be_removed_and_the_order_is_whole(
+    fresh_victim: Victim, orderkit: Command, *, relabelled: bool
+) -> None:
+    victim, order, uid = fresh_victim, fresh_victim.entry.order, fresh_victim.xr_uid()
+    copy = f"{order}-copy"
+    path = victim.entry.application_path.with_stem(copy)
+
+    def copied(text: str) -> str:
+        application = yaml.safe_load(text)
+        application["metadata"]["name"] = copy
+        if relabelled:
+            application["metadata"]["labels"]["orderkit.dev/order"] = copy
+        return yaml.safe_dump(application)
+
+    write_entry(victim, copied, path)
+    says = f"repository: git rm {path}"
+    until(
+        victim.platform.clock,
+        lambda: orderkit("status", copy),
+        lambda shown: says in shown.out,
+        timeout_s=victim.within_s,
+        goal=says,
+    )
+
+    shown = orderkit("status", copy)
+    found = orderkit("doctor", "--json").json["findings"]
+    repaired = orderkit("repair", copy)
+    whole = orderkit("repair", order)
+    pusher = victim.clone(victim.platform.ledger, "ledger")
+    pusher.git("rm", "-q", str(path))
+    pusher.commit("as told", {})
+    pusher.git("push", "--quiet", "origin", "main")
+    refresh(victim.platform, f"team-{victim.entry.team}")
+    ready = victim.until(lambda report: report.state.ready, "Ready").state
+
+    orders = next(one for one in found if one["what"] == "orders")
+    assert f"{copy} delivers " in shown.out
+    assert says in orders["detail"]
+    for told in (shown.out, orders["advice"], repaired.out):
+        assert f"orderkit repair {copy}" not in told
+        assert f"git rm {path}; commit and push the ledger" in told
+        assert "does not exist any more" not in told
+    assert (repaired.code, whole.out) == (1, f"{order}: nothing to repair\n")
+    assert (ready.reason, victim.xr_uid()) == ("", uid)
+
+
+def test_a_moved_entry_of_the_ledger_is_to_be_moved_back(
+    fresh_victim: Victim, orderkit: Command
+) -> None:
+    victim, path = fresh_victim, fresh_victim.entry.application_path
+    moved = path.with_stem(f"{path.stem}-two")
+    pusher = victim.clone(victim.platform.ledger, "ledger")
+    pusher.git("mv", str(path), str(moved))
+    pusher.commit("tidy up", {})
+    pusher.git("push", "--quiet", "origin", "main")
+
+    shown = orderkit("status", moved.stem)
+    repaired = orderkit("repair", moved.stem)
+
+    for told in (shown.out, repaired.out):
+        assert f"no order is at {path} any more: git mv {moved} {path}" in told
+        assert f"orderkit repair {moved.stem}" not in told
+    assert repaired.code == 1
+
+
+def test_a_default_branch_that_is_not_main_is_told_and_put_right(
+    fresh_victim: Victim, orderkit: Command
+) -> None:
+    victim, order = fresh_victim, fresh_victim.entry.order
+    leave_main(victim)
+    says = f"the default branch of {victim.entry.repository} is 'trunk', not main"
+
+    shown = orderkit("status", order)
+    found = orderkit("doctor", "--json").json["findings"]
+    planned = orderkit("repair", order, "--dry-run")
+    left = victim.admin.api("GET", victim.repo_path)["default_branch"]
+    repaired = orderkit("repair", order)
+
+    orders = next(one for one in found if one["what"] == "orders")
+    assert (says in shown.out, f"orderkit repair {order}" in shown.out) == (True, True)
+    assert says in orders["detail"]
+    assert ("main is the default branch again" in planned.out, left) == (True, "trunk")
+    assert (repaired.code, "main is the default branch again" in repaired.out) == (0, True)
+    assert orderkit("repair", order).out == f"{order}: nothing to repair\n"
+    assert victim.is_well()
+
+
+def test_a_main_that_is_made_again_is_the_default_branch_again(
+    fresh_victim: Victim, orderkit: Command
+) -> None:
+    delete_main(fresh_victim)
+
+    repaired = orderkit("repair", fresh_victim.entry.order)
+
+    assert (repaired.code, "main is the default branch again" in repaired.out) == (0, True)
+    fresh_victim.until(lambda report: report.state.ready and not report.state.reason, "well")
+    assert fresh_victim.is_well()
 
 
 def test_a_forced_push_to_an_older_commit_is_told_and_proposed_to_be_undone(

@@ -261,6 +261,16 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         """
         ...
 
+    def set_default_branch(self, repo: RepoId, branch: str) -> None:
+        """
+        Make a branch the one that clones and web forms begin with. Idempotent.
+
+        Raises:
+            AccessError: Our credentials are no admin's of the repository.
+            NotFoundError: Repository or branch do not exist.
+        """
+        ...
+
     def rename_repo(self, repo: RepoId, name: str) -> None:
         """
         Give the repository another name in its organisation; the old name leads to it. Idempotent.

@@ -191,7 +191,7 @@ def test_an_archived_repository_is_refused(orderkit: Command, bay: Bay) -> None:
         ("renamed", {XR: "name: {order}-2"}, "names its XR"),
         ("unreadable", {XR: "spec: ["}, "xgarage.yaml: line"),
         ("gone", {XR: None}, "no file of manifests/ holds"),
-        ("twice", {PurePosixPath("manifests/more.yaml"): "name: {order}-2"}, "2 objects of"),
+        ("twice", {PurePosixPath("manifests/more.yaml"): "name: {order}-2"}, "delivers one XG"),
     ],
 )
 def test_an_xr_that_is_not_as_it_must_be_is_refused(
@@ -213,12 +213,12 @@ def test_an_xr_that_is_not_as_it_must_be_is_refused(
 def test_the_file_is_found_wherever_it_is_and_everything_around_it_stays(
     orderkit: Command, bay: Bay
 ) -> None:
-    """Another name, a second document before it, comments, and Windows' line ends."""
-    other = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n---\n"
+    """Another name, an empty document before it, comments, and Windows' line ends."""
+    other = "# nothing yet\n---\n"
     text = (other + bay.text().replace("stage: ", "stage:   ") + "# the end\n").replace(
         "\n", "\r\n"
     )
-    path = PurePosixPath("manifests/deep/all.yml")
+    path = PurePosixPath("manifests/all.yml")
     bay.put({XR: None, path: text})
 
     done = orderkit("change", bay.order, "stage=stage2", "--no-wait")

@@ -23,6 +23,7 @@ from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.plan.announcing import ACCEPT_LOSS
 from orderkit.flows.plan.pull_requests import keep_planned, plan_pull
 from orderkit.flows.platform import Platform
+from orderkit.ports.forge import PullRequest
 from orderkit_standins.serve_platform import Running
 
 Through = Callable[[Faults], AbstractContextManager[Platform]]
@@ -127,7 +128,30 @@ def test_an_xr_that_goes_is_a_failure(lifted: Hand) -> None:
     found = keep_planned(lifted.bay.platform, lifted.bay.repo, pull.number)
 
     assert found.judged.state == "failure"
-    assert "holds an object of" in found.judged.summary
+    assert "no file of manifests/ holds the order's XGarage" in found.judged.summary
+
+
+def test_an_annotation_that_has_the_xr_made_again_is_a_failure(lifted: Hand) -> None:
+    pull = _annotated(lifted, "sync-options", "Replace=true")
+
+    found = keep_planned(lifted.bay.platform, lifted.bay.repo, pull.number)
+
+    assert found.judged.state == "failure"
+    assert "sync-options: Replace=true steers Argo CD" in found.judged.summary
+
+
+def test_an_annotation_that_steers_argocd_is_noted(lifted: Hand) -> None:
+    pull = _annotated(lifted, "ignore-healthcheck", "true")
+
+    found = keep_planned(lifted.bay.platform, lifted.bay.repo, pull.number)
+
+    assert found.judged.state == "success"
+    assert any("ignore-healthcheck: true steers Argo CD" in note for note in found.notes)
+
+
+def _annotated(hand: Hand, name: str, value: str) -> PullRequest:
+    annotation = f'{{argocd.argoproj.io/{name}: "{value}"}}'
+    return hand.edits("metadata:\n", f"metadata:\n  annotations: {annotation}\n")
 
 
 def test_data_goes_if_the_text_says_so(lifted: Hand) -> None:

@@ -276,6 +276,26 @@ def test_f24b_a_renamed_repository_says_where_it_is_and_takes_its_name_back(shop
         shop.forge.rename_repo(NOWHERE, "elsewhere")
 
 
+def test_f24c_another_branch_becomes_the_default_once_and_only_if_it_exists(
+    shop: Workshop,
+) -> None:
+    repo = shop.seeded_repo()
+    head = shop.forge.head(repo)
+    assert head is not None
+    shop.forge.ensure_branch(repo, "trunk", head)
+
+    shop.forge.set_default_branch(repo, "trunk")
+    shop.forge.set_default_branch(repo, "trunk")
+    with pytest.raises(NotFoundError):
+        shop.forge.set_default_branch(repo, "nowhere")
+    with pytest.raises(NotFoundError):
+        shop.forge.set_default_branch(NOWHERE, "main")
+
+    changed = shop.forge.repo(repo)
+    assert changed is not None
+    assert changed.default_branch == "trunk"
+
+
 def test_f21_deleting_twice_deletes_once_and_the_name_is_free_again(shop: Workshop) -> None:
     repo = shop.seeded_repo()
 

@@ -15,8 +15,15 @@ from ground.secrets import MASK
 from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.ledger_applications import order_application
 from orderkit.core.order.order_state import REMEDIES, SENTENCES, Phase
-from orderkit.core.order.order_summary import REASON_MAX, VALUE_MAX, is_web_address, summarize
+from orderkit.core.order.order_summary import (
+    REASON_MAX,
+    VALUE_MAX,
+    is_web_address,
+    state_of,
+    summarize,
+)
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
 from orderkit.core.secret_values import SecretTexts
 from orderkit.flows.order.part_reading import without_secret_outputs
@@ -78,7 +85,7 @@ def application(**status: Any) -> dict[str, Any]:
             "labels": {"orderkit.dev/kit": "agent"},
             "creationTimestamp": "2026-11-02T10:00:00Z",
         },
-        "spec": {"source": {"repoURL": "https://forge.example/ae86/agent-bot.git"}},
+        "spec": order_application(ENTRY, kit="agent", forge_url="https://forge.example")["spec"],
         "status": {**delivered, **status},
     }
 
@@ -95,6 +102,33 @@ def xr(ready: str = "True", **status: Any) -> dict[str, Any]:
         "spec": {"budget": 5},
         "status": {"conditions": conditions, **status},
     }
+
+
+@pytest.mark.parametrize(
+    ("edited", "says"),
+    [
+        ({"project": "default"}, "spec.project is 'default', not ae86"),
+        ({"project": None}, "spec.project is missing, not ae86"),
+        ({"sources": [{}]}, "spec.sources is [{}], not absent"),
+        ({"sourceHydrator": {}}, "spec.sourceHydrator is {}, not absent"),
+    ],
+)
+def test_an_entry_that_somebody_edited_fails_in_lists(edited: dict[str, Any], says: str) -> None:
+    found = application()
+    found["spec"] = {**found["spec"], **edited}
+
+    state = state_of(OrderSources(ENTRY, ending=False, application=found, xr=xr()))
+
+    assert (state.phase, state.advice) == ("Failing", "orderkit repair agent-bot")
+    assert f"apps/ae86/agent-bot.yaml was edited: {says}" in state.reason
+
+
+def test_a_pinned_commit_and_another_address_of_the_forge_are_no_edits() -> None:
+    found = application()
+    url = "http://gitea.local/ae86/agent-bot.git"
+    found["spec"]["source"] |= {"targetRevision": "a" * 40, "repoURL": url}
+
+    assert state_of(OrderSources(ENTRY, ending=False, application=found, xr=xr())).ready
 
 
 def row(live: dict[str, Any] | None = None, **more: Any) -> OrderRow:

@@ -15,6 +15,7 @@ from orderkit.adapters.gitea.calls import (
     INVALID,
     MISSING,
     Found,
+    checked,
     done,
     object_in,
 )
@@ -153,6 +154,31 @@ class Repositories(GiteaReading):
             return done(self._http.send("PATCH", self._path(repo), body=_NO_SQUASH), doing)
 
         return settle(look, patch, doing)
+
+    def set_default_branch(self, repo: RepoId, branch: str) -> None:
+        """
+        Make a branch the default. Idempotent. See the port.
+
+        Gitea passes over a branch that does not exist (1.27, ``routers/api/v1/repo/repo.go``), so
+        its answer decides.
+
+        Raises:
+            NotFoundError: Repository or branch do not exist.
+        """
+        doing = f"make {branch} the default branch of {repo}"
+
+        def look(_: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            repository = self.repo(repo)
+            return True if repository and repository.default_branch == branch else None
+
+        def patch() -> bool:
+            answer = self._http.send("PATCH", self._path(repo), body={"default_branch": branch})
+            is_unknown = answer.status == INVALID
+            if is_unknown or object_in(checked(answer, doing), doing)["default_branch"] != branch:
+                raise NotFoundError(f"{doing}: there is no such branch")
+            return True
+
+        settle(look, patch, doing)
 
     def rename_repo(self, repo: RepoId, name: str) -> None:
         """

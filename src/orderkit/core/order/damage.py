@@ -7,15 +7,19 @@ safely can.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from ground.argocd.delivery_hindrances import hindrance, pinned
-from ground.names import CommitSha
-from ground.objects.kube_objects import Manifest, dig, metadata
+from ground.errors import shorten
+from ground.names import CommitSha, OrderId, TeamName
+from ground.objects.kube_objects import Manifest, dig, labels_of, metadata
 from orderkit.core.order import ledger
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.ledger_applications import order_application
+from orderkit.core.order.order_state import OrderState
 
 _CLOCKS_DIFFER = timedelta(seconds=3)
 """How much the clocks of API server and Argo CD may differ."""
@@ -39,11 +43,15 @@ class DamageKind(StrEnum):
     MISLEADING = "misleading"
     FINALIZER = "finalizer"
     HIDDEN = "hidden"
+    ENTRY = "entry"
+    COPY = "copy"
+    DEFAULT_BRANCH = "default branch"
 
 
 _REMARKS = (
     *(DamageKind.REWRITTEN, DamageKind.RECREATED, DamageKind.STUCK),
     *(DamageKind.MISLEADING, DamageKind.FINALIZER, DamageKind.LEASE, DamageKind.HIDDEN),
+    DamageKind.DEFAULT_BRANCH,
 )
 """The order's state says how it is; these only add to it."""
 
@@ -67,6 +75,83 @@ class Damage:
     def advice(self, order: str) -> str:
         """Return what to do."""
         return self.remedy or f"orderkit repair {order}"
+
+
+_CAUSES = (
+    *(DamageKind.TEAM, DamageKind.MOVED, DamageKind.DELETED, DamageKind.NO_MAIN),
+    *(DamageKind.ENTRY, DamageKind.COPY),
+)
+"""What explains whatever Argo CD says besides."""
+
+
+def state_with(state: OrderState, order: str, damages: Sequence[Damage]) -> OrderState:
+    """Return a state whose reason and advice begin with the damages."""
+    if not damages:
+        return state
+    blocking = [damage for damage in damages if not damage.is_remark]
+    is_cause = any(damage.kind in _CAUSES for damage in damages)
+    own_reason = "" if is_cause or (blocking and state.phase != "Failing") else state.reason
+    words = [damage.what for damage in damages]
+    reason = "; ".join(filter(None, (*words, own_reason) if blocking else (own_reason, *words)))
+    advice = blocking[0].advice(order) if blocking else state.advice or damages[0].advice(order)
+    phase = "Failing" if blocking else state.phase
+    return replace(state, phase=phase, reason=reason, advice=advice)
+
+
+ENTRY_FIELDS = (
+    *(("project",), ("sources",), ("sourceHydrator",)),
+    *(("source", "repoURL"), ("source", "path"), ("source", "targetRevision")),
+    *(("source", "chart"), ("source", "helm"), ("source", "kustomize"), ("source", "plugin")),
+    *(("destination", "server"), ("destination", "name"), ("destination", "namespace")),
+)
+"""
+Below ``spec`` of an order's Application: what is delivered from where to where, by whose rights.
+
+Nobody has a reason to edit these. Argo CD prefers ``sourceHydrator`` and ``sources`` to ``source``
+(pkg/apis/application/v1alpha1/types.go, ``GetSource``).
+"""
+
+
+def source_order(application: Manifest) -> OrderEntry | None:
+    """Return the order whose repository an Application names, by the last parts of its address."""
+    url = str(dig(application, "spec", "source", "repoURL", default="")).removesuffix(".git")
+    *_, team, name = ("", "", *url.split("/"))
+    return OrderEntry(TeamName(team), OrderId(name)) if team and name else None
+
+
+PUSH = "commit and push the ledger"
+_SHOWN_MAX = 80
+
+
+def in_entry(entry: OrderEntry, application: Manifest) -> Iterator[Damage]:
+    """
+    Yield what Orderkit did not write so in an order's Application, of the ledger or the cluster.
+
+    A commit as ``targetRevision`` is what pinning writes. The forge's address may have changed.
+    """
+    path, labels = entry.application_path, labels_of(application)
+    team, order = labels.get(ledger.TEAM_LABEL), labels.get(ledger.ORDER_LABEL)
+    if team and order and (team, order) != (entry.team, entry.order):
+        whose = OrderEntry(TeamName(team), OrderId(order))
+        what = f"{entry.order} delivers {order if team == entry.team else whose.repository}'s"
+        remedy = f"git rm {path}"
+        place = str(whose.application_path)
+        yield Damage(DamageKind.COPY, f"{what} repository: {remedy}", f"{remedy}; {PUSH}", place)
+        return
+    right = order_application(
+        entry, kit="", forge_url="", commit=ledger.delivered_commit(application)
+    )
+    edits = []
+    for steps in ENTRY_FIELDS:
+        expected, now = dig(right, "spec", *steps), dig(application, "spec", *steps)
+        if now == expected or (steps[-1] == "repoURL" and str(now).endswith(expected)):
+            continue
+        is_now = "missing" if now is None else shorten(repr(now), limit=_SHOWN_MAX)
+        edits.append(f"spec.{'.'.join(steps)} is {is_now}, not {expected or 'absent'}")
+        if steps == ("project",):
+            edits[-1] += " (the order left its team's AppProject)"
+    if edits:
+        yield Damage(DamageKind.ENTRY, f"{path} was edited: {'; '.join(edits)}")
 
 
 def delivered_commits(application: Manifest | None) -> list[str]:

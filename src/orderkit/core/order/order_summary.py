@@ -24,6 +24,7 @@ from orderkit.core.kit.model import Kit, KitAttention, KitFact, KitOutput
 from orderkit.core.kit.view_problems import PLACEHOLDER
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import BYPASSED
+from orderkit.core.order.damage import in_entry, state_with
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import REMEDIES, OrderState, judge
@@ -73,8 +74,11 @@ def summarize(
 
 def state_of(sources: OrderSources) -> OrderState:
     """Return the state of an order at the commit that Argo CD compared last."""
-    application, approval = sources.application, sources.approval
-    return judge(application, sources.xr, head=None, ending=sources.ending, approval=approval)
+    entry, application, approval = sources.entry, sources.application, sources.approval
+    state = judge(application, sources.xr, head=None, ending=sources.ending, approval=approval)
+    if application is None or state.phase in ("Waiting", "Ending"):
+        return state
+    return state_with(state, entry.order, list(in_entry(entry, application)))
 
 
 def row_of(

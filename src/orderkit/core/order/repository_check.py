@@ -17,6 +17,7 @@ from pathlib import PurePath, PurePosixPath
 from typing import Any
 
 from ground.argocd import hooks
+from ground.argocd.steering import steering_annotations
 from ground.errors import InvalidInputError, RefusedError, shorten
 from ground.objects.kube_objects import Kind, Manifest, metadata
 from ground.objects.values import shown
@@ -28,7 +29,7 @@ from kubeschema.validate.file_check import (
     ValidationOutcome,
     validate,
 )
-from kubeschema.validate.findings import Finding, Reason
+from kubeschema.validate.findings import Finding, FindingSeverity, Reason
 from kubeschema.validate.located_findings import Located, located
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.change import differences, judge_rules
@@ -41,9 +42,7 @@ _TEXTS = ("README", "LICENSE")
 _SHOWN_MAX = 80
 _FILES_MAX = 50
 _CANDIDATES_MAX = 50
-
-
-_SUBMODULES = PurePosixPath(".gitmodules")
+SUBMODULES = PurePosixPath(".gitmodules")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def check_repository(
     outcome.add(
         located(file, document, "metadata.annotations", finding)
         for file, document in outcome.documents
-        for finding in _hook_findings(document.manifest)
+        for finding in (*_hook_findings(document.manifest), *_steering(document.manifest))
     )
     explained = {entry.file for entry in outcome.findings}
     outcome.add(entry for entry in _misplaced(repository) if entry.file not in explained)
@@ -191,6 +190,19 @@ def _hook_findings(manifest: Manifest) -> Iterator[Finding]:
         )
 
 
+def _steering(manifest: Manifest) -> Iterator[Finding]:
+    for found in steering_annotations(manifest):
+        severity = FindingSeverity.ERROR if found.is_dangerous else FindingSeverity.WARNING
+        yield Finding(
+            "metadata.annotations",
+            Reason.STEERS,
+            str(found),
+            rule="leaves its delivery to Orderkit",
+            hint=f"take {found.name} out of the annotations; commit and push",
+            severity=severity,
+        )
+
+
 def _missing_xr(repository: OrderRepository, outcome: ValidationOutcome) -> Located:
     """Explain that a repository delivers no XR: moved, emptied or deleted."""
     kind = repository.kit.kind.kind
@@ -207,7 +219,7 @@ def _missing_xr(repository: OrderRepository, outcome: ValidationOutcome) -> Loca
         hint = f"move it back: {move_command(moved)}"
     elif empty:
         message = f"holds no object, so the order's {kind} is missing"
-    elif _SUBMODULES in repository.paths:
+    elif SUBMODULES in repository.paths:
         hint = f"commit the file itself: Orderkit does not read submodules; {hint}"
     file = repository.root / moved if moved else empty or repository.root / MANIFESTS
     return Located(file, None, None, "", Finding("", Reason.NO_XR, message, rule, "", hint))
@@ -245,11 +257,11 @@ def _holds_xr(repository: OrderRepository, path: PurePosixPath) -> bool:
 def _misplaced(repository: OrderRepository) -> Iterator[Located]:
     """Yield the files below ``manifests/`` that Argo CD passes over."""
     rule = f"{MANIFESTS}/*.yaml, .yml or .json"
-    if _SUBMODULES in repository.paths:
+    if SUBMODULES in repository.paths:
         message = "names submodules: none is delivered, and Argo CD fails if it cannot fetch them"
-        hint = f"commit the files themselves and remove the submodule: git rm {_SUBMODULES} FOLDER"
+        hint = f"commit the files themselves and remove the submodule: git rm {SUBMODULES} FOLDER"
         finding = Finding("", Reason.NOT_READ, message, rule, "", hint)
-        yield Located(repository.root / _SUBMODULES, None, None, "", finding)
+        yield Located(repository.root / SUBMODULES, None, None, "", finding)
     for path in repository.paths[:_FILES_MAX]:
         if not path.is_relative_to(MANIFESTS) or path.name == _KEEP or path.stem in _TEXTS:
             continue

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from ground.argocd.steering import steering_annotations
 from ground.errors import (
     InvalidInputError,
     NotFoundError,
@@ -53,7 +54,14 @@ from orderkit.flows.change.least_values import check_least_values
 from orderkit.flows.change.request import Changed, ChangeRequest, State
 from orderkit.flows.order import cost_limit
 from orderkit.flows.order.commit_judging import CommitJudge
-from orderkit.flows.order.live_order import LiveOrder, XrFile, check_name, find_commit, read_xr
+from orderkit.flows.order.live_order import (
+    LiveOrder,
+    XrFile,
+    check_delivers,
+    check_name,
+    find_commit,
+    read_xr,
+)
 from orderkit.flows.order.order_history import last_change_of
 from orderkit.flows.order.reference_check import check_references
 from orderkit.flows.order.registrations import registered_by
@@ -146,7 +154,7 @@ class ChangeEditor:
             edits=draft.edits,
             change=draft.verdict.name,
             how=how,
-            warnings=draft.verdict.warnings,
+            warnings=(*draft.verdict.warnings, *map(str, steering_annotations(draft.xr))),
             change_plan=draft.change_plan,
         )
 
@@ -165,9 +173,10 @@ class ChangeEditor:
         return commit
 
     def read(self, commit: CommitSha) -> XrFile:
-        """Read the XR at a commit; raises like `read_xr` and `check_name`."""
+        """Read the XR at a commit; raises like `read_xr`, `check_name` and `check_delivers`."""
         xr_file = read_xr(self.platform, self.live, commit)
         check_name(self.live, xr_file)
+        check_delivers(self.platform, self.live, xr_file)
         return xr_file
 
     def base(self, current: XrFile) -> XrFile:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from ground.errors import MovedError, NotFoundError, OrderkitError
+from ground.names import MAIN
 from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.damage import delivered_commits, in_cluster
@@ -72,7 +73,7 @@ def _forge_signs(platform: Platform, report: OrderReport) -> Iterator[bool]:
     """Yield what the forge says at little cost: one request each."""
     repo = report.entry.repository
     repository = platform.forge.repo(repo)
-    yield repository is None or repository.archived
+    yield repository is None or repository.archived or repository.default_branch != MAIN
     yield len(platform.forge.commits(repo, path=order_file.PATH, limit=2)) != 1
     if before := set(delivered_commits(report.sources.application)[:-1]):
         recent = {commit.id for commit in platform.forge.commits(repo, limit=NEWEST)}

@@ -14,18 +14,32 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ground.argocd import hooks
+from ground.argocd.steering import steering_annotations
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from ground.names import BlobSha, CommitSha, RepoId, TeamName
 from ground.objects.kube_objects import Kind, Manifest, dig, metadata
 from ground.objects.values import ABSENT, Steps
+from kubeschema.validate.file_check import Definitions, definition_sources
+from kubeschema.validate.findings import Finding, FindingSeverity, Reason
+from kubeschema.validate.located_findings import Located, remedy, sentence
 from orderkit.core.kit.model import Kit
-from orderkit.core.order import order_file
+from orderkit.core.order import ledger, order_file
+from orderkit.core.order.damage import Damage, in_entry
 from orderkit.core.order.ledger import OrderEntry, team_namespace
 from orderkit.core.order.order_file import MANIFESTS, OrderFile
 from orderkit.core.order.order_state import short
+from orderkit.core.order.repository_check import SUBMODULES
 from orderkit.core.order.team_file import TeamFile
+from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.order import order_report
-from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot, published_kit
+from orderkit.flows.order.commit_check import CheckedOrder, check_commit
+from orderkit.flows.platform import (
+    Platform,
+    RepositorySnapshot,
+    ledger_snapshot,
+    published_kit,
+    published_pack,
+)
 from orderkit.flows.team.limit_check import team_of
 from orderkit.ports.forge import Commit
 from yamlfiles.manifests import ManifestError, looks_like_manifest, parse_documents
@@ -44,6 +58,8 @@ class LiveOrder:
     record: OrderFile
     team: TeamFile
     """What its team may order."""
+    edits: tuple[Damage, ...] = ()
+    """What people edited in its entry of the ledger."""
 
     @property
     def repository(self) -> RepoId:
@@ -114,9 +130,10 @@ def find_living(
             hint="unarchive it on the forge if that was a mistake",
         )
     record = _record(platform, entry)
-    check_kit(platform, entry, record.kit)
+    application = check_kit(platform, entry, record.kit)
+    edits = tuple(in_entry(entry, application)) if application else ()
     team = team_of(platform, entry.team, snapshot)
-    return LiveOrder(entry, published_kit(platform, record.kit), record, team)
+    return LiveOrder(entry, published_kit(platform, record.kit), record, team, edits)
 
 
 def new_live_order(
@@ -157,26 +174,31 @@ def check_hooks(platform: Platform, live: LiveOrder, commit: CommitSha) -> None:
     Check that Argo CD finds no hook in what a new order delivers.
 
     Raises:
-        RefusedError: It finds some, and would wait for them if the order is taken back.
+        RefusedError: It finds some, and would wait for them if the order is taken back; or an
+            annotation has it make the XR again at each sync.
     """
     if refusals := hook_refusals(platform, live, commit):
         raise RefusedError(refusals[0], hint=f"{hooks.HINT}, and register again")
 
 
-def check_kit(platform: Platform, entry: OrderEntry, kit: str) -> None:
+def check_kit(platform: Platform, entry: OrderEntry, kit: str) -> Manifest | None:
     """
     Check that a registered order still says that it is of the kit that it was registered with.
+
+    Returns its Application, as the ledger has it.
 
     Raises:
         RefusedError: Its record names another kit, whose rules it is not under.
     """
-    registered = order_report.registered_kit(platform, entry)
+    application = application_at(platform, entry)
+    registered = ledger.kit_of(application or {})
     if registered and registered != kit:
         raise RefusedError(
             f"{entry.repository}/{order_file.PATH}: spec.kit is '{kit}', but {entry.order} is"
             f" registered as an order of kit '{registered}', and that never changes",
             hint=f"put '{registered}' back there, or end this order and place another",
         )
+    return application
 
 
 def _record(platform: Platform, entry: OrderEntry) -> OrderFile:
@@ -194,18 +216,19 @@ def read_xr(platform: Platform, live: LiveOrder, commit: CommitSha) -> XrFile:
     Find the order's XR in a commit.
 
     Raises:
-        NotFoundError: The commit, or an XR of the kit in it, does not exist.
-        RefusedError: There are several, or it has another name than the order's XR.
+        NotFoundError: The commit, or an XR of the kit in it, does not exist; why, in the words of
+            ``orderkit validate``.
+        RefusedError: There are several.
         ManifestError: A file below ``manifests/`` is not a readable manifest.
     """
     xr_files = list(_xrs(platform, live, commit))
     location = f"{live.repository} at {short(commit)}"
     if not xr_files:
-        raise NotFoundError(
-            f"{location}: no file of {MANIFESTS}/ holds an object of {live.kit.kind}",
-            hint=f"restore it by hand (git log -- {MANIFESTS}), or end the order",
-        )
+        fault = _faults(platform, live, commit)[0]
+        raise NotFoundError(f"{location}: {sentence(fault)}", hint=remedy(fault))
     if len(xr_files) > 1:
+        for fault in filter(_is_undelivered, _faults(platform, live, commit)):
+            raise RefusedError(f"{location}: {sentence(fault)}", hint=remedy(fault))
         places = ", ".join(
             f"{xr_file.path} ({metadata(xr_file.xr).get('name')})" for xr_file in xr_files
         )
@@ -215,6 +238,46 @@ def read_xr(platform: Platform, live: LiveOrder, commit: CommitSha) -> XrFile:
             hint="remove the others by hand",
         )
     return xr_files[0]
+
+
+def check_delivers(platform: Platform, live: LiveOrder, xr_file: XrFile) -> None:
+    """
+    Check that Argo CD delivers a commit's XR, whatever its fields are, to where the order lives.
+
+    Needs no request for a commit that `read_xr` read.
+
+    Raises:
+        RefusedError: It reads another folder, refuses another object, fails at a submodule, or
+            would make the XR again; in the words of ``orderkit validate``. Or the order's entry in
+            the ledger was edited.
+    """
+    for edit in live.edits:
+        raise RefusedError(f"{live.entry.order}: {edit.what}", hint=edit.advice(live.entry.order))
+    commit = xr_file.commit
+    has_submodules = SUBMODULES in platform.forge.tree(live.repository, commit)
+    others = (entry for entry in _objects_of(platform, live, commit) if not live.is_xr(entry.xr))
+    is_damaged = any(_damaging(xr_file.xr))
+    if xr_file.path.parent == MANIFESTS and not (has_submodules or is_damaged or any(others)):
+        return
+    for fault in filter(_is_undelivered, _faults(platform, live, commit)):
+        what = f"{live.repository} at {short(commit)} cannot be changed: {sentence(fault)}"
+        raise RefusedError(what, hint=remedy(fault))
+
+
+def _is_undelivered(fault: Located) -> bool:
+    if not isinstance(fault.about, Finding) or fault.about.severity is not FindingSeverity.ERROR:
+        return False
+    reasons = (Reason.NO_XR, Reason.NOT_THE_ORDERS, Reason.STEERS)
+    return fault.about.reason in reasons or fault.file == SUBMODULES
+
+
+def _faults(platform: Platform, live: LiveOrder, commit: CommitSha) -> tuple[Located, ...]:
+    """Return what ``orderkit validate`` says of a commit, errors first."""
+    pack = published_pack(platform)
+    definitions = Definitions.of(definition_sources(PurePosixPath(), pack.files))
+    return check_commit(
+        platform, CheckedOrder(live.entry, live.kit, definitions, None), commit
+    ).findings
 
 
 def check_name(live: LiveOrder, xr_file: XrFile) -> None:
@@ -261,15 +324,22 @@ def placed_xr(kit: Kit, team: TeamName, xr: Manifest) -> Manifest:
 
 def hook_refusals(platform: Platform, live: LiveOrder, commit: CommitSha) -> list[str]:
     """
-    Return why objects of a commit are refused as hooks of Argo CD.
+    Return why objects of a commit are refused: as hooks of Argo CD, or because it damages them.
 
     Raises:
         NotFoundError: No such commit.
         ManifestError: A file below ``manifests/`` is not a readable manifest.
     """
-    found = _objects_of(platform, live, commit)
-    refusals = ((entry.path, hooks.hook_refusal(entry.xr)) for entry in found)
-    return [f"{path}: {refusal}" for path, refusal in refusals if refusal]
+    return [
+        f"{entry.path}: {refusal}"
+        for entry in _objects_of(platform, live, commit)
+        for refusal in (hooks.hook_refusal(entry.xr), *_damaging(entry.xr))
+        if refusal
+    ]
+
+
+def _damaging(xr: Manifest) -> Iterator[str]:
+    return (str(found) for found in steering_annotations(xr) if found.is_dangerous)
 
 
 def _xrs(platform: Platform, live: LiveOrder, commit: CommitSha) -> Iterator[XrFile]:

@@ -10,15 +10,24 @@ happened, who did it as far as Git knows, and which command helps. Called by ``o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 
-from ground.errors import InvalidInputError, NotFoundError, OrderkitError
+from ground.errors import InvalidInputError, MovedError, NotFoundError, OrderkitError
 from ground.names import LABEL, MAIN, OrderId, RepoId, TeamName
 from ground.objects.kube_objects import Manifest, dig, labels_of, metadata
 from orderkit.core.order import ledger
-from orderkit.core.order.damage import Damage, DamageKind, in_cluster
+from orderkit.core.order.damage import (
+    PUSH,
+    Damage,
+    DamageKind,
+    in_cluster,
+    in_entry,
+    source_order,
+    state_with,
+)
 from orderkit.core.order.lease import lease_annotations, read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.commit_pinning import application_at
@@ -28,9 +37,6 @@ from orderkit.flows.order.expiry_note import noted_expiry
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.repository_damage import by_whom, on_forge
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
-
-_CAUSES = (DamageKind.TEAM, DamageKind.MOVED, DamageKind.DELETED, DamageKind.NO_MAIN)
-"""What explains whatever Argo CD says besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +91,7 @@ def _is_either(known: PurePosixPath, is_listed: IsListed, path: PurePosixPath) -
 
 def with_damages(report: OrderReport, damages: tuple[Damage, ...]) -> OrderReport:
     """Return a report whose reason and advice begin with the damages."""
-    if not damages:
-        return report
-    state, order = report.state, report.entry.order
-    blocking = [damage for damage in damages if not damage.is_remark]
-    is_cause = any(damage.kind in _CAUSES for damage in damages)
-    own_reason = "" if is_cause or (blocking and state.phase != "Failing") else state.reason
-    words = [damage.what for damage in damages]
-    reason = "; ".join(filter(None, (*words, own_reason) if blocking else (own_reason, *words)))
-    advice = blocking[0].advice(order) if blocking else state.advice or damages[0].advice(order)
-    phase = "Failing" if blocking else state.phase
-    return replace(report, state=replace(state, phase=phase, reason=reason, advice=advice))
+    return replace(report, state=state_with(report.state, report.entry.order, damages))
 
 
 def unlisted_entry(platform: Platform, order: str) -> OrderEntry | None:
@@ -130,13 +126,54 @@ def look(
         is_listed: Says whether the ledger has a file; None: two more say it.
     """
     application, xr = report.sources.application, report.sources.xr
+    is_listed = is_listed or _reads_of(platform)
+    edits = list(_edits(platform, entry, application, is_listed))
+    if any(edit.kind is DamageKind.COPY for edit in edits):
+        return DamagedOrder(entry, report.kit, application, tuple(edits))  # it is no order
     damages = [
-        *_in_ledger(platform, entry, is_listed or _reads_of(platform)),
+        *edits,
+        *_in_ledger(platform, entry, is_listed),
         *on_forge(platform, entry, report),
         *in_cluster(application, xr, report.state.head),
         *_lease(platform, entry, application),
     ]
     return DamagedOrder(entry, report.kit, application, tuple(damages))
+
+
+def _edits(
+    platform: Platform, entry: OrderEntry, application: Manifest | None, is_listed: IsListed
+) -> Iterator[Damage]:
+    """Yield how the ledger's entry was edited or copied, if Argo CD has that or nothing of it."""
+    if application is not None and not any(in_entry(entry, application)):
+        return
+    path, written = entry.application_path, application_at(platform, entry) or {}
+    for damage in in_entry(entry, written) if written else ():
+        if damage.kind is DamageKind.COPY and not is_listed(PurePosixPath(damage.place)):
+            move = f"git mv {path} {damage.place}"
+            what = f"{path} was moved there, and no order is at {damage.place} any more"
+            yield replace(damage, what=f"{what}: {move}", remedy=f"{move}; {PUSH}")
+        elif damage.kind is DamageKind.COPY:
+            yield damage
+        elif whose := _copied(platform, entry, written, is_listed):
+            remedy = f"git rm {path}"
+            what = f"{entry.order} delivers {whose.repository}'s repository: {remedy}"
+            yield Damage(DamageKind.COPY, what, f"{remedy}; {PUSH}")
+        else:
+            commits = platform.forge.commits(platform.ledger, path=path, limit=1)
+            who = f" ({by_whom(platform, platform.ledger, commits[0])})" if commits else ""
+            yield replace(damage, what=f"{damage.what}{who}")
+
+
+def _copied(
+    platform: Platform, entry: OrderEntry, written: Manifest, is_listed: IsListed
+) -> OrderEntry | None:
+    """Return the order that an entry was copied from, labels and all; None if it has its own."""
+    whose = source_order(written)
+    if whose is None or whose == entry or not is_listed(whose.application_path):
+        return None
+    with suppress(MovedError):  # it is the order's own
+        return whose if platform.forge.repo(entry.repository) is None else None
+    return None
 
 
 def _in_ledger(platform: Platform, entry: OrderEntry, is_listed: IsListed) -> Iterator[Damage]:

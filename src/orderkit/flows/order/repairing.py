@@ -2,8 +2,9 @@
 Undo what was done to an order past Orderkit, as far as that is safe.
 
 Safe is what brings back something that Orderkit wrote or Argo CD delivered, and deletes nothing:
-the team's and the order's files in the ledger, the name of the repository, the repository itself
-(from the XR in the cluster), its branch ``main``, the record, a sync of Argo CD that is stuck.
+the team's and the order's files in the ledger and where the latter delivers from and to, the name
+of the repository, the repository itself (from the XR in the cluster), its branch ``main``, the
+record, a sync of Argo CD that is stuck.
 Commits that a forced push removed come back through a pull request, so that the kit's rules apply.
 Each step looks first, so a repetition continues.
 """
@@ -26,19 +27,20 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.order import ledger, ledger_applications, order_file
-from orderkit.core.order.damage import Damage, DamageKind
+from orderkit.core.order.damage import ENTRY_FIELDS, Damage, DamageKind
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
 from orderkit.flows.argocd.commit_pinning import application_at, commit_to_pin, deliver
 from orderkit.flows.argocd.refreshing import OWNER, knows_retry_refresh, refresh
+from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order import order_report
 from orderkit.flows.order.adopting import AdoptRequest, adopt
 from orderkit.flows.order.expiry_note import note_expiry
 from orderkit.flows.order.order_damage import DamagedOrder, look, unlisted_entry
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.registrations import was_taken_back
-from orderkit.flows.order.repository_damage import good_record, restoring_branch
+from orderkit.flows.order.repository_damage import NEWEST, good_record, restoring_branch
 from orderkit.flows.platform import (
     Platform,
     get_object,
@@ -187,6 +189,8 @@ class _Mending:
             DamageKind.REWRITTEN: self._lost_commits,
             DamageKind.STUCK: self._operation_of_argocd,
             DamageKind.LEASE: self._expiry,
+            DamageKind.ENTRY: self._fields,
+            DamageKind.DEFAULT_BRANCH: self._default_branch,
         }
         return acts[damage.kind](damage)
 
@@ -247,6 +251,48 @@ class _Mending:
             )
         return RepairStep(damage.what, f"{self._entry.application_path} is put back")
 
+    def _fields(self, damage: Damage) -> RepairStep:
+        """Write what `ENTRY_FIELDS` names as Orderkit does; all else stays as people left it."""
+        path = self._entry.application_path
+
+        def attempt() -> None:
+            base = ledger_snapshot(self._platform)
+            application = application_at(self._platform, self._entry, base.commit)
+            if application is None:
+                return  # the next look says so
+            right = ledger_applications.order_application(
+                self._entry,
+                kit="",
+                forge_url=self._platform.forge.base_url,
+                commit=self._commit_before(application),
+            )
+            for *parents, field in ENTRY_FIELDS:
+                expected = dig(right, "spec", *parents, field)
+                place = application.setdefault("spec", {})
+                for parent in parents:
+                    if not isinstance(place.get(parent), dict):
+                        place[parent] = {}
+                    place = place[parent]
+                place.pop(field, None) if expected is None else place.update({field: expected})
+            operation = self._operation("entry", "edited fields put back")
+            write_ledger(self._platform, {path: yaml11.dump(application)}, operation, base=base)
+
+        if self._writes:
+            in_rounds(attempt)
+        return RepairStep(damage.what, f"{path} delivers the order again")
+
+    def _commit_before(self, application: Manifest) -> CommitSha | None:
+        """Return the commit that the ledger named before the edit; None: it followed main."""
+        path = self._entry.application_path
+        edits = self._platform.forge.commits(self._platform.ledger, path=path, limit=NEWEST)
+        before = (application_at(self._platform, self._entry, edit.id) for edit in edits)
+        for known in (application, *filter(None, before)):
+            revision = dig(known, "spec", "source", "targetRevision")
+            if revision == MAIN or ledger.delivered_commit(known):
+                return ledger.delivered_commit(known)
+        kit = published_kit(self._platform, self._kit)
+        return commit_to_pin(self._platform, self._entry, kit)
+
     def _name(self, damage: Damage) -> RepairStep:
         if self._writes:
             moved = RepoId(self._repo.owner, damage.place)
@@ -283,6 +329,15 @@ class _Mending:
         if self._writes:
             self._platform.forge.ensure_branch(self._repo, MAIN, CommitSha(damage.place))
         return RepairStep(damage.what, f"main is at {short(damage.place)} again")
+
+    def _default_branch(self, damage: Damage) -> RepairStep:
+        if self._writes:
+            try:
+                self._platform.forge.set_default_branch(self._repo, MAIN)
+            except AccessError:
+                remains = f"as a forge admin, make {MAIN} the default branch of {self._repo}"
+                return RepairStep(damage.what, "", remains)
+        return RepairStep(damage.what, f"{MAIN} is the default branch again")
 
     def _record(self, damage: Damage) -> RepairStep:
         good = good_record(self._platform, self._entry)

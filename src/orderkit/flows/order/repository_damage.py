@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from ground.errors import InvalidInputError, MovedError, NotFoundError, RefusedError
+from ground.errors import InvalidInputError, MovedError, NotFoundError, RefusedError, shorten
 from ground.names import MAIN, CommitSha, RepoId
 from ground.objects.kube_objects import Manifest
 from orderkit.core.order import order_file
@@ -60,6 +60,12 @@ def on_forge(platform: Platform, entry: OrderEntry, report: OrderReport) -> Iter
     if head is None:
         yield _without_main(platform, repo, application)
         return
+    if repository.default_branch != MAIN:
+        yield Damage(
+            DamageKind.DEFAULT_BRANCH,
+            f"the default branch of {repo} is {shorten(repr(repository.default_branch))}, not"
+            f" {MAIN}: clones and web forms edit a branch that is not delivered",
+        )
     try:
         yield from _on_main(platform, entry, report, head, repository.clone_url)
     except RefusedError as error:  # somebody pushed a commit that the forge cannot show

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ground.argocd.hooks import HINT
+from ground.argocd.steering import steering_annotations
 from ground.errors import NotFoundError, OrderkitError, RefusedError, RemoteError, UsageError
 from ground.names import MAIN, CommitSha, RepoId
 from ground.objects.kube_objects import Manifest
@@ -184,6 +185,7 @@ class _Pull:
         hooks = hook_refusals(self.platform, live, self.pull.head_commit)
         if hooks:
             return self._result(JudgedPlan(None, (f"{hooks[0]} ({HINT})",)), notes)
+        notes += tuple(f"{new.path}: {found}." for found in steering_annotations(new.xr))
         check_same(live, old.xr, new.xr)
         merged_xr, conflicts = merged(split.xr, old.xr, new.xr)
         refused = (*map(str, conflicts), *_judge(live, old.xr, merged_xr))

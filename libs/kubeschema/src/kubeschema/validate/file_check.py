@@ -335,7 +335,13 @@ def _located(source: SourceFile) -> tuple[LocatedManifest, ...]:
             hint = "commit the file itself: what a link points to is not checked"
             raise ManifestError(str(source.path), "is a symbolic link", hint=hint)
         raise ManifestError(str(source.path), f"larger than {DEFAULT_LIMITS.size_bytes} bytes")
+    if source.data.startswith(_LFS_POINTER):
+        hint = "commit the file itself: take it out of .gitattributes; git add --renormalize ."
+        raise ManifestError(str(source.path), "is a pointer of Git LFS, not the file", hint=hint)
     return located_manifests(str(source.path), source.data)
+
+
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def _read_definition(source: SourceFile) -> tuple[LocatedManifest, ...]:

@@ -43,6 +43,8 @@ class Reason(StrEnum):
     """An object, a name or a namespace that is not the order's own."""
     HOOK = "hook"
     """A hook of Argo CD in an order's repository."""
+    STEERS = "steers"
+    """An annotation with which an order's object steers Argo CD."""
     NOT_READ = "not-read"
     """A file that Argo CD passes over."""
 

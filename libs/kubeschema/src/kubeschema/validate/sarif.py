@@ -37,6 +37,7 @@ _DESCRIPTIONS: dict[str, str] = {
     Reason.NO_XR: "The repository does not hold the order's XR where Argo CD reads it.",
     Reason.NOT_THE_ORDERS: "The object does not belong to the order.",
     Reason.HOOK: "The object is a hook of Argo CD, and an order has none.",
+    Reason.STEERS: "The object steers how Argo CD delivers it.",
     Reason.NOT_READ: "Argo CD does not read this file.",
     Reason.UNMEANT: "Accepted, and hardly what was meant.",
 }

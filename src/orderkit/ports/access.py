@@ -3,7 +3,7 @@ The part of the forge port about access and notification: who may write, who rea
 
 Defines the values and the Protocol `ForgeAccess`, one of the parts of ``ports.forge.Forge``.
 
-Called by flows that set up a platform or a team; reached through ``ports.forge``.
+Reached through ``ports.forge``.
 """
 
 from __future__ import annotations

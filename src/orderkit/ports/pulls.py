@@ -4,7 +4,7 @@ The part of the forge port about changes under review: branches, pull requests a
 Notes are the comments of people and the commit statuses of checks. Defines the values and the
 Protocol `ForgePulls`, one of the parts of ``ports.forge.Forge``.
 
-Called by flows that offer a change instead of writing it; reached through ``ports.forge``.
+Reached through ``ports.forge``.
 """
 
 from __future__ import annotations

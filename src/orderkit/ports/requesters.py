@@ -5,7 +5,7 @@ A requester named only in a body or a flag is a *claim*: any template author can
 there. A token is a proof. Three kinds are accepted: one that the portal signed for the user who is
 signed in (``adapters.tokens.backstage_signatures``), one of an OpenID provider
 (``adapters.tokens.oidc_tokens``), and one that we issued to a program
-(``adapters.tokens.access_tokens``). Called by ``web``, which passes the `Requester` to flows.
+(``adapters.tokens.access_tokens``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Files, commits and operations: the values that every part of the forge port uses.
 
-Called by every flow that reads or writes; reached through ``ports.forge``.
+Reached through ``ports.forge``.
 """
 
 from __future__ import annotations

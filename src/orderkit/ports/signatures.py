@@ -7,8 +7,6 @@ branch, the time, the whole message, and the old and new blob id of every path t
 changes. What we write are plain files, or files that keep their mode, so a commit that makes an
 executable, a link or a submodule changes more than was signed. It does not cover the parents: the
 forge chooses them. `statement` is what is signed.
-
-Called by the forge adapter, which signs, and by ``flows.order.commit_judging``, which checks.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 The audit log: one JSON object per line for every request, also refused and failed ones.
 
 Has the caller, the proof, the operation, order, team and status. Never has a body, a query or a
-token; registered secrets are masked. Probes that succeed are left out. Called by ``service``; the
-log is thread-safe.
+token; registered secrets are masked. Probes that succeed are left out. The log is thread-safe.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@ Handler that tells a program whether the user of an XR may continue: 200, 402 or
 
 402 only means that the budget is used up. Any other reason is 503, so that a broken platform never
 looks like an exhausted budget. Answers may not be cached: after a budget is raised, an agent
-continues at once. Called by ``request_pipeline``, listed in
-``operation_table``; one `GateHandler` per service.
+continues at once. One `GateHandler` per service.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 Metrics of the service in Prometheus' text format (version 0.0.4).
 
 Requests by operation and status, their durations, requests in progress, and refused requests by
-reason. Called by ``request_pipeline``; shown at ``/metrics``; thread-safe.
+reason. Shown at ``/metrics``; thread-safe.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Limit the requests of each caller by a token bucket that fills at a steady rate.
 
-Kept in memory, per process. Called by ``request_pipeline``; thread-safe.
+Kept in memory, per process. Thread-safe.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 Read from a delivery of the forge's webhook which pull requests to plan again.
 
 Takes only repository and number from a delivery; everything else is read from the forge again.
-Called by ``webhook_handlers`` after it checked the signature.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ A new commit on main is checked, which sets its commit status. It also changes w
 do, so all open pull requests of the repository are planned again. A delivery is answered at once: a
 few threads plan from a bounded queue that has each pull request at most once; one that is pushed to
 while it is planned is planned once more. Teams take turns, so nobody's pull requests keep those of
-others waiting. The queue is lost when the process ends; the next push or
-``orderkit platform webhook --missed`` plans the missing ones.
+others waiting. The queue is lost when the process ends; the next push or ``orderkit platform
+webhook --missed`` plans the missing ones.
 
-Called by ``request_pipeline``, listed in ``operation_table``; one `PullPlans` per service.
+One `PullPlans` per service.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@ The Gitea client: `ports.forge.Forge` over Gitea's HTTP API.
 
 Works with Gitea 1.26 and newer, and with the embedded forge. It follows no redirects and no links
 of answers, every request has a time-out, and no message contains a token.
-
-Called by the flows, which know only the port.
 """
 
 from orderkit.adapters.gitea.client import GiteaForge

@@ -1,8 +1,4 @@
-"""
-Shared by all parts of the client: read an object, a paged list, or a field.
-
-Called by the modules of this package, whose classes ``client.GiteaForge`` combines.
-"""
+"""Shared by all parts of the client: read an object, a paged list, or a field."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ Credentials never come from the command line, because other users of the machine
 platform.yaml may name one source; then only that one is tried. A half-set source, or a named file
 that cannot be read, is an error: the next source is not tried.
 
-Called by ``cli.connecting``, and again when the forge rejects our credentials: idpbuilder creates
-a new token when its password changes.
+Asked again when the forge rejects our credentials: idpbuilder creates a new token when its password
+changes.
 """
 
 from __future__ import annotations

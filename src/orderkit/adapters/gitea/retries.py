@@ -1,10 +1,10 @@
 """
 Coordinate writes: one at a time per repository, pauses between tries, and the loop of tries.
 
-``settle`` makes every step of the client safe to repeat: it checks whether the step is already
-done before it acts, and checks again before it reports a failure.
+``settle`` makes every step of the client safe to repeat: it checks whether the step is already done
+before it acts, and checks again before it reports a failure.
 
-Called by the modules of this package that write; ``transport`` has its pauses for reads from here.
+``transport`` has its pauses for reads from here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Whether git could merge a file that two branches changed: tried here, without the forge.
 
-Called by ``merging``, for a forge that answers the same while it checks and for a conflict.
+For a forge that answers the same while it checks and for a conflict.
 """
 
 from __future__ import annotations

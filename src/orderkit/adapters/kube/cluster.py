@@ -2,10 +2,10 @@
 `KubeCluster`: the ``Cluster`` port on a real (or the embedded) Kubernetes API server.
 
 Creates, replacements and patches are strict: the server refuses a field that the schema does not
-know instead of dropping it silently. A watch reconnects from the last version it received until
-its time is over. No object is cached.
+know instead of dropping it silently. A watch reconnects from the last version it received until its
+time is over. No object is cached.
 
-Called by the code that connects flows to a platform; ``tests/conformance/cluster`` is the contract.
+``tests/conformance/cluster`` is the contract.
 """
 
 from __future__ import annotations

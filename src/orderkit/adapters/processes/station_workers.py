@@ -5,8 +5,7 @@ A request that takes too long, or whose caller has gone, costs its process and n
 killed and a fresh one is forked for the next request. One station never holds every place, so a
 station that hangs delays its own orders, not those of the others.
 
-Called by ``function_server`` and, for its limits, by ``orderkit function``; the processes are
-forked by ``forking_parent``.
+The processes are forked by ``forking_parent``.
 """
 
 from __future__ import annotations

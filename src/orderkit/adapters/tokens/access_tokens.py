@@ -5,7 +5,7 @@ Its shape is ``core.platform.service_access``'s.
 
 The file is read again when it changes, so that clients can be added or removed while the service
 runs. If it cannot be read, none of its tokens is accepted. Every digest is compared, in constant
-time. Called by ``web`` through the port ``requesters``; thread-safe.
+time. Thread-safe.
 """
 
 from __future__ import annotations

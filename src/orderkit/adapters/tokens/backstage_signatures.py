@@ -11,7 +11,7 @@ A person's groups are the token's own claim ``ent``. The limited token has none;
 asked for them with the token itself (``/api/auth/v1/userinfo``), as its own plugins do, and the
 answer is kept for half a minute.
 
-Called by ``web`` through the port ``requesters``; thread-safe.
+Thread-safe.
 """
 
 from __future__ import annotations

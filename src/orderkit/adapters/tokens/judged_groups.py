@@ -2,7 +2,7 @@
 Leave out groups of the platform that are organisations of somebody else.
 
 Groups in a token of the forge are its organisations, and anybody may create one of a name that
-``platformGroups`` lists. Called by ``oidc_tokens`` for each token; thread-safe.
+``platformGroups`` lists. Thread-safe.
 """
 
 from __future__ import annotations

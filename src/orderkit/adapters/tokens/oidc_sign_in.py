@@ -3,7 +3,7 @@ Sign a person in with an OpenID Connect provider: authorization code with PKCE (
 
 Only the ID token is used. The access token is discarded at once: Gitea issues one with all scopes
 if no scope of its API was asked for (observed on Gitea 1.26), so ``read:user`` is asked for
-although nothing is read. Called by ``web.console`` through the port ``sign_in``; thread-safe.
+although nothing is read. Thread-safe.
 """
 
 from __future__ import annotations

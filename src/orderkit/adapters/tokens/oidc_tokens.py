@@ -1,10 +1,9 @@
 """
 Prove the person behind a token of an OpenID Connect provider.
 
-Signature (a published key, an algorithm of the allow-list), issuer, audience and times are
-checked; the requester and the groups are claims of the token. It keeps no sessions and asks the
-provider for nothing but its keys. Called by ``web`` through the port ``requesters``, and by
-``oidc_sign_in``; thread-safe.
+Signature (a published key, an algorithm of the allow-list), issuer, audience and times are checked;
+the requester and the groups are claims of the token. It keeps no sessions and asks the provider for
+nothing but its keys. Thread-safe.
 """
 
 from __future__ import annotations

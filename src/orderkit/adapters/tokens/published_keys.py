@@ -4,7 +4,7 @@ Tokens signed with keys that their signer publishes (JSON Web Key Sets, RFC 7517
 Keys are kept by id and fetched again when an unknown id appears: once at a time, and at most every
 few seconds, also after a failure, so that a stranger's tokens cause no endless requests and keep
 nobody waiting whose key is known. Signatures, algorithms, audience and times are judged by PyJWT.
-Called by ``backstage_signatures`` and ``oidc_tokens``; thread-safe.
+Thread-safe.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ Fetch a value that many requests need, once at a time, and remember a failure.
 
 Strangers can make the service ask an identity provider: their tokens name keys that nobody knows.
 If the provider is slow, only one thread may wait for it and a few for that thread; all others are
-answered at once. Called by ``published_keys`` and ``backstage_signatures``; thread-safe.
+answered at once. Thread-safe.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""
-Find the Compositions of a pack that may assemble the XRs of a kit.
-
-Called by ``kit test`` and plans, which run a kit's pipeline from the pack's files.
-"""
+"""Find the Compositions of a pack that may assemble the XRs of a kit."""
 
 from __future__ import annotations
 

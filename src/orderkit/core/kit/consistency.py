@@ -2,8 +2,6 @@
 What is wrong with a kit although kit.yaml and XRD are well-formed each on its own.
 
 `problems` finds all of it, each with the file it stands in, the place there, and the way out.
-Called by ``core.kit.checked_kits``, which raises the first, and by ``orderkit kit check``, which
-shows all.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""
-Fields that the platform fills in: a placeholder that publishing replaces, and its pattern.
-
-Called by the generators of forms, and by ``flows.install.pack_rendering``, which checks a
-platform's values against the same patterns.
-"""
+"""Fields that the platform fills in: a placeholder that publishing replaces, and its pattern."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ Nothing notifies anybody when something happens. An order has at most one presen
 a restart, a second replica and a lost hint all come to the same events. The id of an event is a
 digest of the order, the event, what it is about, and how many the channel was told of before.
 
-Pure. Called by ``flows.notify``; ``event_texts`` says it in words.
+Pure. ``event_texts`` says it in words.
 """
 
 from __future__ import annotations

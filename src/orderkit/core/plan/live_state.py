@@ -7,7 +7,7 @@ reconciles, so the difference belongs to what will happen. Live and composed res
 by the annotation ``crossplane.io/composition-resource-name``.
 
 Only fields that the order composes count: Crossplane leaves all others alone (server-side apply,
-observed on 2.3.4). Called by ``flows.plan.order_plan``; pure.
+observed on 2.3.4). Pure.
 """
 
 from __future__ import annotations

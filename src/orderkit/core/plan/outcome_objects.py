@@ -1,9 +1,4 @@
-"""
-Iterate over the objects of an outcome, including those wrapped by provider-kubernetes.
-
-Called by ``judging`` and ``dangers``, which treat wrapped objects like
-composed ones.
-"""
+"""Iterate over the objects of an outcome, including those wrapped by provider-kubernetes."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ resource that is composed only for some values. If stations cannot work with oth
 is known, and every value counts. The same method finds what follows from a uid
 (``unknown_fields``).
 
-Called by the flows that plan; ``masking`` uses the result.
+``masking`` uses the result.
 """
 
 from __future__ import annotations

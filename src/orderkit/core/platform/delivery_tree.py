@@ -3,11 +3,9 @@ Adapt a pack's delivery tree to an installation: layers, providers and mirrors.
 
 Pure, before values are baked. Left out are Crossplane where the cluster has it, providers that
 nobody asked for, Argo CD's settings where idpbuilder delivers them, and every layer that then has
-nothing to deliver, because Argo CD refuses an empty path, and the entries that switch off a tool
-of Argo CD that is needed. Added are mirrors, and retries of the newest commit. What is left stays
-byte for byte.
-
-Called by ``flows.install.pack_rendering``; ``layers_of`` also by those who wait for layers.
+nothing to deliver, because Argo CD refuses an empty path, and the entries that switch off a tool of
+Argo CD that is needed. Added are mirrors, and retries of the newest commit. What is left stays byte
+for byte.
 """
 
 from __future__ import annotations

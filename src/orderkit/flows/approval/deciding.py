@@ -4,7 +4,7 @@ Somebody agrees to an order, or declines it: with a proof of who they are, never
 Two ways: a person whom the service knows by a token or a session, whose agreement goes into the
 ledger; or a person's own credentials for the forge, with which they review the pull request there.
 
-Called by ``orderkit approve`` and by the service; ``pending`` lists what waits.
+``pending`` lists what waits.
 """
 
 from __future__ import annotations

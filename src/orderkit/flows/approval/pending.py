@@ -1,7 +1,7 @@
 """
 What waits for somebody's agreement: proposed orders, and open pull requests of delivered ones.
 
-Called by ``orderkit approvals``, the service and the console; the live model asks `lacking_of`.
+The live model asks `lacking_of`.
 """
 
 from __future__ import annotations

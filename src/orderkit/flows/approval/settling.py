@@ -1,8 +1,8 @@
 """
 Settle orders that wait: deliver what everybody agreed to, withdraw what was closed.
 
-Called by the service when it hears of the ledger, and each minute, and by ``deciding``. To settle
-one order takes some twenty requests, so what the service hears settles only what it is about.
+To settle one order takes some twenty requests, so what the service hears settles only what it is
+about.
 """
 
 from __future__ import annotations

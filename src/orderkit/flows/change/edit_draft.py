@@ -1,7 +1,7 @@
 """
 Draft the edit of a change: base, new XR, rules, new text. Writes nothing.
 
-Called by the other modules of this package, once per round; caches what rounds share.
+Caches what rounds share.
 """
 
 from __future__ import annotations

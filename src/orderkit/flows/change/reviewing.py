@@ -4,8 +4,6 @@ Merge a reviewed change: judge its pull request by the kit's rules, then merge i
 The forge cannot do this. It bars the author of a pull request from approving it, but the author is
 our account, not the person who asked. So on a protected branch nobody else may merge, and we merge
 what somebody approved who neither asked for it nor pushed to it.
-
-Called by ``orderkit merge`` and by the service, which also hears of reviews.
 """
 
 from __future__ import annotations

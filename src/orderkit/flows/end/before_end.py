@@ -9,7 +9,7 @@ Crossplane runs no function for an XR that is being deleted. So the last work of
 killed, a repetition finds the fields set and waits again. An order that is not delivered, or whose
 repository is gone, is skipped.
 
-Called by ``flows.end.destroying``, before the end is recorded.
+Runs before the end is recorded.
 """
 
 from __future__ import annotations

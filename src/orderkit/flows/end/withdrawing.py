@@ -1,8 +1,4 @@
-"""
-The end of an order that waits for approval: it has no parts, and nothing of it was delivered.
-
-Called by ``destroying``, which finishes the end as any other.
-"""
+"""The end of an order that waits for approval: it has no parts, and nothing of it was delivered."""
 
 from __future__ import annotations
 

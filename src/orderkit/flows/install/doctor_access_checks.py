@@ -1,7 +1,7 @@
 """
 Check who can change what is delivered: owners, pushes, approvals and signatures.
 
-Called by ``doctor_checks``; nothing is written.
+Nothing is written.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@ Render a pack for one platform: what publishing puts into the platform's own pac
 
 The delivery tree is fitted to the installation, the portal's profile is applied to the templates,
 then the platform's values are baked; a sentinel that would be left is refused. Writes nothing.
-Called by ``flows.install.bootstrapping`` and by ``orderkit platform render`` and ``orderkit
-platform upgrade``, so that a person can look before anything is published.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 Which open changes of orders wait for somebody's agreement, as the rows of the live model say.
 
 It costs a request for each team that may have such changes, and several more for a change that
-moved. Called by ``order_model`` each minute, and when the forge reports a pull request.
+moved.
 """
 
 from __future__ import annotations

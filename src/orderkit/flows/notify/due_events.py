@@ -1,8 +1,4 @@
-"""
-What is so now, and which of it a channel is to be told.
-
-Called by ``notifying``, which delivers it, and by ``showing``, which only shows it.
-"""
+"""What is so now, and which of it a channel is to be told."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@ Find what was done to an order past Orderkit: in the ledger, on the forge, in th
 
 Most of it Argo CD and Crossplane show as a symptom elsewhere, or not at all: an order whose file
 left the ledger lives on, one whose ``main`` was moved back is Ready. Each finding says what
-happened, who did it as far as Git knows, and which command helps. Called by ``orderkit status`` and
-``doctor``; ``flows.order.repairing`` mends what it safely can. Only reads.
+happened, who did it as far as Git knows, and which command helps. ``flows.order.repairing`` mends
+what it safely can. Only reads.
 """
 
 from __future__ import annotations

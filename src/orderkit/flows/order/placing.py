@@ -2,18 +2,15 @@
 Place an order, or run any other scaffolder template: one story for the command line and portals.
 
 A template comes from the platform's published pack or from a file. Its values pass the form; a
-kit's order is checked against the ledger, the XRD and its team's limits before anything is
-written. The steps then run as the portal would run them: the pack is the program. Everything they
-write is *ensure*: after a crash at any point the same command finishes the same order, and a
-second order of the same id with other values is refused.
+kit's order is checked against the ledger, the XRD and its team's limits before anything is written.
+The steps then run as the portal would run them: the pack is the program. Everything they write is
+*ensure*: after a crash at any point the same command finishes the same order, and a second order of
+the same id with other values is refused.
 
 The step that registers the order is answered in this process (``flows.order.registering_portal``),
 by the very flow that the service runs. It goes to the service over HTTP in two cases: platform.yaml
 says that the service registers (``spec.service.registers``), or the forge does not let these
 credentials write the ledger.
-
-Called by ``orderkit order``, ``orderkit run``, the probe order of a bootstrap, the demo, and the
-service, which the portal's copy of a template asks (``core.portal.service_copy``).
 """
 
 from __future__ import annotations

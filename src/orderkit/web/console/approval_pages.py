@@ -1,7 +1,7 @@
 """
 The page of what waits for the approval of whoever is signed in, and their decision.
 
-Called by ``request_pipeline``; ``console`` lists them.
+``console`` lists them.
 """
 
 from __future__ import annotations

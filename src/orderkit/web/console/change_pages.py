@@ -2,7 +2,7 @@
 Change an order: its form with the plan beside it, conflicts, pull requests, and taking back.
 
 A conflict changes nothing. It is shown with both ways out: the form again, on what is in Git now,
-with one's own values or with the others'. Called by ``request_pipeline``; ``console`` lists them.
+with one's own values or with the others'. ``console`` lists them.
 """
 
 from __future__ import annotations

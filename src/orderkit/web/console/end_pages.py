@@ -1,8 +1,7 @@
 """
 End an order: what goes and what stays, the confirmation, the steps, and the proof.
 
-An ended order keeps this page: its proof is in the ledger. Called by ``request_pipeline``;
-``console`` lists them.
+An ended order keeps this page: its proof is in the ledger. ``console`` lists them.
 """
 
 from __future__ import annotations

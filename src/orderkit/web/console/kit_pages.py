@@ -1,7 +1,7 @@
 """
 Order a kit: cards, and the kit's form with the plan of what it would compose and cost.
 
-Called by ``request_pipeline``; ``console`` lists them.
+``console`` lists them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 The pages that show orders: the list, and of one order the overview, parts, history and pulls.
 
-Called by ``request_pipeline``; ``console`` lists them.
+``console`` lists them.
 """
 
 from __future__ import annotations

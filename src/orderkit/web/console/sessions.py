@@ -3,7 +3,7 @@ Sessions of the console: signed cookies, one-time links, and sign-ins under way.
 
 A session is what its cookie says: who, with which groups, until when. It is signed with a key made
 from the service's secret, so every replica knows it. Who signs out is remembered until their
-session would have ended. Called by the console's exchange and its sign-in pages; thread-safe.
+session would have ended. Thread-safe.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 What team leads and platform engineers look at: teams, and the platform as a whole.
 
-Called by ``request_pipeline``; ``console`` lists them.
+``console`` lists them.
 """
 
 from __future__ import annotations

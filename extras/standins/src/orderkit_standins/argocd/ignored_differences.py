@@ -4,8 +4,6 @@ Fields that an Application ignores in comparisons: ``spec.ignoreDifferences``.
 Supported are JSON pointers, per group and kind (with wildcards), name and namespace. An ignored
 field never counts as a difference, but a sync still writes it, unless
 ``RespectIgnoreDifferences=true``. jq expressions and field managers are refused.
-
-Called by ``spec``, which reads the rules, and by ``compare``, which applies them.
 """
 
 from __future__ import annotations

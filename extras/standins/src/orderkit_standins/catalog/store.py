@@ -2,7 +2,7 @@
 The catalog's tables: locations, and the entities read from them. SQLite, durable.
 
 One connection behind a lock; every write is its own transaction and is on disk when the call
-returns. Called by ``catalog`` only.
+returns.
 """
 
 from __future__ import annotations

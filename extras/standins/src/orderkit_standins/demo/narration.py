@@ -1,8 +1,4 @@
-"""
-How the demo speaks, what it is about, and how it looks at the platform from outside.
-
-Called by ``commands.demo``, and by ``demo.story`` and ``demo.change_story``, which hold its stages.
-"""
+"""How the demo speaks, what it is about, and how it looks at the platform from outside."""
 
 from __future__ import annotations
 

@@ -2,9 +2,6 @@
 The embedded forge as one object: its state folder, its stores, its app.
 
 The only module that knows all parts and connects them.
-
-Called by ``orderkit up``, which binds a port, tells the forge its address and serves its
-app, and by tests.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """
 The delay before the forge reports whether a pull request can be merged.
 
-Gitea checks in the background after every push to head or base, after a creation and after
-a failed merge, for up to two seconds; until then a pull request is not mergeable and a
-merge request gets "try again later". Here the result is computed at once but withheld for a fixed
-time, so that clients see the same states. A restart forgets the running checks.
+Gitea checks in the background after every push to head or base, after a creation and after a failed
+merge, for up to two seconds; until then a pull request is not mergeable and a merge request gets
+"try again later". Here the result is computed at once but withheld for a fixed time, so that
+clients see the same states. A restart forgets the running checks.
 
-Called by ``pulls``; tests hold and release it.
+Tests hold and release it.
 """
 
 from __future__ import annotations

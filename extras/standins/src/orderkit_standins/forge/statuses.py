@@ -1,9 +1,4 @@
-"""
-Commit statuses: append only, the newest of each context counts.
-
-Called by the endpoints of statuses, the pages, and ``branch_rules``, which asks whether required
-checks passed.
-"""
+"""Commit statuses: append only, the newest of each context counts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """
 Test runs of a kit's pipeline: each order runs twice until it settles, and every call is recorded.
 
-Called by ``check``; ``check.pipeline_run_checks`` judges the runs.
+``check.pipeline_run_checks`` judges the runs.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ that another XR composes. An object that broke a rule before the policy existed 
 the fields of that rule change. Not detected: a second XR of the same order in another namespace,
 and a tracking annotation forged by a person with write access to the cluster (RBAC prevents that).
 
-Called by ``generate.kit_files``; the same manifests are judged by ``kubeschema.admission``.
+The same manifests are judged by ``kubeschema.admission``.
 """
 
 from __future__ import annotations

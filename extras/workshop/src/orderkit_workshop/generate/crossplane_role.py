@@ -6,8 +6,8 @@ Crossplane are omitted: the kinds of its own role, its own groups, and the kit's
 even without rules, so that a right that is no longer needed is removed.
 
 Composing a Role needs ``escalate``, composing a binding needs ``bind``: Kubernetes lets nobody
-grant rights that they do not have. Called by ``generate.kit_files``; ``check.rights_checks``
-compares with the same list and the same plurals.
+grant rights that they do not have. ``check.rights_checks`` compares with the same list and the same
+plurals.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@ Draft a new kit: its XRD from a short description, and the values that ``skeleto
 
 A field is described as ``name:type[:enum=a|b][:default=x][:optional]``. The team is always part of
 the XR, so that the admission policy can enforce it: a field ``team`` is added unless there is one.
-
-Called by ``stories.start_kit`` and by the command line, which asks for missing values.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ overwrites it. In the writes of others, such as an account that Argo CD imperson
 on the object that it names, because controllers copy annotations. An Application of somebody else
 whose name begins with a kit's is held to the same; those of the pack's own layers are not.
 
-Called by ``stories.generate_kits``; the same manifests are judged by ``kubeschema.admission``.
+The same manifests are judged by ``kubeschema.admission``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ Read rights of Orderkit's Jobs in the cluster for a kit: a ClusterRole aggregate
 
 Jobs check whether an order's XR, its parts and the objects it refers to exist, and nothing else:
 their changes go to Git. (``day2/job/rights.yaml`` has their rights on Applications.) Secrets are
-left out: no role reads that one is there without its values. Called by ``generate.kit_files``.
+left out: no role reads that one is there without its values.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ The kit's rules for changes: which fields, how far, by whom, and how.
 The XRD says which values an order may have; ``changes`` in kit.yaml say how they may change. In a
 kit without ``changes``, every visible field may change directly. Fields that name an order or its
 team, and fields with a value of the platform, never change: they identify the order.
-
-Called by the flow that changes orders, after ``kubeschema.validate`` accepted the new XR.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """
 Move the ledger to another repository, or refuse to leave it behind.
 
-Argo CD removes what a repository no longer lists. So if platform.yaml names another ledger and
-that is empty, every team's Applications are pruned, and their XRs with them. A move copies the
-files before the Application of the ledger is switched. The old repository is archived first, so
-that nobody enters an order there meanwhile; it keeps the history.
-
-Called by the ledger's step of a bootstrap and by an upgrade, which publish the ledger's address.
+Argo CD removes what a repository no longer lists. So if platform.yaml names another ledger and that
+is empty, every team's Applications are pruned, and their XRs with them. A move copies the files
+before the Application of the ledger is switched. The old repository is archived first, so that
+nobody enters an order there meanwhile; it keeps the history.
 """
 
 from __future__ import annotations

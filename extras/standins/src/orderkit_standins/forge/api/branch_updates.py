@@ -1,8 +1,7 @@
 """
 What follows when a branch moved: pull requests, listeners and webhooks learn of it.
 
-Called by everything that moves a branch: the endpoints of contents and branches, merges, and
-git pushes; always after it moved.
+For everything that moves a branch (contents, branches, merges, pushes), always after it moved.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ From an HTTP request to an endpoint and back, the same way for every route.
 A class of endpoints marks its methods with `route`; `routes_of` collects them. Endpoints run in
 worker threads, since git and SQLite block. `ApiError` becomes Gitea's error body, or a page;
 everything unexpected becomes a 500, whose text only a site admin sees.
-
-Called by ``EmbeddedForge``, which puts the app together, and by the endpoint modules.
 """
 
 from __future__ import annotations

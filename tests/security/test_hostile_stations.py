@@ -37,7 +37,7 @@ def station(request):
     return response
 """
 FRAME = "s.sendall(struct.pack('!I', len(data)) + data)"
-OWNER = "s = next(socket.socket(fileno=n) for n in range(3, 99) if is_socket(n))"
+OWNER = "s = next(socket.socket(fileno=n) for n in range(3, 4096) if is_socket(n))"
 IS_SOCKET = (
     "import stat; is_socket = lambda n: n in open_files() and stat.S_ISSOCK(os.fstat(n).st_mode)"
 )

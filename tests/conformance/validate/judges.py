@@ -63,7 +63,11 @@ class Ours:
 
 def _faults(report: Any) -> tuple[tuple[str, str], ...]:
     return tuple(
-        sorted((f.path, f.message) for f in report.findings if f.reason != Reason.UNKNOWN_FIELD)
+        sorted(
+            (f.path if f.place is None else f.place, f.message)
+            for f in report.findings
+            if f.reason != Reason.UNKNOWN_FIELD
+        )
     )
 
 

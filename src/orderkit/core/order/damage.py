@@ -138,6 +138,8 @@ def in_entry(entry: OrderEntry, application: Manifest) -> Iterator[Damage]:
         place = str(whose.application_path)
         yield Damage(DamageKind.COPY, f"{what} repository: {remedy}", f"{remedy}; {PUSH}", place)
         return
+    if "spec" not in application:
+        return  # the CRD requires it, so this was never delivered: nothing can be told from it
     right = order_application(
         entry, kit="", forge_url="", commit=ledger.delivered_commit(application)
     )

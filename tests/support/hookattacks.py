@@ -272,7 +272,7 @@ def attack_by_replacement(platform: Platform, entry: OrderEntry) -> None:
     assert dig(tried, "status", "sync", "revision") == commit
     assert seen == uid
     assert report.phase != "Ready"
-    assert "Argo CD deletes nothing of it" in report.reason
+    assert "Force=true steers Argo CD" in report.reason
     roguery.ready(platform, entry)
     assert _uid(platform, entry) == uid
 

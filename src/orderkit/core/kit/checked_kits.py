@@ -8,7 +8,8 @@ then and is only read (``core.kit.kit_reader``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import PurePosixPath
 
@@ -66,16 +67,31 @@ def kind_problems(name: str, xrd: Manifest, files: Files) -> Iterator[KitProblem
     The cluster holds one definition of a kind: one kit would be judged by the fields of the other.
     """
     kits = read_pack(files).kit_names if PurePosixPath("pack.yaml") in files else ()
-    owners: dict[str, str] = {}
-    for other in kits[: kits.index(name)] if name in kits else ():
-        with suppress(InvalidInputError):  # that kit's own refusal
-            owners |= dict.fromkeys(_served_names(read_kit(other, files).xrd).values(), other)
-    taken = {steps: served for steps, served in _served_names(xrd).items() if served in owners}
+    paths = [(kit, definition_path(kit), kit_path(kit)) for kit in kits]
+    described = ((kit, files.get(xrd_path), files.get(path)) for kit, xrd_path, path in paths)
+    owners = _owners(tuple(described)) if name in kits else {}
+    taken = {
+        steps: served
+        for steps, served in _served_names(xrd).items()
+        if owners.get(served, name) != name
+    }
     for steps, served in taken.items():
         if steps[-1] == "kind" or (*steps[:-1], "kind") not in taken:
             owner = owners[served]
             hint = f"give it another {steps[-1]} or group, or remove kit {owner}"
             yield KitProblem("xrd", steps, served, f"is defined by kit {owner} already", hint)
+
+
+@functools.lru_cache(maxsize=2)  # asked for each kit of a pack in turn
+def _owners(described: tuple[tuple[str, bytes | None, bytes | None], ...]) -> Mapping[str, str]:
+    """Return the first kit that defines each kind and plural; kits are name, XRD and kit.yaml."""
+    owners: dict[str, str] = {}
+    for name, definition, kit in described:
+        texts = {definition_path(name): definition, kit_path(name): kit}
+        files = {path: data for path, data in texts.items() if data is not None}
+        with suppress(InvalidInputError):  # that kit's own refusal
+            owners = dict.fromkeys(_served_names(read_kit(name, files).xrd).values(), name) | owners
+    return owners
 
 
 def _served_names(xrd: Manifest) -> dict[Steps, str]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from ground.errors import ConflictError, InvalidInputError, NotFoundError, OrderkitError
 from ground.names import OrderId, TeamName
+from ground.shapes import plain
 from orderkit.core.order import ledger
 from orderkit.core.order.end_record import EndRecord, Phase, parse
 from orderkit.core.order.ledger import OrderEntry
@@ -209,7 +210,7 @@ def _ended_body(entry: OrderEntry, record: EndRecord) -> dict[str, Any]:
         "status": _status_path(entry),
         "endedAt": record.ended_at,
         "repository": record.repository,
-        "gone": [key.to_json() for key in record.must_be_gone],
+        "gone": plain(record.must_be_gone),
         "survives": list(record.survives),
         "message": f"`{entry.order}` has ended; its repository is {record.repository}d. "
         f"Verified to be gone:{gone_lines or ' nothing was there'}"

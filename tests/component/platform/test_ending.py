@@ -61,7 +61,7 @@ def test_what_is_assembled_while_the_end_mark_travels_is_seen_to_go_too(
 
     ended = destroy(platform.platform, EndRequest(f"garage-{team}", EVE), on_step=push_late)
 
-    assert sheet in ended.record.must_be_gone
+    assert sheet in ended.record.objects
     assert platform.platform.cluster.get(sheet) is None
 
 

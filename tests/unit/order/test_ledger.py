@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ground.names import OrderId, RepoId, TeamName
 from ground.objects.kube_objects import Kind, ObjectKey
+from ground.shapes import ObjectReference
 from orderkit.core.kit.deliverable_kinds import OrderKinds
 from orderkit.core.order import end_record, ledger, ledger_applications
 from orderkit.core.order.end_record import EndRecord
@@ -194,7 +195,7 @@ def test_an_end_record_reads_back_as_it_was_written(
         repository="archive",
         step=step,
         started_at="2026-11-21T05:59:00+00:00",
-        must_be_gone=tuple(gone),
+        must_be_gone=tuple(map(ObjectReference.to, gone)),
         emptied_at="d" * 40,
         ended_at=ended,
     )

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from ground.errors import UsageError
+from ground.shapes import plain
 from orderkit.cli.output import Row, emit_json, emit_table, say
 from orderkit.core.order.order_state import short
 from orderkit.flows.end.end_request import Ended
@@ -202,7 +203,7 @@ def show_ended(result: Ended, as_json: bool) -> None:
                 "repository": record.repository,
                 "startedAt": record.started_at,
                 "endedAt": record.ended_at,
-                "gone": [key.to_json() for key in record.must_be_gone],
+                "gone": plain(record.must_be_gone),
                 "survives": list(record.survives),
                 "changed": result.changed,
             },

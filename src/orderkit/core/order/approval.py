@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from ground.names import CommitSha, OrderId, TeamName
-from yamlfiles import yaml11
-from yamlfiles.documents import record, record_schema
+from ground.shapes import Shape
+from orderkit.core.documents import read_document, write_document
 
 CONTEXT = "orderkit/approval"
 """The status of a pull request's head: success if everybody who has to agree did."""
@@ -25,42 +23,18 @@ BYPASSED = "orderkit.dev/delivered-without-approval"
 """On an Application: what was delivered without an agreement, which its kit lets pass."""
 KEPT_MAX = 100
 """Agreements that a file keeps, the newest."""
-_TEXT = {"type": "string"}
-
-
-_WAITING = record_schema(
-    "WaitingOrder",
-    {
-        **dict.fromkeys(
-            ("kit", "team", "requester", "proof", "commit", "since", "approval"), _TEXT
-        ),
-        "account": {"type": "integer"},
-    },
-    ["kit", "team", "requester", "commit", "since", "approval"],
-)
 _DIGEST = 10
-_AGREEMENT = {
-    "type": "object",
-    "required": ["repository", "pull", "head", "by", "login", "account", "proof", "when"],
-    "properties": {
-        **dict.fromkeys(("repository", "head", "by", "login", "proof", "when"), _TEXT),
-        "pull": {"type": "integer"},
-        "account": {"type": "integer"},
-    },
-}
-_APPROVALS = record_schema(
-    "Approvals", {"approvals": {"type": "array", "items": _AGREEMENT}}, ["approvals"]
-)
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingOrder:
+class WaitingOrder(Shape, frozen=True, kw_only=True):
     """An order that is written and proposed, and not delivered."""
 
     order: OrderId
     team: TeamName
     kit: str
     requester: str
+    account: int = 0
+    """The requester's id on the forge; 0: nobody there has that login."""
     commit: CommitSha
     """The commit of its repository that is proposed, and nothing else is delivered."""
     since: str
@@ -68,8 +42,6 @@ class WaitingOrder:
     """Who has to agree, and why."""
     proof: str = ""
     """What proves the requester; empty: a claim."""
-    account: int = 0
-    """The requester's id on the forge; 0: nobody there has that login."""
 
     @property
     def branch(self) -> str:
@@ -79,18 +51,7 @@ class WaitingOrder:
 
     def to_yaml(self) -> str:
         """Write the file."""
-        spec = {
-            "team": self.team,
-            "kit": self.kit,
-            "requester": self.requester,
-            "account": self.account,
-            "commit": self.commit,
-            "since": self.since,
-            "approval": self.approval,
-        }
-        if self.proof:
-            spec["proof"] = self.proof
-        return yaml11.dump(record("WaitingOrder", str(self.order), spec))
+        return write_document("WaitingOrder", self, named="order")
 
 
 def proposes(branch: str, order: OrderId) -> bool:
@@ -103,8 +64,7 @@ def _branch_prefix(order: OrderId) -> str:
     return f"orderkit/{order}-"
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(Shape, frozen=True):
     """Somebody's agreement to a pull request, given through Orderkit and proved by it."""
 
     repository: str
@@ -117,10 +77,6 @@ class Agreement:
     proof: str
     when: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as in the file."""
-        return {name: getattr(self, name) for name in _AGREEMENT["required"]}
-
     def is_same(self, other: Agreement) -> bool:
         """Say whether both are one person's agreement to one head."""
         return (self.repository, self.pull, self.head, self.account) == (
@@ -131,10 +87,15 @@ class Agreement:
         )
 
 
+class _Approvals(Shape, frozen=True):
+    order: OrderId
+    approvals: tuple[Agreement, ...]
+
+
 def approvals_file(order: OrderId, agreements: Sequence[Agreement]) -> str:
     """Write the file of agreements, without the oldest ones."""
-    kept = [agreement.to_json() for agreement in agreements[-KEPT_MAX:]]
-    return yaml11.dump(record("Approvals", str(order), {"approvals": kept}))
+    kept = _Approvals(order, tuple(agreements[-KEPT_MAX:]))
+    return write_document("Approvals", kept, named="order")
 
 
 def parse_waiting(data: str | bytes, *, name: str) -> WaitingOrder:
@@ -144,19 +105,7 @@ def parse_waiting(data: str | bytes, *, name: str) -> WaitingOrder:
     Raises:
         InvalidInputError: The schema refuses it.
     """
-    document = yaml11.load(data, name=name, schema=_WAITING)
-    spec = document["spec"]
-    return WaitingOrder(
-        order=OrderId(document["metadata"]["name"]),
-        team=TeamName(spec["team"]),
-        kit=spec["kit"],
-        requester=spec["requester"],
-        commit=CommitSha(spec["commit"]),
-        since=spec["since"],
-        approval=spec["approval"],
-        proof=spec.get("proof", ""),
-        account=spec.get("account", 0),
-    )
+    return read_document(WaitingOrder, data, name=name, kinds=("WaitingOrder",), named="order")
 
 
 def parse_approvals(data: str | bytes, *, name: str) -> tuple[Agreement, ...]:
@@ -166,7 +115,4 @@ def parse_approvals(data: str | bytes, *, name: str) -> tuple[Agreement, ...]:
     Raises:
         InvalidInputError: The schema refuses it.
     """
-    entries = yaml11.load(data, name=name, schema=_APPROVALS)["spec"]["approvals"]
-    return tuple(
-        Agreement(**{key: entry[key] for key in _AGREEMENT["required"]}) for entry in entries
-    )
+    return read_document(_Approvals, data, name=name, kinds=("Approvals",), named="order").approvals

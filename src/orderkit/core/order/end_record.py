@@ -10,14 +10,12 @@ Written by ``flows.end.destroying``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from ground.names import OrderId
 from ground.objects.kube_objects import ObjectKey
-from yamlfiles import yaml11
-from yamlfiles.documents import record, record_schema
+from ground.shapes import ObjectReference, Shape, changed
+from orderkit.core.documents import read_document, write_document
 
 Step = Literal["marked", "emptying", "removing", "unregistering", "closing"]
 STEPS: tuple[Step, ...] = get_args(Step)
@@ -26,49 +24,27 @@ Phase = Literal["first"] | Step
 Survivor = Literal["archive", "delete"]
 """What happens to the repository."""
 
-_OBJECT = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["apiVersion", "kind", "name"],
-    "properties": {
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "name": {"type": "string"},
-        "namespace": {"type": "string"},
-    },
-}
-_SCHEMA = record_schema(
-    ["End", "Tombstone"],
-    {
-        **{
-            key: {"type": "string"}
-            for key in ("requester", "kit", "startedAt", "endedAt", "emptiedAt")
-        },
-        "repository": {"enum": ["archive", "delete"]},
-        "step": {"enum": list(STEPS)},
-        "mustBeGone": {"type": "array", "items": _OBJECT},
-        "survives": {"type": "array", "items": {"type": "string"}},
-    },
-    ["requester", "kit", "repository", "step", "mustBeGone"],
-)
 
-
-@dataclass(frozen=True, slots=True)
-class EndRecord:
+class EndRecord(Shape, frozen=True, kw_only=True):
     """One order's end. Times are UTC in ISO 8601."""
 
     order: OrderId
-    kit: str
     requester: str
+    kit: str
     repository: Survivor
     step: Step
-    started_at: str
-    must_be_gone: Sequence[ObjectKey]
+    started_at: str = ""
     emptied_at: str = ""
     """The commit in the order's repository that removed its manifests."""
     ended_at: str = ""
-    survives: Sequence[str] = ()
+    must_be_gone: tuple[ObjectReference, ...]
+    survives: tuple[str, ...] = ()
     """What outlives the order according to its kit, in words."""
+
+    @property
+    def objects(self) -> tuple[ObjectKey, ...]:
+        """What must be gone."""
+        return tuple(reference.key for reference in self.must_be_gone)
 
     @property
     def is_withdrawal(self) -> bool:
@@ -77,27 +53,15 @@ class EndRecord:
 
     def at(self, step: Step) -> EndRecord:
         """Return the record at a later step."""
-        return replace(self, step=step)
+        return changed(self, step=step)
 
     def passed(self, step: Step) -> bool:
         """Say whether a step after `step` is recorded."""
         return STEPS.index(self.step) > STEPS.index(step)
 
     def to_yaml(self) -> str:
-        spec: dict[str, Any] = {
-            "requester": self.requester,
-            "kit": self.kit,
-            "repository": self.repository,
-            "step": self.step,
-            "startedAt": self.started_at,
-            "emptiedAt": self.emptied_at,
-            "endedAt": self.ended_at,
-            "mustBeGone": [key.to_json() for key in self.must_be_gone],
-            "survives": list(self.survives) or "",
-        }
-        kept = {key: value for key, value in spec.items() if value != ""}
         kind = "Tombstone" if self.ended_at else "End"
-        return yaml11.dump(record(kind, str(self.order), kept))
+        return write_document(kind, self, named="order")
 
 
 def parse(text: str, *, name: str) -> EndRecord:
@@ -107,17 +71,5 @@ def parse(text: str, *, name: str) -> EndRecord:
     Raises:
         InvalidInputError: It is unreadable or incomplete.
     """
-    document = yaml11.load(text, name=name, schema=_SCHEMA)
-    spec = document["spec"]
-    return EndRecord(
-        order=OrderId(document["metadata"]["name"]),
-        kit=spec["kit"],
-        requester=spec["requester"],
-        repository=spec["repository"],
-        step=spec["step"],
-        started_at=spec.get("startedAt", ""),
-        must_be_gone=tuple(ObjectKey.from_json(entry) for entry in spec["mustBeGone"]),
-        emptied_at=spec.get("emptiedAt", ""),
-        ended_at=spec.get("endedAt", ""),
-        survives=tuple(spec.get("survives", ())),
-    )
+    kinds = ("End", "Tombstone")
+    return read_document(EndRecord, text, name=name, kinds=kinds, named="order")

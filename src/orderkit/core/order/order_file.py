@@ -8,38 +8,28 @@ state: the current values are in ``manifests/``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 from ground.names import OrderId, TeamName
-from yamlfiles import yaml11
-from yamlfiles.documents import record_schema
+from ground.shapes import Shape
+from orderkit.core.documents import read_document
 
 PATH = PurePosixPath(".orderkit", "order.yaml")
 MANIFESTS = PurePosixPath("manifests")
 """The folder of an order's repository that is delivered."""
 
-_SCHEMA = record_schema(
-    "Order",
-    {
-        **{key: {"type": "string"} for key in ("kit", "team", "packCommit", "requester")},
-        **{key: {"type": "object"} for key in ("lease", "ordered")},
-    },
-    ["kit", "team", "requester", "ordered"],
-)
 
-
-@dataclass(frozen=True, slots=True)
-class OrderFile:
+class OrderFile(Shape, frozen=True):
     """The record of an order as it was placed."""
 
     order: OrderId
     kit: str
     team: TeamName
     requester: str
-    pack_commit: str
     ordered: Mapping[str, Any]
+    pack_commit: str = ""
+    lease: Mapping[str, Any] = {}
 
     def same_order(self, other: OrderFile) -> bool:
         """Say whether both are the same order, regardless of requester and pack version."""
@@ -58,13 +48,4 @@ def parse(data: bytes, *, name: str) -> OrderFile:
     Raises:
         InvalidInputError: It is unreadable or incomplete.
     """
-    record = yaml11.load(data, name=name, schema=_SCHEMA)
-    spec = record["spec"]
-    return OrderFile(
-        order=OrderId(record["metadata"]["name"]),
-        kit=spec["kit"],
-        team=TeamName(spec["team"]),
-        requester=spec["requester"],
-        pack_commit=spec.get("packCommit", ""),
-        ordered=spec["ordered"],
-    )
+    return read_document(OrderFile, data, name=name, kinds=("Order",), named="order")

@@ -23,6 +23,7 @@ from pathlib import PurePosixPath
 
 from ground.errors import NotFoundError, RefusedError
 from ground.names import OrderId, TeamName, check_requester
+from ground.shapes import ObjectReference, changed
 from orderkit.core.kit.model import End
 from orderkit.core.order import ledger
 from orderkit.core.order.end_record import EndRecord, parse
@@ -122,7 +123,7 @@ def _already_ended(platform: Platform, request: EndRequest, tombstone: PurePosix
     deleted = platform.forge.delete_repo(entry.repository)
     is_recorded = record.repository == "delete"  # not yet if a run was killed in between
     if not is_recorded:
-        record = replace(record, repository="delete")
+        record = changed(record, repository="delete")
         write_tombstone(platform, entry, record, request)
     return Ended(record, entry.team, changed=deleted or not is_recorded)
 
@@ -156,7 +157,7 @@ def _record(
         repository=request.repository or end.repository,
         step="marked",
         started_at=platform.clock.now().isoformat(timespec="seconds"),
-        must_be_gone=tuple(trace.parts()),
+        must_be_gone=tuple(map(ObjectReference.to, trace.parts())),
         survives=survivors(platform, entry.order, kit) if kit else (),
     )
 

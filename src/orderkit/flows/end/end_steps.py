@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from ground.errors import NotFoundError
 from ground.names import BlobSha, CommitSha
 from ground.objects.kube_objects import Manifest, annotations_of, dig, metadata
+from ground.shapes import ObjectReference, changed
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, ledger_applications, order_state
 from orderkit.core.order.end_record import EndRecord
@@ -114,7 +115,7 @@ class EndRun:
 
     def _as_asked(self, record: EndRecord) -> EndRecord:
         is_delete = self._wanted.repository == "delete"
-        return replace(record, repository="delete") if is_delete else record
+        return changed(record, repository="delete") if is_delete else record
 
     def _try_note(self, record: EndRecord) -> EndRecord:
         base, current = self._current(record)
@@ -196,8 +197,8 @@ class EndRun:
 
     def _with_new_parts(self, record: EndRecord) -> EndRecord:
         """Add what was composed while the mark was delivered, so that its end is verified."""
-        now = tracing.trace(self._platform, self._entry.order).parts()
-        return replace(record, must_be_gone=tuple(dict.fromkeys((*record.must_be_gone, *now))))
+        now = map(ObjectReference.to, tracing.trace(self._platform, self._entry.order).parts())
+        return changed(record, must_be_gone=tuple(dict.fromkeys((*record.must_be_gone, *now))))
 
     def _application(self) -> Manifest | None:
         return get_object(self._platform, application_key(self._entry.order))
@@ -205,14 +206,14 @@ class EndRun:
     def _empty(self, record: EndRecord) -> EndRecord:
         """Commit the order without manifests; wait until two looks in a row find nothing."""
         kit = kit_if_published(self._platform, record.kit)
-        absence = Absence(self._platform, record.order, record.must_be_gone, kit)
+        absence = Absence(self._platform, record.order, record.objects, kit)
         commit = self._emptied_commit(record)
         if commit is not None:
             self._pin(record, commit)
             self._until_delivered(commit, absence)
         self._until_gone(absence)
         self._on_step("emptying", f"{len(record.must_be_gone)} objects verified to be gone, twice")
-        return replace(record, emptied_at=commit or "")
+        return changed(record, emptied_at=commit or "")
 
     def _emptied_commit(self, record: EndRecord) -> CommitSha | None:
         """Return the emptied commit that the ledger names already, or write one."""
@@ -366,8 +367,8 @@ class EndRun:
             try:
                 self._platform.forge.archive(repo)
             except NotFoundError:
-                record = replace(record, repository="delete")
-        ended = replace(record, ended_at=self._platform.clock.now().isoformat(timespec="seconds"))
+                record = changed(record, repository="delete")
+        ended = changed(record, ended_at=self._platform.clock.now().isoformat(timespec="seconds"))
         write_tombstone(self._platform, self._entry, ended, self._wanted)
         note = "deleted" if record.repository == "delete" else "archived"
         self._on_step("closing", f"repository {repo} {note}, tombstone written")

@@ -145,6 +145,6 @@ def git_xr(
     commit = commit or platform.forge.head(entry.repository)
     if commit is None:
         raise RefusedError(f"{entry.repository} has no commit on main, or does not exist")
-    record = OrderFile(entry.order, kit.name, entry.team, "", "", {})
+    record = OrderFile(entry.order, kit.name, entry.team, "", {})
     live = LiveOrder(entry, kit, record, TeamFile(entry.team))
     return delivered_xr(live, read_xr(platform, live, commit).xr)

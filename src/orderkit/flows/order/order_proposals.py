@@ -30,6 +30,7 @@ from ground.errors import (
 )
 from ground.names import MAIN, CommitSha, RepoId
 from ground.objects.kube_objects import Manifest
+from ground.shapes import changed
 from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.approval import BYPASSED, CONTEXT, WaitingOrder
@@ -273,7 +274,7 @@ class Proposal:
         if text and text != self.waiting.approval:
             write_ledger(
                 self.platform,
-                {entry.waiting_path: replace(self.waiting, approval=text).to_yaml()},
+                {entry.waiting_path: changed(self.waiting, approval=text).to_yaml()},
                 _operation(self.waiting, "propose", "waits for another approval"),
                 base=self.snapshot,
             )
@@ -334,7 +335,7 @@ class Proposal:
             why = f"#{number} of {self._repo} was merged past Orderkit, without {lacking}"
             self._deliver("delivered without approval", bypassed=why)
             return Settled("delivered", lacking, self.pull)
-        waiting = replace(
+        waiting = changed(
             self.waiting, since=self.platform.clock.now().isoformat(timespec="microseconds")
         )
         write_ledger(

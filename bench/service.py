@@ -18,13 +18,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import requests
 
 from bench.figure import Figure, size
 from bench.platform import REQUESTER, rss_mb, running
+from ground.shapes import changed
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, connect, load_settings, token
 from orderkit.core.platform.service_access import AccessSettings
@@ -115,7 +116,7 @@ def _place(settings: PlatformSettings) -> None:
 def serving(settings: PlatformSettings, state: Path) -> Iterator[tuple[str, int]]:
     file = state / "bench.yaml"
     access = AccessSettings(requests_per_minute=10_000_000)
-    file.write_text(replace(settings, access=access).to_yaml())
+    file.write_text(changed(settings, service=changed(settings.service, access=access)).to_yaml())
     command = [sys.executable, "-m", "orderkit", "serve", "--platform", str(file), "--port", "0"]
     command += ["--audit-log", str(state / "audit.jsonl")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -16,7 +16,6 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import requests
@@ -24,6 +23,7 @@ from lab.daemons import Daemon, DaemonError
 from lab.realbackstage import GUEST, HOST, PACKAGES, Backstage, Wanted, serving
 
 from ground.errors import NotFoundError, OrderkitError
+from ground.shapes import changed
 from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.commands.console import console_link
 from orderkit.cli.connecting import load_settings
@@ -80,14 +80,14 @@ def main() -> int:
                 cards=wanted.front_end,
                 port=wanted.port,
                 reread_s=20,
-                packages=PACKAGES if settings.profile is Profile.PLUGIN else (),
+                packages=PACKAGES if settings.portal.profile is Profile.PLUGIN else (),
             )
             portal = undo.enter_context(serving(request))
             parts = [portal.daemon, *([up] if up else [])]
             if wanted.agents:
                 parts.append(undo.enter_context(_playing(state, settings, portal)))
             serves.set()
-            proved = settings.signed_by == portal.url
+            proved = settings.portal.signed_by == portal.url
             print(
                 _welcome(portal, state, settings, proved=proved, front_end=wanted.front_end),
                 flush=True,
@@ -118,7 +118,7 @@ def _watch(parts: Sequence[Daemon], stop: threading.Event) -> None:
 
 def _playing(state: Path, settings: PlatformSettings, portal: Backstage) -> Daemon:
     """Start what a cluster would run beside the agents' pack; its datasets go to this portal."""
-    seen = replace(settings, portal=replace(settings.portal, url=portal.url))
+    seen = changed(settings, portal=changed(settings.portal, url=portal.url))
     described = state / "with-backstage.yaml"
     described.write_text(seen.to_yaml())
     bucket = state / "datasets"

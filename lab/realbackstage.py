@@ -285,7 +285,7 @@ def unpack(name: str) -> None:
 
 def _cluster(settings: PlatformSettings) -> dict[str, Any]:
     """Return the cluster for the stand-ins of the CNOE actions, from the kubeconfig."""
-    kubeconfig = Path(settings.kubeconfig)
+    kubeconfig = Path(settings.cluster.kubeconfig)
     found = yaml.safe_load(kubeconfig.read_text())
     cluster = found["clusters"][0]["cluster"]
     token = kubeconfig.parent / "credentials" / "cluster-token"

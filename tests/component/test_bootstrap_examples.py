@@ -18,9 +18,9 @@ EXAMPLES = sorted((HERE / "bootstrap").glob("*/*.yaml"))
 def test_each_example_can_be_read(file: Path) -> None:
     found = load_settings(str(file))
 
-    assert found.installation.target is PlatformTarget(file.parent.name)
-    assert str(found.kubeconfig) == str(Path.home() / ".kube" / "config")
-    if found.installation.target is PlatformTarget.IDPBUILDER:
+    assert found.target is PlatformTarget(file.parent.name)
+    assert str(found.cluster.kubeconfig) == str(Path.home() / ".kube" / "config")
+    if found.target is PlatformTarget.IDPBUILDER:
         assert idpbuilder.cluster_name(found.pack) == "localdev"
         where = idpbuilder.addresses(found.forge.url)
         assert where.path_routing is (file.name == "platform.yaml")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from published import Up, read_kit
 from scaffolderapi import Scaffolder
 from wildforms import import_kit
 
+from ground.shapes import changed
 from orderkit.cli.main import run
 
 FOLDER = Path(__file__).parent
@@ -147,9 +147,9 @@ def orderkit(up: Up) -> Command:
 @pytest.fixture(scope="module")
 def portal_file(up: Up, backstage: Backstage) -> Path:
     """A platform.yaml whose portal is the real Backstage: its catalog, not the embedded one."""
-    portal = replace(up.settings.portal, url=backstage.url)
+    portal = changed(up.settings.portal, url=backstage.url)
     path = up.state / "with-backstage.yaml"
-    path.write_text(replace(up.settings, portal=portal).to_yaml())
+    path.write_text(changed(up.settings, portal=portal).to_yaml())
     return path
 
 

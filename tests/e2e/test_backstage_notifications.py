@@ -12,6 +12,7 @@ import requests
 from lab.realbackstage import Backstage
 from published import Up
 
+from ground.shapes import changed
 from orderkit.adapters.backstage.backstage_notifications import BackstageNotifier
 from orderkit.cli.connecting import notify_options, token
 from orderkit.core.notify.event_texts import trial_message
@@ -64,9 +65,9 @@ def wait_for(backstage: Backstage, is_met: Callable[[dict[str, Any]], bool]) -> 
 
 
 def test_the_team_sees_one_notification_with_the_newest_state(up: Up, backstage: Backstage) -> None:
-    settings = replace(
+    settings = changed(
         up.settings,
-        portal=replace(up.settings.portal, url=backstage.url),
+        portal=changed(up.settings.portal, url=backstage.url),
         notifications=read_notifications(SPEC, lambda _: up.state),
     )
     options, model = notify_options(settings), OrderModel(up.platform)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
+from platformsettings import settings_with
 from realbrowser import real_browser
 from starlette.responses import FileResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -44,7 +44,7 @@ def test_the_dashboard_shows_orders_and_what_happens_to_them(tmp_path: Path) -> 
     )
     request = EmbeddedRunRequest(tmp_path / "state", reference_pack(), Ports(0, 0, 0, 0), ("ae86",))
     with running(request, on_step=lambda *_: None) as site:
-        settings = replace(site.settings, access=AccessSettings(tokens_file=clients))
+        settings = settings_with(site.settings, service__access=AccessSettings(tokens_file=clients))
         service = service_app(site.platform, service_options(settings, audit=None))
         server = HttpServer(with_dashboard(service), bind("service", 0))
         server.start()

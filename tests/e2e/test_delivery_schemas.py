@@ -18,6 +18,7 @@ from ground.objects.kube_objects import Kind, Manifest
 from kubeschema.validate import Validator
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.platform.installation import (
+    ArgoCDSettings,
     CrossplaneSettings,
     Installation,
     Mirror,
@@ -54,7 +55,7 @@ def delivered(target: PlatformTarget, release: str | None) -> list[tuple[PurePos
     installation = Installation(
         target,
         CrossplaneSettings("chart", "https://charts.example.org/stable"),
-        release,
+        ArgoCDSettings(version=release or ""),
         (Mirror("upstream.example.org", "registry.example.org/mirror", "pull"),),
         ("kubernetes",),
     )

@@ -62,7 +62,7 @@ def test_who_orders_is_proved(printed: str, state: Path) -> None:
     settings = load_settings(str(state / "platform.yaml"))
 
     assert _address(printed, "portal") == f"{settings.portal.url}/create"
-    assert settings.signed_by == settings.portal.url
+    assert settings.portal.signed_by == settings.portal.url
     assert "proved by its signature" in printed
 
 

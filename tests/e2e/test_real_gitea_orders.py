@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -30,10 +30,11 @@ from roguery import deliver_main
 
 from ground.names import RepoId
 from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey, dig
+from ground.shapes import changed
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
 from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.connecting import SECRET_HEADER, token
-from orderkit.core.platform.settings import LOCAL_REGISTRY, Endpoint
+from orderkit.core.platform.settings import LOCAL_REGISTRY, ForgeSettings
 from orderkit.flows.install.bootstrapping import Bootstrapped, BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from orderkit.flows.waiting import until
@@ -404,7 +405,7 @@ def test_a_token_without_the_scopes_writes_nothing_and_says_which_is_missing(
 ) -> None:
     token = site.up.state / f"token-{secrets.token_hex(3)}"
     token.write_text(add_token(site.gitea.url, site.bot, scopes))
-    settings = replace(site.up.settings, forge=Endpoint(site.gitea.url, token))
+    settings = changed(site.up.settings, forge=ForgeSettings(site.gitea.url, token))
     path = site.up.state / f"{token.name}.yaml"
     path.write_text(settings.to_yaml())
     ledger = site.head(site.ledger)
@@ -424,7 +425,7 @@ def test_a_user_without_rights_writes_nothing_and_hears_it(
     token = site.up.state / stranger[0]
     token.write_text(add_token(site.gitea.url, stranger, SCOPES))
     path = site.up.state / f"{stranger[0]}.yaml"
-    path.write_text(replace(site.up.settings, forge=Endpoint(site.gitea.url, token)).to_yaml())
+    path.write_text(changed(site.up.settings, forge=ForgeSettings(site.gitea.url, token)).to_yaml())
 
     done = orderkit("order", "garage", f"team_name={team}", "stage=stage1", platform_file=path)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import mixedplatform
@@ -12,12 +11,13 @@ import pytest
 import requests
 from lab import realgitea
 from lab.realgitea import Gitea, add_token, add_user
+from platformsettings import settings_with
 from published import Up
 from realbrowser import RealBrowser, real_browser
 
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
 from orderkit.cli.connecting import connect, service_options
-from orderkit.core.platform.service_access import AccessSettings, OidcSettings, SignInSettings
+from orderkit.core.platform.service_access import AccessSettings, SignInSettings
 from orderkit.core.platform.settings import LOCAL_REGISTRY
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues
@@ -88,11 +88,9 @@ def console(site: Up, real_gitea: Gitea, tmp_path_factory: pytest.TempPathFactor
     assert answer.status_code == 201, answer.text
     secret = tmp_path_factory.mktemp("client") / "secret"
     secret.write_text(answer.json()["client_secret"])
-    provider = OidcSettings(real_gitea.url, answer.json()["client_id"])
-    settings = replace(
-        site.settings,
-        service=replace(site.settings.service, url=url),
-        access=AccessSettings(sign_in=SignInSettings(provider, Path(secret))),
+    sign_in = SignInSettings(real_gitea.url, answer.json()["client_id"], Path(secret))
+    settings = settings_with(
+        site.settings, service__url=url, service__access=AccessSettings(sign_in=sign_in)
     )
     server = HttpServer(service_app(connect(settings), service_options(settings, audit=None)), sock)
     server.start()

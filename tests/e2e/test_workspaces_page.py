@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
+from platformsettings import settings_with
 from realbrowser import RealBrowser, real_browser
 from starlette.responses import FileResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -46,7 +46,7 @@ def test_a_workspace_is_created_listed_and_ended_on_the_page(tmp_path: Path) -> 
     clients.write_text(write_clients([client]))
     request = EmbeddedRunRequest(tmp_path / "state", PACK, Ports(0, 0, 0, 0), ("vision",))
     with running(request, on_step=lambda *_: None) as site:
-        settings = replace(site.settings, access=AccessSettings(tokens_file=clients))
+        settings = settings_with(site.settings, service__access=AccessSettings(tokens_file=clients))
         service = service_app(site.platform, service_options(settings, audit=None))
         server = HttpServer(with_page(service), bind("service", 0))
         server.start()

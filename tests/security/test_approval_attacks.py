@@ -17,6 +17,7 @@ from forgeusers import ForgeUser, embedded_admin, named_user, new_user
 from ground.errors import ConflictError, InvalidInputError, OrderkitError, RefusedError
 from ground.names import RepoId, TeamName
 from ground.objects.kube_objects import Manifest
+from ground.shapes import changed
 from orderkit.core.kit.model import How
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.approval import Agreement
@@ -155,10 +156,10 @@ def test_a_recorded_agreement_to_another_head_does_not_count(desk: Desk) -> None
     pull, repo = desk.proposal(entry), desk.platform.ledger
     found = desk.platform.forge.user_with_right(repo, desk.frank.login)
     assert found is not None
-    agreement = replace(_agreement(desk, pull), login=desk.frank.login, account=found[0].id)
+    agreement = changed(_agreement(desk, pull), login=desk.frank.login, account=found[0].id)
     older = desk.platform.forge.commits(repo, ref=pull.head_commit, limit=2)[1].id
 
-    record_agreement(desk.platform, entry, replace(agreement, head=older))
+    record_agreement(desk.platform, entry, changed(agreement, head=older))
 
     assert missing(desk, entry).startswith("group finance")
     record_agreement(desk.platform, entry, agreement)
@@ -235,7 +236,7 @@ def test_the_rules_of_today_count(desk: Desk) -> None:
 def test_a_login_that_passed_to_somebody_else_does_not_count(desk: Desk) -> None:
     entry = desk.order().entry
     pull = desk.proposal(entry)
-    agreement = replace(
+    agreement = changed(
         _agreement(desk, pull), login=desk.frank.login, account=10_000
     )  # frank's login was somebody else's then
     record_agreement(desk.platform, entry, agreement)

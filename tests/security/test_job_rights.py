@@ -12,6 +12,7 @@ import yaml
 from changingpack import changing_pack
 from commands import as_process
 from labkit import DEFINITION
+from platformsettings import settings_with
 from recordedcalls import Right, recording
 
 from ground.objects.kube_objects import ObjectKey
@@ -83,8 +84,8 @@ def test_a_recorded_run_uses_all_rights_of_the_runner_and_no_others(
 ) -> None:
     orderkit = as_process(platform.embedded.state.folder / "platform.yaml")
     assert orderkit("order", "garage", "team_name=ae86", "stage=stage1").code == 0
-    with recording(Path(platform.settings.kubeconfig), tmp_path, RUNNER) as record:
-        settings = replace(platform.settings, kubeconfig=record.kubeconfig)
+    with recording(Path(platform.settings.cluster.kubeconfig), tmp_path, RUNNER) as record:
+        settings = settings_with(platform.settings, cluster__kubeconfig=record.kubeconfig)
         (tmp_path / "platform.yaml").write_text(settings.to_yaml())
         job = as_process(tmp_path / "platform.yaml")
         for arguments in COMMANDS:
@@ -104,8 +105,8 @@ def test_a_recorded_run_uses_all_rights_of_the_service_and_no_others(
 ) -> None:
     ensure_namespace(platform.platform, NAMESPACE_NAME)
     rows = [OrderRow(f"garage-{name}", "ae86", "garage", "Ready") for name in ("a", "b")]
-    with recording(Path(platform.settings.kubeconfig), tmp_path, SERVICE) as record:
-        service = connect(replace(platform.settings, kubeconfig=record.kubeconfig))
+    with recording(Path(platform.settings.cluster.kubeconfig), tmp_path, SERVICE) as record:
+        service = connect(settings_with(platform.settings, cluster__kubeconfig=record.kubeconfig))
         notified = NotifiedEvents(service, NAMESPACE_NAME, "chat")
         notified.load()
         for event in (event for row in rows for event in row_events(row, None)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from commands import in_process
 
 from ground.names import RepoId
 from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, ObjectKey, metadata
+from ground.shapes import changed
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect
 from orderkit.flows.install.bootstrapping.ledger_move import delivered_ledger
@@ -35,7 +35,7 @@ def ordered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def edited(ordered: Running) -> Path:
     """Write platform.yaml with another ledger."""
     path = ordered.embedded.state.folder / "edited.yaml"
-    path.write_text(replace(ordered.settings, ledger=NEW).to_yaml())
+    path.write_text(changed(ordered.settings, ledger_repository=str(NEW)).to_yaml())
     return path
 
 

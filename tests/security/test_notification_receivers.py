@@ -22,6 +22,7 @@ from receivers import Receiver, receiving, smtp_server
 
 from ground.errors import InvalidInputError, OrderkitError, RefusedError
 from ground.names import TeamName
+from ground.shapes import changed
 from orderkit.adapters.backstage.backstage_notifications import BackstageNotifier
 from orderkit.adapters.notify.apprise_notifier import AppriseNotifier
 from orderkit.adapters.notify.webhook_notifier import (
@@ -85,9 +86,9 @@ def test_a_team_hears_of_its_own_orders_only(platform: Running) -> None:
         "allowedNetworks": ["127.0.0.0/8"],
         "namespace": f"notify-{secrets.token_hex(4)}",
     }
-    settings = replace(
+    settings = changed(
         platform.settings,
-        notifications=read_notifications(spec, lambda _: platform.settings.kubeconfig),
+        notifications=read_notifications(spec, lambda _: platform.settings.cluster.kubeconfig),
     )
     options = notify_options(settings)
     assert options is not None

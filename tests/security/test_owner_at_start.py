@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from commands import in_process
 from forgeusers import embedded_admin, new_user
 
+from ground.shapes import changed
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.connecting import load_settings
@@ -52,7 +52,7 @@ def test_up_starts_with_a_foreign_owner_and_each_remedy_works(
     assert (refused.code, adopted.code, removed.code) == (4, 0, 0), adopted.err + removed.err
 
     settings = load_settings(str(state / PLATFORM_FILE))
-    settings = replace(settings, forge=replace(settings.forge, adopted=(mike.login,)))
+    settings = changed(settings, forge=changed(settings.forge, adopted=(mike.login,)))
     (state / PLATFORM_FILE).write_text(settings.to_yaml())
     with running(request, on_step=lambda *_: None) as third:
         assert third.held_back == ()

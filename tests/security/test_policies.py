@@ -9,7 +9,7 @@ import pytest
 
 from ground.errors import RefusedError
 from ground.objects.kube_objects import NAMESPACE, Kind
-from orderkit.core.platform.installation import CrossplaneSettings, Installation
+from orderkit.core.platform.installation import ArgoCDSettings, CrossplaneSettings, Installation
 from orderkit.flows.install.bootstrapping.reach_steps import check_accounts
 from orderkit_standins.cluster import EmbeddedCluster
 
@@ -59,4 +59,4 @@ def test_an_argocd_of_another_account_is_reported_before_policies_miss_it(
         check_accounts(cluster, Installation())
 
     assert account in error.value.hint
-    check_accounts(cluster, Installation(argocd_account=account))
+    check_accounts(cluster, Installation(argocd=ArgoCDSettings(account=account)))

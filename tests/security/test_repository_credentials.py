@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 import pytest
 import requests
 from commands import Command, Done, in_process
+from platformsettings import settings_with
 
 from ground.names import RepoId, TeamName
 from ground.objects.kube_objects import Manifest, ObjectKey
+from ground.shapes import changed
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.flows.install.bootstrapping.repository_access import SECRET_NAME
@@ -47,10 +49,10 @@ class Site:
         """Write a platform.yaml with other settings of the forge; return its path."""
         settings, token = self.running.settings, self.running.settings.forge.token_file
         usual = {"private": True, "read_token_file": token, "token_file": self.folder / "admin"}
-        forge = replace(settings.forge, **{**usual, **forge_changes})  # type: ignore[arg-type]  # names are checked by dataclasses
+        forge = changed(settings.forge, **{**usual, **forge_changes})
         cluster = Installation(PlatformTarget.CLUSTER)
         path = self.folder / f"{name}.yaml"
-        path.write_text(replace(settings, forge=forge, installation=cluster).to_yaml())
+        path.write_text(settings_with(settings, cluster, forge=forge).to_yaml())
         return path
 
 

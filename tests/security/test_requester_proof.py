@@ -462,7 +462,7 @@ def test_a_conflict_does_not_name_a_forged_requester(bay: Bay, mallory: Pusher) 
 
 
 def test_the_private_key_is_its_owners_alone(site: Running) -> None:
-    file = Path(str(site.settings.signing_key_file))
+    file = Path(str(site.settings.service.signing_key_file))
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert "PRIVATE" not in str(site.platform.forge.read(site.platform.ledger, KEYS_PATH, "main"))
 

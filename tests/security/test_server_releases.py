@@ -10,17 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import Command
+from platformsettings import settings_with
 from versionproxy import telling
 
 from ground.objects.kube_objects import APPLICATION, NAMESPACE, Kind, Manifest, ObjectKey
+from ground.shapes import changed
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect
-from orderkit.core.platform.installation import Installation, PlatformTarget
+from orderkit.core.platform.installation import ArgoCDSettings, Installation, PlatformTarget
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.install import server_releases
 from orderkit.flows.platform import Platform
@@ -38,20 +41,20 @@ class Site:
     settings: PlatformSettings
     platform: Platform
 
-    def written(self, **changes: object) -> Path:
+    def written(self, **changes: Any) -> Path:
         path = self.folder / "platform.yaml"
-        path.write_text(replace(self.settings, **changes).to_yaml())  # type: ignore[arg-type]  # dataclasses checks
+        path.write_text(settings_with(self.settings, **changes).to_yaml())
         return path
 
     @contextmanager
     def forge_telling(self, version: str) -> Iterator[tuple[Path, list[str]]]:
         forge = self.settings.forge
         with telling(forge.url, "/api/v1/version", {"version": version}) as (url, writes):
-            yield self.written(forge=replace(forge, url=url)), writes
+            yield self.written(forge=changed(forge, url=url)), writes
 
     @contextmanager
     def cluster_telling(self, version: str) -> Iterator[tuple[Path, list[str]]]:
-        text = Path(str(self.settings.kubeconfig)).read_text()
+        text = Path(str(self.settings.cluster.kubeconfig)).read_text()
         (url,) = re.findall(r"server: (\S+)", text)
         (authority,) = re.findall(r"certificate-authority: (\S+)", text)
         answer = {"gitVersion": version}
@@ -60,7 +63,7 @@ class Site:
             kubeconfig.write_text(
                 re.sub(r"\n    certificate-authority: \S+", "", text).replace(url, told)
             )
-            yield self.written(kubeconfig=kubeconfig), writes
+            yield self.written(cluster__kubeconfig=kubeconfig), writes
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +73,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         folder / "state", pack=reference_pack(), ports=Ports(0, 0, 0, 0), teams=("ae86",)
     )
     try:
-        settings = replace(embedded.start(), installation=Installation(PlatformTarget.CLUSTER))
+        settings = settings_with(embedded.start(), Installation(PlatformTarget.CLUSTER))
         embedded.service_socket.close()  # nobody serves there
         yield Site(folder, settings, connect(settings))
     finally:
@@ -193,7 +196,7 @@ def test_what_platform_yaml_says_does_not_hide_the_image(
     site: Site, orderkit: Command, installed: Callable[..., None]
 ) -> None:
     installed("registry.example.org/argoproj/argocd:v3.2.11")
-    file = site.written(installation=Installation(argocd_version="3.6.3"))
+    file = site.written(installation=Installation(argocd=ArgoCDSettings(version="3.6.3")))
 
     assert (
         "Argo CD v3.2.11 is older"

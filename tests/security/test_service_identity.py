@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from openid import AUDIENCE, Provider, providing
 from signer import signing
 
 from ground.errors import UnreachableError
+from ground.shapes import changed
 from orderkit.adapters.tokens import published_keys
 from orderkit.adapters.tokens.backstage_signatures import BackstageRequesters
 from orderkit.adapters.tokens.oidc_tokens import OidcRequesters
@@ -118,7 +119,7 @@ def test_a_group_called_platform_acts_for_every_team_only_if_that_is_configured(
     site: Site, platform: Running, tmp_path: Path
 ) -> None:
     token = site.provider.token("platform")
-    access = replace(site.access, platform_groups=("group:default/platform",))
+    access = changed(site.access, platform_groups=("group:default/platform",))
     with attacked_service(platform, tmp_path, access) as configured:
         explicit = Site(configured, site.provider, access).ask("/metrics", token)[0]
 
@@ -136,9 +137,9 @@ def test_an_organisation_of_a_stranger_is_no_group_of_the_platform(
     for creator, name in ((admin, f"ops-{mark}"), (stranger, f"sre-{mark}")):
         creator.api("POST", "/orgs", {"username": name})
     groups = (f"group:default/ops-{mark}", f"group:default/sre-{mark}")
-    elsewhere = replace(site.access, platform_groups=groups)
-    keys, algorithms = f"{site.provider.issuer}/keys", ("RS256",)
-    oidc = OidcSettings(forge, AUDIENCE, jwks_url=keys, algorithms=algorithms)
+    elsewhere = changed(site.access, platform_groups=groups)
+    keys = f"{site.provider.issuer}/keys"
+    oidc = OidcSettings(forge, AUDIENCE, jwks_url=keys, algorithms=("RS256",))
 
     def asked(access: AccessSettings, group: str, **claims: Any) -> int:
         folder = tmp_path / f"{group}-{len(claims)}"
@@ -147,7 +148,7 @@ def test_an_organisation_of_a_stranger_is_no_group_of_the_platform(
         with attacked_service(platform, folder, access) as service:
             return Site(service, site.provider, access).ask("/metrics", token)[0]
 
-    of_forge = replace(elsewhere, oidc=oidc)
+    of_forge = changed(elsewhere, oidc=oidc)
     assert asked(of_forge, f"sre-{mark}", iss=forge) == 403
     assert asked(of_forge, f"ops-{mark}", iss=forge) == 200
     assert asked(elsewhere, f"sre-{mark}") == 200, "the group of another provider is its own"

@@ -18,7 +18,6 @@ from orderkit.core.platform.service_access import (
     AccessSettings,
     Client,
     digest_of,
-    read_access,
     write_clients,
 )
 from orderkit.flows.order.placing import TaskRequest, run_task
@@ -97,7 +96,7 @@ def test_a_trusted_proxy_says_where_a_client_comes_from(platform: Running, tmp_p
 @pytest.mark.parametrize("text", ["0.0.0.0/0", "::/0", "*", "proxy.example.org", "10.0.0.1/8"])
 def test_a_proxy_is_named_by_its_address(text: str) -> None:
     with pytest.raises(InvalidInputError, match="trustedProxies"):
-        read_access({"trustedProxies": [text]}, folder=Path())
+        AccessSettings(trusted_proxies=(text,)).check()
 
 
 def test_wrong_tokens_are_limited_and_lock_nobody_out(limited: AttackedService) -> None:

@@ -8,13 +8,14 @@ The embedded deliverer does what the real one was recorded to do (``tests/confor
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 import roguery
 import yaml
 from commands import Command, Done, in_process
+from platformsettings import settings_with
 
 from ground.objects.kube_objects import (
     APPLICATION,
@@ -28,7 +29,12 @@ from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.delivery_tree import SETTINGS, fitted
-from orderkit.core.platform.installation import CrossplaneSettings, Installation, PlatformTarget
+from orderkit.core.platform.installation import (
+    ArgoCDSettings,
+    CrossplaneSettings,
+    Installation,
+    PlatformTarget,
+)
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import application_key, nudge, refresh
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text, write_ledger
@@ -73,11 +79,11 @@ def orderkit(site: Running, capsys: pytest.CaptureFixture[str]) -> Command:
     return in_process(written(site, "platform-of-a-cluster"), capsys)
 
 
-def written(site: Running, name: str, **changes: object) -> Path:
+def written(site: Running, name: str, **changes: Any) -> Path:
     """Write another platform.yaml for the same platform; return its path."""
     path = site.embedded.state.folder / f"{name}.yaml"
-    changed = {"installation": Installation(PlatformTarget.CLUSTER), **changes}
-    path.write_text(replace(site.settings, **changed).to_yaml())  # type: ignore[arg-type]  # names are checked by dataclasses
+    wanted = {"installation": Installation(PlatformTarget.CLUSTER), **changes}
+    path.write_text(settings_with(site.settings, **wanted).to_yaml())
     return path
 
 
@@ -176,7 +182,7 @@ def test_an_override_in_git_does_not_replace_the_tool(
     [
         (Installation(), set()),
         (Installation(crossplane=CrossplaneSettings("chart", "https://charts.example")), {"helm"}),
-        (Installation(argocd_tools=("kustomize",)), {"kustomize"}),
+        (Installation(argocd=ArgoCDSettings(tools=("kustomize",))), {"kustomize"}),
         (Installation(PlatformTarget.IDPBUILDER), {"helm", "kustomize"}),
     ],
     ids=["a cluster", "Crossplane from its chart", "as platform.yaml says", "idpbuilder"],
@@ -212,7 +218,7 @@ def test_settings_do_not_take_a_tool_from_somebody_else(site: Running, orderkit:
             "destination": {"server": ledger_applications.IN_CLUSTER, "namespace": "shop"},
         },
     }
-    keeping = Installation(PlatformTarget.CLUSTER, argocd_tools=("kustomize",))
+    keeping = Installation(PlatformTarget.CLUSTER, argocd=ArgoCDSettings(tools=("kustomize",)))
     file = written(site, "keeping", installation=keeping)
 
     assert orderkit("bootstrap", "--no-probe", platform_file=file).code == 0

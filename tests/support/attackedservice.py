@@ -6,11 +6,12 @@ import contextlib
 import json
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import requests
+from platformsettings import settings_with
 
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
 from orderkit.core.platform.service_access import AccessSettings
@@ -62,7 +63,9 @@ def attacked_service(
     signed_by: str | None = None,
 ) -> Iterator[AttackedService]:
     """Serve the platform once more, with these settings."""
-    settings = replace(platform.settings, access=access, signed_by=signed_by)
+    settings = settings_with(
+        platform.settings, service__access=access, portal__signed_by=signed_by or ""
+    )
     audit = folder / "audit.jsonl"
     app = service_app(connect(settings), service_options(settings, audit=AuditLog(audit)))
     server = HttpServer(app, bind("service", 0), time_limits=time_limits)

@@ -31,7 +31,7 @@ _MANIFESTS = Path(__file__).parents[2] / "day2" / "job"
 def furnish(platform: Running) -> None:
     """Put what Jobs need into the cluster."""
     settings, cluster = platform.settings, platform.platform.cluster
-    kubeconfig = yaml.safe_load(Path(settings.kubeconfig).read_text())
+    kubeconfig = yaml.safe_load(Path(settings.cluster.kubeconfig).read_text())
     server = kubeconfig["clusters"][0]["cluster"]
     values = {
         b"FORGE_URL": settings.forge.url,
@@ -44,7 +44,9 @@ def furnish(platform: Running) -> None:
         text = text.replace("https://kubernetes.default.svc", server["server"])
         for each in yaml.safe_load_all(text):
             cluster.apply(each, owner="platform")
-    authority = (Path(settings.kubeconfig).parent / server["certificate-authority"]).read_text()
+    authority = (
+        Path(settings.cluster.kubeconfig).parent / server["certificate-authority"]
+    ).read_text()
     roots = {"name": "kube-root-ca.crt", "namespace": NAMESPACE}
     made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": roots}
     cluster.apply({**made, "data": {"ca.crt": authority}}, owner="platform")
@@ -69,7 +71,7 @@ def runner_of(
     on_start: Callable[[int, subprocess.Popen[bytes]], None] | None = None,
 ) -> JobRunner:
     """Return what runs Jobs of this platform, with its administrator's token."""
-    kubeconfig = yaml.safe_load(Path(platform.settings.kubeconfig).read_text())
+    kubeconfig = yaml.safe_load(Path(platform.settings.cluster.kubeconfig).read_text())
     token = kubeconfig["users"][0]["user"]["token"]
     found = JobRunner(platform.platform.cluster, folder, lambda *_: token)
     return JobRunner(found.cluster, found.folder, found.issue_token, on_start or found.on_start)

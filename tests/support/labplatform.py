@@ -12,22 +12,31 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lab import accounts, realargocd, realgitea, realkube
 from lab.realargocd import ArgoCD, Wishes
 from lab.realgitea import Gitea
+from platformsettings import settings_with
 
 from compositions.python_functions import python_functions
+from ground.shapes import changed
 from orderkit.adapters.folders.pack_folder import SCHEMAS, read_room, reference_pack
 from orderkit.adapters.folders.station_folder import load_stations
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.cli.connecting import connect, service_options, token
 from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
-from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT, Installation, PlatformTarget
-from orderkit.core.platform.settings import Endpoint, PlatformSettings
+from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT, ArgoCDSettings
+from orderkit.core.platform.settings import (
+    ClusterSettings,
+    ForgeSettings,
+    PlatformSettings,
+    PortalSettings,
+    ServiceSettings,
+)
 from orderkit.flows.install.bootstrapping import bootstrap
 from orderkit.flows.platform import Platform
 from orderkit.web.service import service_app
@@ -64,10 +73,10 @@ class LabPlatform:
     def file(self) -> Path:
         return self.folder / "platform.yaml"
 
-    def written(self, file: str, **changes: object) -> Path:
+    def written(self, file: str, **changes: Any) -> Path:
         """Write another platform.yaml for the same lab; return its path."""
         path = self.folder / f"{file}.yaml"
-        path.write_text(replace(self.settings, **changes).to_yaml())  # type: ignore[arg-type]  # names are checked by dataclasses
+        path.write_text(settings_with(self.settings, **changes).to_yaml())
         return path
 
 
@@ -134,13 +143,17 @@ def serving(
         )
         settings = PlatformSettings(
             name="lab",
-            forge=Endpoint(gitea.url, bot_token, private=True, read_token_file=bot_token),
-            portal=Endpoint(NOBODY, _kept(folder / "platform" / "portal", secrets.token_hex(16))),
-            service=Endpoint(NOBODY, _kept(folder / "platform" / "service", secrets.token_hex(16))),
-            kubeconfig=kube.kubeconfig,
-            teams=teams,
+            forge=ForgeSettings(gitea.url, bot_token, private=True, read_token_file=bot_token),
+            portal=PortalSettings(
+                NOBODY, _kept(folder / "platform" / "portal", secrets.token_hex(16))
+            ),
+            service=ServiceSettings(
+                NOBODY, _kept(folder / "platform" / "service", secrets.token_hex(16))
+            ),
+            cluster=ClusterSettings(kube.kubeconfig),
+            teams=tuple(teams),
             values=values or {},
-            installation=Installation(PlatformTarget.CLUSTER, argocd_version=ARGOCD_VERSION),
+            argocd=ArgoCDSettings(version=ARGOCD_VERSION),
         )
         forge = undo.enter_context(GiteaForge(gitea.url, token=bot_token.read_text()))
         found = LabPlatform(folder / "platform", settings, gitea, argocd, forge, cluster)
@@ -174,10 +187,10 @@ def with_portal_and_service(lab: LabPlatform, undo: contextlib.ExitStack) -> Pat
     undo.callback(portal.stop)
     sock = bind("service", 0)
     undo.callback(sock.close)
-    settings = replace(
+    settings = changed(
         lab.settings,
-        portal=Endpoint(portal.url, lab.settings.portal.token_file),
-        service=Endpoint(
+        portal=PortalSettings(portal.url, lab.settings.portal.token_file),
+        service=ServiceSettings(
             f"http://127.0.0.1:{sock.getsockname()[1]}", lab.settings.service.token_file
         ),
     )

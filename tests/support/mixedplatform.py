@@ -28,7 +28,13 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.connecting import connect, service_options
 from orderkit.core.platform.installation import CROSSPLANE_ACCOUNT
-from orderkit.core.platform.settings import Endpoint, PlatformSettings
+from orderkit.core.platform.settings import (
+    ClusterSettings,
+    ForgeSettings,
+    PlatformSettings,
+    PortalSettings,
+    ServiceSettings,
+)
 from orderkit.web.service import service_app
 from orderkit.web.serving import HOST, HttpServer, bind
 from orderkit_standins.argocd import EmbeddedArgoCD, argocd_crds
@@ -78,11 +84,14 @@ def running(wanted: Wanted) -> Iterator[Up]:
         site.undo.callback(service.close)
         settings = PlatformSettings(
             name="mixed",
-            forge=Endpoint(wanted.forge_url, site.keep("forge", wanted.token)),
-            portal=Endpoint(portal, site.path("portal")),
-            service=Endpoint(f"http://{HOST}:{service.getsockname()[1]}", site.path("service")),
-            kubeconfig=_kubeconfig(site, address),
-            signing_key_file=site.signing_key(),
+            forge=ForgeSettings(wanted.forge_url, site.keep("forge", wanted.token)),
+            portal=PortalSettings(portal, site.path("portal")),
+            service=ServiceSettings(
+                f"http://{HOST}:{service.getsockname()[1]}",
+                site.path("service"),
+                signing_key_file=site.signing_key(),
+            ),
+            cluster=ClusterSettings(_kubeconfig(site, address)),
         )
         site.secret("service")
         platform = connect(settings)

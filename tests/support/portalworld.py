@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from lab.binaries import keep_log
@@ -15,6 +15,7 @@ from lab.portal import PLATFORM_GROUP
 from lab.realbackstage import HOST, Backstage, Wanted, serving
 from published import Up
 
+from ground.shapes import changed
 from orderkit.cli.connecting import connect, load_settings
 
 SYSTEM = "paddock"
@@ -66,9 +67,9 @@ def portal_world(
     with Daemon("orderkit up", command, log=folder / "up.log") as daemon:
         daemon.wait_until(lambda: "Stop with ctrl-C" in daemon.text(), timeout_s=_UP_S)
         settings = load_settings(str(state / "platform.yaml"))
-        service = replace(settings.service, url=service_url or settings.service.url)
+        service = changed(settings.service, url=service_url or settings.service.url)
         wanted = Wanted(
-            replace(settings, service=service),
+            changed(settings, service=service),
             state / "backstage",
             front_end=front_end,
             port=portal,

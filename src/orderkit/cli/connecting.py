@@ -12,14 +12,15 @@ import secrets
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from compositions.function_processes import read_processes
 from ground.errors import NotFoundError
 from ground.secrets import register
+from ground.shapes import changed, json_schema
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.commit_signatures import Ed25519Signatures
 from orderkit.adapters.functions.local_functions import LocalFunctions
@@ -27,12 +28,11 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.gitea.credentials import CredentialSources
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.adapters.state_folder import PLATFORM_FILE, default_state
-from orderkit.core.platform import notification_settings
 from orderkit.core.platform import settings as platform_settings
 from orderkit.core.platform.installation import PlatformTarget
-from orderkit.core.platform.notification_settings import ChannelSettings, NotificationSettings
+from orderkit.core.platform.notification_settings import NotificationSettings, read_notifications
 from orderkit.core.platform.service_access import OidcSettings
-from orderkit.core.platform.settings import Endpoint, PlatformSettings
+from orderkit.core.platform.settings import Endpoint, ForgeSettings, PlatformSettings
 from orderkit.core.platform.webhook_key import channel_key, hook_key
 from orderkit.core.portal.catalog_origins import pack_location
 from orderkit.core.portal.profile import Profile
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ground.objects.kube_objects import Manifest
     from orderkit.adapters.tokens.oidc_tokens import BelievedGroups
     from orderkit.core.kit.model import Kit
+    from orderkit.core.notify.routing import Channel
     from orderkit.core.order.order_cost import OrderCost
     from orderkit.core.plan import Plan
     from orderkit.core.secret_values import SecretTexts
@@ -110,9 +111,9 @@ def load_notifications(file: str | None) -> NotificationSettings:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise NotFoundError(f"--notifications: {path} cannot be read") from error
-    spec = yaml11.load(text, name=file, schema=notification_settings.SCHEMA)
+    spec = yaml11.load(text, name=file, schema=json_schema(NotificationSettings))
     folder = path.resolve().parent
-    return notification_settings.read_notifications(spec, lambda name: folder / name)
+    return read_notifications(spec, lambda name: folder / name)
 
 
 def token(endpoint: Endpoint) -> str:
@@ -142,8 +143,8 @@ def requesters(settings: PlatformSettings) -> Requesters | None:
     Raises:
         InvalidInputError, RefusedError: An address in platform.yaml cannot be used.
     """
-    access = settings.access
-    if not (settings.signed_by or access.oidc or access.tokens_file):
+    access = settings.service.access
+    if not (settings.portal.signed_by or access.oidc or access.tokens_file):
         return None
     from orderkit.adapters.tokens.access_tokens import TokenRequesters  # lazy: these need jwt
     from orderkit.adapters.tokens.backstage_signatures import BackstageRequesters
@@ -152,7 +153,9 @@ def requesters(settings: PlatformSettings) -> Requesters | None:
 
     clients = access.tokens_file
     return BearerRequesters(
-        portal=BackstageRequesters(settings.signed_by) if settings.signed_by else None,
+        portal=BackstageRequesters(settings.portal.signed_by)
+        if settings.portal.signed_by
+        else None,
         oidc=OidcRequesters(access.oidc, _believed_groups(settings, access.oidc))
         if access.oidc
         else None,
@@ -168,7 +171,7 @@ def sign_in(settings: PlatformSettings) -> SignIn | None:
         NotFoundError: The client's secret cannot be read.
         InvalidInputError, RefusedError: An address in platform.yaml cannot be used.
     """
-    sign_in_settings = settings.access.sign_in
+    sign_in_settings = settings.service.access.sign_in
     if sign_in_settings is None:
         return None
     from orderkit.adapters.tokens.oidc_sign_in import OpenIdSignIn  # lazy: it needs jwt
@@ -192,7 +195,7 @@ def _believed_groups(settings: PlatformSettings, provider: OidcSettings) -> Beli
     def problem(org: str) -> str:
         return organisation_problem(platform(), org) if _is_forge(settings, provider) else ""
 
-    return JudgedGroups(settings.access.platform_groups, problem).believed
+    return JudgedGroups(settings.service.access.platform_groups, problem).believed
 
 
 def _is_forge(settings: PlatformSettings, provider: OidcSettings) -> bool:
@@ -236,7 +239,7 @@ def service_options(
     from orderkit.web.operations import ConsoleOptions, ServiceOptions
 
     address = settings.service_address
-    sign_in_settings = settings.access.sign_in
+    sign_in_settings = settings.service.access.sign_in
     minutes = sign_in_settings.session_minutes if sign_in_settings else _LINKED_MINUTES
 
     return ServiceOptions(
@@ -244,14 +247,14 @@ def service_options(
             secret=token(settings.service),
             header=SECRET_HEADER,
             requesters=requesters(settings),
-            persons=settings.signed_by is not None,
-            platform_groups=frozenset(settings.access.platform_groups),
+            persons=bool(settings.portal.signed_by),
+            platform_groups=frozenset(settings.service.access.platform_groups),
         ),
         audit=audit,
-        requests_per_minute=settings.access.requests_per_minute,
-        trusted_proxies=settings.access.trusted_proxies,
+        requests_per_minute=settings.service.access.requests_per_minute,
+        trusted_proxies=settings.service.access.trusted_proxies,
         portal_url=settings.portal_address,
-        open_forms=settings.access.open_forms,
+        open_forms=settings.service.access.open_forms,
         notifications=notify_options(settings),
         console=ConsoleOptions(
             address,
@@ -282,7 +285,7 @@ def notify_options(settings: PlatformSettings) -> NotifyOptions | None:
     )
 
 
-def notifier(settings: PlatformSettings, platform: Platform, channel: ChannelSettings) -> Notifier:
+def notifier(settings: PlatformSettings, platform: Platform, channel: Channel) -> Notifier:
     """
     Make what delivers to a channel. Nothing is contacted yet.
 
@@ -290,7 +293,7 @@ def notifier(settings: PlatformSettings, platform: Platform, channel: ChannelSet
         NotFoundError: A file that platform.yaml names cannot be read, or Apprise is not installed.
         InvalidInputError, RefusedError: An address cannot be used.
     """
-    match channel.type:
+    match channel.settings.type:
         case "backstage":
             from orderkit.adapters.backstage.backstage_notifications import BackstageNotifier
 
@@ -305,7 +308,7 @@ def notifier(settings: PlatformSettings, platform: Platform, channel: ChannelSet
 
             return WebhookNotifier(
                 WebhookTarget(
-                    channel.url,
+                    channel.settings.url,
                     webhook_key(settings, channel),
                     settings.service_address,
                     settings.notifications.allowed_networks,
@@ -315,19 +318,19 @@ def notifier(settings: PlatformSettings, platform: Platform, channel: ChannelSet
             from orderkit.adapters.notify.apprise_notifier import AppriseNotifier
 
             field = f"notifications.channels.{channel.id}.urlFile"
-            return AppriseNotifier(channel.id, _secret_text(channel.url_file, field))
+            return AppriseNotifier(channel.id, _secret_text(channel.settings.url_file, field))
 
 
-def webhook_key(settings: PlatformSettings, channel: ChannelSettings) -> str:
+def webhook_key(settings: PlatformSettings, channel: Channel) -> str:
     """
     Return the key with which a channel's webhooks are signed.
 
     Raises:
         NotFoundError: Its file, or the service's secret, cannot be read.
     """
-    if channel.key_file is not None:
+    if channel.settings.key_file is not None:
         field = f"notifications.channels.{channel.id}.keyFile"
-        return _secret_text(channel.key_file, field)
+        return _secret_text(channel.settings.key_file, field)
     key = channel_key(token(settings.service), channel.id)
     register(key)
     return key
@@ -347,7 +350,7 @@ def _secret_text(path: PurePath | None, field: str) -> str:
 
 
 def connect_forge(
-    endpoint: Endpoint, cluster: Cluster | None, signatures: Signatures | None = None
+    forge: ForgeSettings, cluster: Cluster | None, signatures: Signatures | None = None
 ) -> GiteaForge:
     """
     Make the forge's port with the credentials that platform.yaml means.
@@ -359,18 +362,18 @@ def connect_forge(
         InvalidInputError: A bad address, CA file or source of credentials.
         RefusedError: Plain HTTP to another machine.
     """
-    file = Path(endpoint.token_file) if endpoint.token_file else None
-    sources = CredentialSources(endpoint.url, file, cluster)
-    located = sources.find(endpoint.credentials)
+    file = Path(forge.token_file) if forge.token_file else None
+    sources = CredentialSources(forge.url, file, cluster)
+    located = sources.find(forge.credentials)
     return GiteaForge(
-        endpoint.url,
+        forge.url,
         token=located.credentials.token,
         user=located.credentials.user,
         password=located.credentials.password,
-        ca_bundle=Path(endpoint.ca_file) if endpoint.ca_file else None,
-        allow_http=endpoint.allow_http,
+        ca_bundle=Path(forge.ca_file) if forge.ca_file else None,
+        allow_http=forge.allow_http,
         source=located.source,
-        renew=lambda: sources.find(endpoint.credentials).credentials,
+        renew=lambda: sources.find(forge.credentials).credentials,
         signatures=signatures,
     )
 
@@ -397,8 +400,10 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
     Raises:
         OrderkitError: As `connect` says.
     """
-    cluster = KubeCluster.from_kubeconfig(Path(settings.kubeconfig), context=settings.context)
-    key_file = settings.signing_key_file
+    cluster = KubeCluster.from_kubeconfig(
+        Path(settings.cluster.kubeconfig), context=settings.cluster.context or None
+    )
+    key_file = settings.service.signing_key_file
     signatures = Ed25519Signatures(Path(key_file) if key_file else None)
     return Platform(
         name=settings.name,
@@ -416,15 +421,15 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         cost_of=_cost_of,
         plan_new=_plan_new,
         teams=settings.teams,
-        functions=settings.functions,
-        service_registers=settings.service_registers,
-        portal_reads_orders=settings.profile is Profile.PLUGIN,
+        functions=read_processes(settings.plans.functions),
+        service_registers=settings.service.registers,
+        portal_reads_orders=settings.portal.profile is Profile.PLUGIN,
         private=settings.forge.private,
         team_token=lambda team: _team_token(settings.forge, team),
         signatures=signatures,
         webhook=_webhook(settings),
         adopted=frozenset(settings.forge.adopted),
-        people_from=tuple(settings.people_from)
+        people_from=tuple(settings.portal.people_from)
         or (pack_location(settings.forge.url, settings.pack),),
     )
 
@@ -436,7 +441,7 @@ def _webhook(settings: PlatformSettings) -> Webhook | None:
     return None
 
 
-def _team_token(forge: Endpoint, team: str) -> str:
+def _team_token(forge: ForgeSettings, team: str) -> str:
     """
     Return the token with which Argo CD reads a team's repositories; empty if none is named.
 
@@ -445,7 +450,7 @@ def _team_token(forge: Endpoint, team: str) -> str:
     """
     if forge.team_token_folder is None:
         return ""
-    return token(replace(forge, token_file=forge.team_token_folder / team))
+    return token(changed(forge, token_file=forge.team_token_folder / team))
 
 
 def _plan_new(platform: Platform, kit: Kit, xr: Manifest) -> Plan:
@@ -480,12 +485,12 @@ class _LazyRenderer:
         return judge_confined(files, values, options)
 
 
-def _trusting(settings: PlatformSettings, cluster: Cluster) -> Endpoint:
+def _trusting(settings: PlatformSettings, cluster: Cluster) -> ForgeSettings:
     """Return the forge's endpoint; on idpbuilder it is trusted by the authority it has there."""
     forge = settings.forge
-    on_idpbuilder = settings.installation.target is PlatformTarget.IDPBUILDER
+    on_idpbuilder = settings.target is PlatformTarget.IDPBUILDER
     if not on_idpbuilder or forge.ca_file or not forge.url.startswith("https://"):
         return forge
     from orderkit.adapters.idpbuilder_certificate import authority_file  # lazy: seldom needed
 
-    return replace(forge, ca_file=authority_file(cluster))
+    return changed(forge, ca_file=authority_file(cluster))

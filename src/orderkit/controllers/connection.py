@@ -28,7 +28,7 @@ class Connection:
     def __init__(self, file: Path, settings: PlatformSettings) -> None:
         self.file = file
         """The platform.yaml that was read, as an absolute path."""
-        self.is_embedded = settings.installation.target is PlatformTarget.EMBEDDED
+        self.is_embedded = settings.target is PlatformTarget.EMBEDDED
         """Whether the platform is an embedded one, which runs no containers."""
         self._settings = settings
 
@@ -45,7 +45,9 @@ class Connection:
     @cached_property
     def _kube_cluster(self) -> KubeCluster:
         settings = self._settings
-        return KubeCluster.from_kubeconfig(Path(settings.kubeconfig), context=settings.context)
+        return KubeCluster.from_kubeconfig(
+            Path(settings.cluster.kubeconfig), context=settings.cluster.context or None
+        )
 
     def forge(self) -> Forge:
         """

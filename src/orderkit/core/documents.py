@@ -75,4 +75,4 @@ def write_document(kind: str, value: Shape, *, named: str) -> str:
     """Write a file, without what is as usual."""
     spec = plain(value)
     name = spec.pop(named)
-    return yaml11.dump(record(kind, name, spec))
+    return yaml11.dump(record(kind, name, {key: part for key, part in spec.items() if part != {}}))

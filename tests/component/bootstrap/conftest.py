@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import Command, in_process
+from platformsettings import settings_with
 
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect
@@ -25,10 +27,10 @@ class Bare:
     settings: PlatformSettings
     platform: Platform
 
-    def written(self, file: str, **changes: object) -> Path:
+    def written(self, file: str, **changes: Any) -> Path:
         """Write another platform.yaml for the same platform; return its path."""
         path = self.folder / f"{file}.yaml"
-        path.write_text(replace(self.settings, **changes).to_yaml())  # type: ignore[arg-type]  # names are checked by dataclasses
+        path.write_text(settings_with(self.settings, **changes).to_yaml())
         return path
 
 
@@ -38,7 +40,7 @@ def bare(folder: Path) -> Iterator[Bare]:
         folder / "state", pack=reference_pack(), ports=Ports(0, 0, 0, 0), teams=("ae86",)
     )
     try:
-        settings = replace(embedded.start(), installation=Installation(PlatformTarget.CLUSTER))
+        settings = settings_with(embedded.start(), Installation(PlatformTarget.CLUSTER))
         embedded.service_socket.close()  # nobody serves there
         yield Bare(folder, settings, connect(settings))
     finally:

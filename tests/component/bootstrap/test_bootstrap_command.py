@@ -14,8 +14,9 @@ from compositions.generated_passwords import seed_secret
 from ground.errors import RefusedError
 from ground.names import CommitSha, RepoId
 from ground.objects.kube_objects import APPLICATION, XRD, ObjectKey
+from ground.shapes import changed
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
-from orderkit.core.platform.installation import Installation
+from orderkit.core.platform.installation import ArgoCDSettings, Installation
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.install.bootstrapping import (
     BootstrapRequest,
@@ -167,7 +168,7 @@ def test_another_platforms_pack_is_not_written_over(site: Bare, orderkit: Comman
 def test_a_wrong_token_is_told_with_its_file(site: Bare, orderkit: Command, tmp_path: Path) -> None:
     token = tmp_path / "wrong"
     token.write_text("0123456789012345678901234567890123456789")
-    forge = replace(site.settings.forge, token_file=token)
+    forge = changed(site.settings.forge, token_file=token)
 
     done = orderkit("bootstrap", platform_file=site.written("wrong", forge=forge))
 
@@ -179,7 +180,7 @@ def test_a_wrong_token_is_told_with_its_file(site: Bare, orderkit: Command, tmp_
 def test_an_unreachable_forge_stops_before_anything_is_written(
     site: Bare, orderkit: Command
 ) -> None:
-    forge = replace(site.settings.forge, url="http://127.0.0.1:9")
+    forge = changed(site.settings.forge, url="http://127.0.0.1:9")
 
     done = orderkit("bootstrap", "--json", platform_file=site.written("gone", forge=forge))
 
@@ -189,7 +190,7 @@ def test_an_unreachable_forge_stops_before_anything_is_written(
 
 
 def test_a_plan_goes_on_after_what_fails(site: Bare, orderkit: Command) -> None:
-    forge = replace(site.settings.forge, url="http://127.0.0.1:9")
+    forge = changed(site.settings.forge, url="http://127.0.0.1:9")
 
     done = orderkit(
         "bootstrap", "--plan", "--json", platform_file=site.written("gone", forge=forge)
@@ -203,7 +204,9 @@ def test_a_plan_goes_on_after_what_fails(site: Bare, orderkit: Command) -> None:
 def test_a_too_old_argo_cd_is_refused(site: Bare, orderkit: Command) -> None:
     done = orderkit(
         "bootstrap",
-        platform_file=site.written("old", installation=Installation(argocd_version="2.10.7")),
+        platform_file=site.written(
+            "old", installation=Installation(argocd=ArgoCDSettings(version="2.10.7"))
+        ),
     )
 
     assert done.code == 4
@@ -231,7 +234,7 @@ def test_private_repositories_get_argo_cd_a_credential(
     token.write_text("read-only-token\n")
     (tmp_path / "ae86").write_text("token-of-the-team\n")
     authority.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
-    forge = replace(
+    forge = changed(
         site.settings.forge, private=True, read_token_file=token, team_token_folder=tmp_path
     )
     file = site.written("private", forge=forge)

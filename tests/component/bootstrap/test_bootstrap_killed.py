@@ -103,9 +103,7 @@ def _is_whole(site: Bare) -> None:
 def _request(site: Bare) -> BootstrapRequest:
     files = read_folder(reference_pack())
     values = values_of(site.settings, pack_commit(reference_pack(), files))
-    return BootstrapRequest(
-        files, values, "user:default/test", installation=site.settings.installation
-    )
+    return BootstrapRequest(files, values, "user:default/test", installation=site.settings)
 
 
 def _until_gone(site: Bare) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from platformsettings import settings_with
 
 from ground.errors import NotFoundError, OrderkitError
 from ground.objects.kube_objects import Manifest
+from ground.shapes import changed
 from orderkit.adapters.idpbuilder_certificate import SECRET
 from orderkit.cli.connecting import connect
 from orderkit.core.platform.installation import Installation, PlatformTarget
@@ -44,16 +45,16 @@ def test_a_forge_with_that_authority_is_reached_over_tls(
     server.start()
     try:
         (tmp_path / "token").write_text(TOKEN)
-        endpoint = replace(site.settings.forge, url=server.url, token_file=tmp_path / "token")
+        endpoint = changed(site.settings.forge, url=server.url, token_file=tmp_path / "token")
         on_idpbuilder = Installation(PlatformTarget.IDPBUILDER)
-        settings = replace(site.settings, forge=endpoint, installation=on_idpbuilder)
+        settings = settings_with(site.settings, on_idpbuilder, forge=endpoint)
         with pytest.raises(NotFoundError, match="idpbuilder's authority is not in the cluster"):
             connect(settings)
         site.platform.cluster.apply(secret(certificate.authority.read_text()), owner="test")
 
         assert connect(settings).forge.user() == "warden"
 
-        untrusting = replace(settings, installation=Installation(PlatformTarget.CLUSTER))
+        untrusting = settings_with(settings, Installation(PlatformTarget.CLUSTER))
         with pytest.raises(OrderkitError, match="certificate"):
             connect(untrusting).forge.user()
     finally:

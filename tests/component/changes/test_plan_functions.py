@@ -14,6 +14,7 @@ from bays import Bay
 from commands import Command
 from functionwire import FunctionServer
 
+from compositions.function_processes import FunctionAddress
 from orderkit.adapters.folders.pack_folder import reference_pack
 
 
@@ -87,7 +88,6 @@ def test_scenarios_fail_in_words_where_the_process_is_gone() -> None:
 
 
 def test_platform_yaml_names_processes_for_plans(tmp_path: Path) -> None:
-    from compositions.function_processes import FunctionProcess
     from orderkit.core.platform.settings import parse
 
     endpoint = "{url: http://127.0.0.1:1, tokenFile: t}"
@@ -107,5 +107,5 @@ spec:
     found = parse(text, folder=tmp_path)
     again = parse(found.to_yaml(), folder=Path("/"))
 
-    wanted = FunctionProcess("function-kcl", "127.0.0.1:9443", tmp_path / "tls", 5.0)
-    assert tuple(found.functions) == tuple(again.functions) == (wanted,)
+    wanted = FunctionAddress("127.0.0.1:9443", tmp_path / "tls", 5.0)
+    assert found.plans.functions == again.plans.functions == {"function-kcl": wanted}

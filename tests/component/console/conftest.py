@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from bays import TEAM, Bay, new_bay
 from changingpack import changing_pack
 from consolebrowser import Browser
+from platformsettings import settings_with
 
+from ground.shapes import changed
 from orderkit.cli.connecting import connect, service_options, token
 from orderkit.ports.requesters import Requester
 from orderkit.web.service import service_app
@@ -51,11 +53,11 @@ def serving(site: Site, *, portal_url: str = "", **access: Any) -> Iterator[str]
     settings = site.running.settings
     sock = bind("service", 0)
     url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-    settings = replace(
+    settings = settings_with(
         settings,
-        service=replace(settings.service, url=url),
-        portal=replace(settings.portal, url=portal_url or settings.portal.url),
-        access=replace(settings.access, **access),
+        service__url=url,
+        portal__url=portal_url or settings.portal.url,
+        service__access=changed(settings.service.access, **access),
     )
     options = service_options(settings, audit=None, links=True)
     server = HttpServer(service_app(connect(settings), options), sock, hosts=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -14,14 +14,14 @@ from answering import own_certificate
 from bays import TEAM, Bay
 from consolebrowser import Browser
 from openid import AUDIENCE, CLIENT_SECRET, Provider, providing
+from platformsettings import settings_with
 from tests.component.console.conftest import LEAD, PLATFORM, Site
 
 from ground.errors import InvalidInputError
+from ground.shapes import changed
 from orderkit.cli.connecting import connect, service_options
 from orderkit.core.platform.service_access import (
-    SCOPES,
     AccessSettings,
-    OidcSettings,
     SignInSettings,
 )
 from orderkit.core.platform.settings import parse
@@ -46,13 +46,11 @@ def console_of(site: Site, provider: Provider, folder: Path, **more: Any) -> Ite
     sock = bind("service", 0)
     url = f"http://127.0.0.1:{sock.getsockname()[1]}"
     settings = site.running.settings
-    oidc = OidcSettings(provider.issuer, AUDIENCE, **more)
-    settings = replace(
+    sign_in = SignInSettings(provider.issuer, AUDIENCE, Path(secret), **more)
+    settings = settings_with(
         settings,
-        service=replace(settings.service, url=url),
-        access=AccessSettings(
-            ("group:default/platform",), sign_in=SignInSettings(oidc, Path(secret))
-        ),
+        service__url=url,
+        service__access=AccessSettings(("group:default/platform",), sign_in=sign_in),
     )
     server = HttpServer(service_app(connect(settings), service_options(settings, audit=None)), sock)
     server.start()
@@ -201,31 +199,34 @@ def test_a_provider_behind_a_private_ca_is_trusted_by_its_file_alone(
 def test_a_file_without_certificates_is_refused_at_the_start(site: Site, tmp_path: Path) -> None:
     empty = tmp_path / "ca.pem"
     empty.write_text("")
-    oidc = OidcSettings("https://git.example.com", "orderkit", ca_file=empty)
-    settings = replace(site.running.settings, access=AccessSettings(sign_in=SignInSettings(oidc)))
+    sign_in = SignInSettings("https://git.example.com", "orderkit", ca_file=empty)
+    settings = settings_with(site.running.settings, service__access=AccessSettings(sign_in=sign_in))
 
     with pytest.raises(InvalidInputError, match=r"caFile.*is not a readable file of certificates"):
         service_options(settings, audit=None)
 
 
 def test_settings_survive_platform_yaml(site: Site, tmp_path: Path) -> None:
-    oidc = OidcSettings(
+    usual = SignInSettings(
         "https://git.example.com", "orderkit", group_prefix="ok-", ca_file=tmp_path / "ca"
     )
-    sign_in = SignInSettings(oidc, tmp_path / "secret", ("openid",), 15)
-    settings = replace(site.running.settings, access=AccessSettings(sign_in=sign_in))
+    secret = tmp_path / "secret"
+    sign_in = changed(usual, client_secret_file=secret, scopes=("openid",), session_minutes=15)
 
-    assert parse(settings.to_yaml(), folder=tmp_path).access.sign_in == sign_in
-    usual = replace(settings, access=AccessSettings(sign_in=SignInSettings(oidc)))
-    assert parse(usual.to_yaml(), folder=tmp_path).access.sign_in == SignInSettings(oidc)
-    assert SignInSettings(oidc).scopes == SCOPES
+    for wanted in (sign_in, usual):
+        settings = settings_with(
+            site.running.settings, service__access=AccessSettings(sign_in=wanted)
+        )
+        found = parse(settings.to_yaml(), folder=tmp_path).service.access.sign_in
+        assert found == wanted
+    assert "read:user" in usual.scopes
 
 
 def test_behind_tls_the_cookie_is_for_this_host_alone(site: Site) -> None:
     settings = site.running.settings
     sock = bind("service", 0)
     url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-    settings = replace(settings, service=replace(settings.service, url=url))
+    settings = settings_with(settings, service__url=url)
     options = service_options(settings, audit=None, links=True, behind_tls=True)
     server = HttpServer(service_app(connect(settings), options), sock)
     server.start()

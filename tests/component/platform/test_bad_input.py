@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 import socket
@@ -15,6 +14,7 @@ from commands import Command
 
 from ground.names import RepoId
 from ground.objects.kube_objects import ObjectKey, condition
+from ground.shapes import changed
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.main import run
 from orderkit.core.platform import settings as platform_settings
@@ -205,10 +205,10 @@ def test_a_moved_forge_port_is_refused_because_orders_name_the_old_one(
     assert "--forge-port 41001" in capsys.readouterr().err
 
 
-def settings_with(platform: Running, folder: Path, forge: platform_settings.Endpoint) -> Path:
+def settings_with(platform: Running, folder: Path, forge: platform_settings.ForgeSettings) -> Path:
     """Write the platform's settings with another forge."""
     path = folder / "platform.yaml"
-    path.write_text(dataclasses.replace(platform.settings, forge=forge).to_yaml())
+    path.write_text(changed(platform.settings, forge=forge).to_yaml())
     return path
 
 
@@ -218,7 +218,7 @@ def test_a_forge_that_is_down_is_named_with_advice(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    down = platform_settings.Endpoint(
+    down = platform_settings.ForgeSettings(
         f"http://127.0.0.1:{port}", platform.settings.forge.token_file
     )
 
@@ -250,7 +250,7 @@ def test_a_token_without_rights_is_told_from_a_bad_one(
     (tmp_path / "bad").write_text("0" * 40)
     said = {}
     for name in ("weak", "bad"):
-        endpoint = platform_settings.Endpoint(platform.settings.forge.url, tmp_path / name)
+        endpoint = platform_settings.ForgeSettings(platform.settings.forge.url, tmp_path / name)
         path = settings_with(platform, tmp_path, endpoint)
         done = orderkit("team", "add", "rx7", platform_file=path)
         assert done.code == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -15,9 +14,10 @@ from commands import Command
 
 from ground.names import RepoId
 from ground.objects.kube_objects import Kind, ObjectKey
+from ground.shapes import changed
 from orderkit.adapters.gitea import credentials
 from orderkit.cli.connecting import token
-from orderkit.core.platform.settings import Endpoint
+from orderkit.core.platform.settings import ForgeSettings
 from orderkit.web.serving import LOOPBACK_NAMES, HttpServer, bind
 from orderkit_standins.certificates import Certificate, ensure_certificate
 from orderkit_standins.forge import EmbeddedForge
@@ -38,14 +38,14 @@ class Said:
 @pytest.fixture
 def doctor(
     platform: Running, orderkit: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[Endpoint], dict[str, Said]]:
+) -> Callable[[ForgeSettings], dict[str, Said]]:
     """Ask the doctor about the shared platform with another forge entry."""
     for name in (credentials.TOKEN, credentials.USER, credentials.PASSWORD):
         monkeypatch.delenv(name, raising=False)
 
-    def ask(forge: Endpoint, ledger: RepoId = platform.settings.ledger) -> dict[str, Said]:
+    def ask(forge: ForgeSettings, ledger: RepoId = platform.settings.ledger) -> dict[str, Said]:
         path = tmp_path / "platform.yaml"
-        settings = dataclasses.replace(platform.settings, forge=forge, ledger=ledger)
+        settings = changed(platform.settings, forge=forge, ledger_repository=str(ledger))
         path.write_text(settings.to_yaml())
         done = orderkit("doctor", "--json", platform_file=path)
         assert token(platform.settings.forge) not in done.out + done.err
@@ -82,7 +82,7 @@ def test_a_bad_token_is_named_with_its_source(
 ) -> None:
     (tmp_path / "bad").write_text("0" * 40)
 
-    found = doctor(Endpoint(platform.settings.forge.url, tmp_path / "bad"))
+    found = doctor(ForgeSettings(platform.settings.forge.url, tmp_path / "bad"))
 
     assert found["forge"].verdict == "fail"
     assert "bad credentials" in found["forge"].detail
@@ -102,7 +102,7 @@ def test_missing_scopes_are_found_before_they_are_needed(
     )
     (tmp_path / "weak").write_text(answer.json()["sha1"])
 
-    found = doctor(Endpoint(url, tmp_path / "weak"))
+    found = doctor(ForgeSettings(url, tmp_path / "weak"))
 
     assert found["forge"].verdict == "ok"
     assert found["rights"].verdict == "fail"
@@ -166,7 +166,7 @@ class Wrong:
 )
 def test_a_wrong_address_is_explained(platform: Running, doctor: Doctor, case: Wrong) -> None:
     with server(case.answer) as url:
-        found = doctor(Endpoint(url, file_of(platform)))
+        found = doctor(ForgeSettings(url, file_of(platform)))
 
     assert found["forge"].verdict == "fail"
     assert case.detail in found["forge"].detail
@@ -178,7 +178,7 @@ def test_a_base_url_with_the_apis_path_is_refused_with_the_right_one(
 ) -> None:
     url = platform.settings.forge.url
 
-    found = doctor(Endpoint(f"{url}/api/v1", file_of(platform)))
+    found = doctor(ForgeSettings(f"{url}/api/v1", file_of(platform)))
 
     assert found["platform"].advice == f"use {url}"
 
@@ -186,15 +186,15 @@ def test_a_base_url_with_the_apis_path_is_refused_with_the_right_one(
 def test_credentials_over_plain_http_are_refused_unless_allowed(
     platform: Running, doctor: Doctor, other: EmbeddedForge
 ) -> None:
-    far = Endpoint("http://forge.example.org", file_of(platform))
+    far = ForgeSettings("http://forge.example.org", file_of(platform))
 
     assert "plain HTTP" in doctor(far)["platform"].detail
     assert "allowHttp: true" in doctor(far)["platform"].advice
     server = served(other, None)
     near = server.url.replace("127.0.0.1", "127.1")  # no loopback by its looks
     try:
-        assert "plain HTTP" in doctor(Endpoint(near, file_of(platform)))["platform"].detail
-        allowed = Endpoint(near, file_of(platform), allow_http=True)
+        assert "plain HTTP" in doctor(ForgeSettings(near, file_of(platform)))["platform"].detail
+        allowed = ForgeSettings(near, file_of(platform), allow_http=True)
         assert doctor(allowed)["forge"].verdict == "ok"
     finally:
         server.stop()
@@ -242,10 +242,10 @@ def test_a_certificate_of_our_own_authority_needs_its_file(
     certificate = ensure_certificate(tmp_path / "tls")
     https = served(other, certificate)
     try:
-        bare = doctor(Endpoint(https.url, file_of(platform)))["forge"]
-        trusted = Endpoint(https.url, file_of(platform), ca_file=Path(certificate.authority))
+        bare = doctor(ForgeSettings(https.url, file_of(platform)))["forge"]
+        trusted = ForgeSettings(https.url, file_of(platform), ca_file=Path(certificate.authority))
         good = doctor(trusted)["forge"]
-        elsewhere = dataclasses.replace(trusted, url=https.url.replace("127.0.0.1", "127.1"))
+        elsewhere = changed(trusted, url=https.url.replace("127.0.0.1", "127.1"))
         wrong_name = doctor(elsewhere)["forge"]
     finally:
         https.stop()
@@ -262,7 +262,7 @@ def test_an_expired_certificate_is_told_from_an_unknown_one(
     certificate = own_certificate(tmp_path, days_ago=30, days=20)
     https = served(other, certificate)
     try:
-        trusted = Endpoint(https.url, file_of(platform), ca_file=Path(certificate.server))
+        trusted = ForgeSettings(https.url, file_of(platform), ca_file=Path(certificate.server))
         found = doctor(trusted)["forge"]
     finally:
         https.stop()
@@ -276,7 +276,7 @@ def test_https_to_a_port_without_tls_is_told_from_a_bad_certificate(
 ) -> None:
     url = platform.settings.forge.url.replace("http://", "https://")
 
-    found = doctor(Endpoint(url, file_of(platform)))["forge"]
+    found = doctor(ForgeSettings(url, file_of(platform)))["forge"]
 
     assert "does not speak TLS" in found.detail
     assert "use http://" in found.advice
@@ -288,7 +288,7 @@ def test_a_ca_file_that_holds_no_certificates_is_named(
     (tmp_path / "ca.crt").write_text("no certificate")
 
     for name in ("ca.crt", "missing.crt"):
-        forge = dataclasses.replace(platform.settings.forge, ca_file=tmp_path / name)
+        forge = changed(platform.settings.forge, ca_file=tmp_path / name)
         assert name in doctor(forge)["platform"].detail
         assert "PEM" in doctor(forge)["platform"].advice
 
@@ -317,7 +317,7 @@ def idpbuilder_secret(platform: Running) -> Iterator[None]:
 def test_idpbuilders_secret_is_found_through_the_cluster(
     platform: Running, doctor: Doctor, source: str
 ) -> None:
-    forge = Endpoint(platform.settings.forge.url, None, source)  # type: ignore[arg-type]  # a table
+    forge = ForgeSettings(platform.settings.forge.url, None, source)  # type: ignore[arg-type]  # a table
 
     found = doctor(forge)["forge"]
 
@@ -332,7 +332,7 @@ def test_no_credentials_anywhere_says_where_was_looked(
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
-    found = doctor(Endpoint(platform.settings.forge.url, None))["platform"]
+    found = doctor(ForgeSettings(platform.settings.forge.url, None))["platform"]
 
     assert "looked at: environment, file, idpbuilder, git" in found.detail
     assert credentials.TOKEN in found.advice

@@ -21,7 +21,7 @@ def pack(tmp_path: Path) -> Path:
 
 
 def imported(pack: Path, platform: Running, xrd: str) -> int:
-    kubeconfig = str(platform.settings.kubeconfig)
+    kubeconfig = str(platform.settings.cluster.kubeconfig)
     return run(
         ["kit", "import", "--from-cluster", xrd, "--kubeconfig", kubeconfig, "--pack", str(pack)]
     )

@@ -44,7 +44,7 @@ def kubectl(platform: Running) -> object:
     program = shutil.which("kubectl")
     if not program:
         pytest.skip("no kubectl on PATH")
-    environment = {**os.environ, "KUBECONFIG": str(platform.settings.kubeconfig)}
+    environment = {**os.environ, "KUBECONFIG": str(platform.settings.cluster.kubeconfig)}
 
     def run(*arguments: str) -> str:
         done = subprocess.run(

@@ -14,11 +14,12 @@ import pytest
 from receivers import Fault, Receiver, receiving
 
 from ground.errors import UnreachableError
+from ground.shapes import changed
 from orderkit.adapters.notify.webhook_notifier import WebhookNotifier, WebhookTarget
 from orderkit.core.notify.event_texts import Message
 from orderkit.core.notify.order_event import OrderEvent, due, row_events
 from orderkit.core.order.order_view import OrderRow
-from orderkit.core.platform.notification_settings import NotificationSettings, QuietTime
+from orderkit.core.platform.notification_settings import Digest, NotificationSettings, QuietTime
 from orderkit.flows.notify.channel_worker import ChannelPlan, ChannelWorker
 from orderkit.flows.notify.notified_events import NotifiedEvents, given_up
 from orderkit.ports.clock import Clock
@@ -78,7 +79,7 @@ def working(
 ) -> Iterator[ChannelWorker]:
     notified = stored(running, namespace, channel)
     for_people = bool(settings)
-    made = replace(NotificationSettings(gather_s=0.0), **settings)  # type: ignore[arg-type]  # any
+    made = changed(NotificationSettings(digest=Digest(within="0s")), **settings)
     plan = ChannelPlan(channel, notifier, notified, made, for_people, ADDRESS)
     worker = ChannelWorker(plan, running.platform.clock, lambda: True, first_pause_s=0.05)
     worker.start()
@@ -212,7 +213,7 @@ def test_a_replica_that_was_replaced_takes_nothing_back(
 
 def test_a_hundred_orders_that_fail_are_one_message(platform: Running, namespace: str) -> None:
     notifier = _Noting()
-    with working(platform, namespace, notifier, digest_from=10, gather_s=0.2) as worker:
+    with working(platform, namespace, notifier, digest=Digest(10, "1s")) as worker:
         offer(worker, *(ready(f"garage-{number}") for number in range(100)))
         until(lambda: worker.state().queued == 0)
 
@@ -230,12 +231,10 @@ class _Noting:
 
 
 def test_quiet_hours_hold_back_what_is_not_urgent(platform: Running, namespace: str) -> None:
-    notifier, always = _Noting(), (QuietTime(0, 24 * 60),)
+    notifier, always = _Noting(), (QuietTime("00:00", "24:00"),)
     row = OrderRow("garage-b", "ae86", "garage", "Failing", "no quota", revision="a" * 40)
     (failing,) = row_events(row, platform.platform.clock.now())
-    with working(
-        platform, namespace, notifier, quiet=always, urgent=frozenset({"failing"})
-    ) as worker:
+    with working(platform, namespace, notifier, quiet_hours=always, urgent=("failing",)) as worker:
         offer(worker, ready("garage-a"), failing)
         until(lambda: worker.state().queued == 1)
 

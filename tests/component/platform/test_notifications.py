@@ -21,9 +21,11 @@ from receivers import Receiver, receiving
 
 from ground.names import RepoId
 from ground.objects.kube_objects import ObjectKey
+from ground.shapes import changed
 from orderkit.cli.connecting import notify_options, token, webhook_key
 from orderkit.core.notify.event_texts import message_of
 from orderkit.core.notify.order_event import row_events
+from orderkit.core.notify.routing import platform_channels
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import read_notifications
 from orderkit.core.platform.settings import PlatformSettings
@@ -63,8 +65,8 @@ def receiver() -> Iterator[Receiver]:
 def settings_for(running: Running, spec: dict[str, Any]) -> PlatformSettings:
     """Return the platform's settings with notifications, whose memory nobody else uses."""
     networks = {"allowedNetworks": ["127.0.0.0/8"], "namespace": f"notify-{secrets.token_hex(4)}"}
-    parsed = read_notifications({**networks, **spec}, lambda _: running.settings.kubeconfig)
-    return replace(running.settings, notifications=parsed)
+    parsed = read_notifications({**networks, **spec}, lambda _: running.settings.cluster.kubeconfig)
+    return changed(running.settings, notifications=parsed)
 
 
 @contextmanager
@@ -125,7 +127,7 @@ def test_a_new_order_is_told_when_it_is_ready_and_when_it_has_ended(
     assert ready.event["data"]["link"] == f"{platform.settings.service_address}/orders/{name}"
     assert ended.event["type"] == "dev.orderkit.order.ended"
     assert "user:default/eve" in ended.event["data"]["sentence"]
-    key = webhook_key(settings, settings.notifications.channels["hook"])
+    key = webhook_key(settings, platform_channels(settings.notifications)["hook"])
     stamp = ready.headers["X-Orderkit-Timestamp"]
     expected = hmac.new(key.encode(), stamp.encode() + b"." + ready.body, hashlib.sha256)
     assert ready.headers["X-Orderkit-Signature"] == f"sha256={expected.hexdigest()}"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import requests
 from openid import AUDIENCE, providing
+from platformsettings import settings_with
 from portalsides import eventually
 
 from orderkit.cli.connecting import SECRET_HEADER, service_options, token
@@ -101,7 +102,7 @@ def serving(platform: Running, folder: Path, bounds: StreamBounds) -> Iterator[S
     blind = Client("blind", digest_of(BLIND), "user:default/b", (OURS,), frozenset({"order"}))
     clients.write_text(write_clients([ours, blind]))
     access = AccessSettings(tokens_file=clients, requests_per_minute=100_000)
-    settings = replace(platform.settings, access=access)
+    settings = settings_with(platform.settings, service__access=access)
     options = replace(service_options(settings, audit=None), streams=bounds)
     server = HttpServer(service_app(platform.platform, options), bind("service", 0))
     server.start()
@@ -206,7 +207,7 @@ def test_a_stream_ends_after_a_while(platform: Running, tmp_path: Path) -> None:
 def test_a_stream_ends_when_its_callers_token_expires(platform: Running) -> None:
     with providing() as provider:
         access = AccessSettings(oidc=OidcSettings(provider.issuer, AUDIENCE))
-        settings = replace(platform.settings, access=access)
+        settings = settings_with(platform.settings, service__access=access)
         server = HttpServer(
             service_app(platform.platform, service_options(settings, audit=None)),
             bind("service", 0),

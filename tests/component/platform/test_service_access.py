@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 import requests
 from cryptography.hazmat.primitives import serialization
 from openid import AUDIENCE, Provider, providing
+from platformsettings import settings_with
 from signer import EVE, Key, Signer, signing
 
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
@@ -93,11 +94,11 @@ def site(platform: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         oidc = OidcSettings(provider.issuer, AUDIENCE, algorithms=("RS256",))
         sock = bind("service", 0)
         url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-        settings = replace(
+        settings = settings_with(
             platform.settings,
-            service=replace(platform.settings.service, url=url),
-            signed_by=signer.url,
-            access=AccessSettings(
+            service__url=url,
+            portal__signed_by=signer.url,
+            service__access=AccessSettings(
                 ("group:default/platform",), clients, requests_per_minute=100_000, oidc=oidc
             ),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 import requests
 import yaml
 from changingpack import changing_pack
+from platformsettings import settings_with
 
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.cli.connecting import SECRET_HEADER, connect, service_options, token
@@ -127,8 +128,9 @@ def serving(here: Running, platform: Platform, folder: Path) -> Iterator[Site]:
             ]
         )
     )
-    settings = replace(
-        here.settings, access=AccessSettings(tokens_file=clients, requests_per_minute=100_000)
+    settings = settings_with(
+        here.settings,
+        service__access=AccessSettings(tokens_file=clients, requests_per_minute=100_000),
     )
     server = HttpServer(
         service_app(platform, service_options(settings, audit=None)), bind("service", 0)
@@ -152,7 +154,7 @@ def without_cluster(here: Running, tmp_path: Path) -> Iterator[Site]:
     config = yaml.safe_load((here.embedded.state.folder / "kubeconfig").read_text())
     config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
-    dead = connect(replace(here.settings, kubeconfig=tmp_path / "kubeconfig"))
+    dead = connect(settings_with(here.settings, cluster__kubeconfig=tmp_path / "kubeconfig"))
     yield from serving(here, dead, tmp_path)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import requests
 from commands import Command
 from lab.daemons import Daemon
+from platformsettings import settings_with
 
 from orderkit.core.platform.service_access import AccessSettings
 from orderkit_standins.serve_platform import Running
@@ -23,7 +23,7 @@ def platform_file(platform: Running, tmp_path: Path) -> Path:
     """The platform's own file, with clients."""
     access = AccessSettings(tokens_file=tmp_path / "clients.yaml", requests_per_minute=1)
     path = platform.embedded.state.folder / "served.yaml"
-    path.write_text(replace(platform.settings, access=access).to_yaml())
+    path.write_text(settings_with(platform.settings, service__access=access).to_yaml())
     return path
 
 

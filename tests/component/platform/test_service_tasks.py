@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import requests
+from platformsettings import settings_with
 from signer import EVE, Signer, signing
 
 from ground.names import RepoId
@@ -290,11 +291,11 @@ def signed(platform: Running, signer: Signer) -> Iterator[Ask]:
     """The same platform served by a service that checks a Backstage's signatures."""
     sock = bind("service", 0)
     url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-    settings = replace(
+    settings = settings_with(
         platform.settings,
-        service=replace(platform.settings.service, url=url),
-        signed_by=signer.url,
-        access=AccessSettings(("group:default/platform",)),
+        service__url=url,
+        portal__signed_by=signer.url,
+        service__access=AccessSettings(("group:default/platform",)),
     )
     server = HttpServer(service_app(connect(settings), service_options(settings, audit=None)), sock)
     server.start()
@@ -341,7 +342,7 @@ def test_what_takes_too_long_is_answered_in_time_and_finished_by_the_same_reques
     hasty = replace(service_options(platform.settings, audit=None), answer_s=0.001)
     server = HttpServer(service_app(platform.platform, hasty), bind("tasks", 0))
     server.start()
-    at = replace(platform.settings, service=replace(platform.settings.service, url=server.url))
+    at = settings_with(platform.settings, service__url=server.url)
 
     done = ask_at(at)(task(team))
 
@@ -435,7 +436,9 @@ def test_the_doctor_says_what_a_requester_is_worth(
 ) -> None:
     def verdict(signed_by: str | None) -> tuple[str, str]:
         path = tmp_path / "platform.yaml"
-        path.write_text(replace(platform.settings, signed_by=signed_by).to_yaml())
+        path.write_text(
+            settings_with(platform.settings, portal__signed_by=signed_by or "").to_yaml()
+        )
         found = orderkit("doctor", "--json", platform_file=path).json["findings"]
         row = next(row for row in found if row["what"] == "requesters")
         return row["verdict"], row["detail"]

@@ -11,12 +11,13 @@ import pytest
 
 from ground.errors import InvalidInputError
 from ground.names import TeamName
+from ground.shapes import read_shape
 from orderkit.core.notify.order_event import OrderEvent, row_events
 from orderkit.core.notify.routing import Routing
 from orderkit.core.order import team_file
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform import settings
-from orderkit.core.platform.notification_settings import QuietTime, read_quiet
+from orderkit.core.platform.notification_settings import QuietTime
 
 ROW = OrderRow("garage-a", "ae86", "garage", "Ready", delivered="a" * 40)
 PLATFORM: dict[str, Any] = {
@@ -171,7 +172,6 @@ def test_platform_yaml_survives_writing() -> None:
     ids=lambda value: value if isinstance(value, str) and " " in value else "",
 )
 def test_quiet_hours(reason: str, quiet: dict[str, Any], now: str, end: str | None) -> None:
-    (time,) = read_quiet("quietHours", [quiet])
+    time = read_shape(QuietTime, quiet)
     ends = time.ends(datetime.fromisoformat(now).replace(tzinfo=UTC))
     assert (ends and ends.strftime("%dT%H:%M")) == end, reason
-    assert isinstance(time, QuietTime)

@@ -16,6 +16,7 @@ from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.platform.baking import SENTINEL
 from orderkit.core.platform.delivery_tree import MIRRORS, layers_of
 from orderkit.core.platform.installation import (
+    ArgoCDSettings,
     CrossplaneSettings,
     Installation,
     Mirror,
@@ -207,7 +208,11 @@ def test_a_sentinel_without_a_value_is_named_with_file_and_line(
 
 @pytest.mark.parametrize("target", list(PlatformTarget))
 def test_no_target_leaves_a_sentinel(target: PlatformTarget) -> None:
-    found = rendered(Installation(target, CHART, "3.2", EVERYTHING.mirrors, EVERYTHING.providers))
+    found = rendered(
+        Installation(
+            target, CHART, ArgoCDSettings(version="3.2"), EVERYTHING.mirrors, EVERYTHING.providers
+        )
+    )
 
     assert [path for path, data in found.items() if SENTINEL.search(data)] == []
 

@@ -10,6 +10,7 @@ import pytest
 from ground.errors import InvalidInputError
 from orderkit.core.platform import settings
 from orderkit.core.platform.installation import (
+    ArgoCDSettings,
     CrossplaneSettings,
     Installation,
     Mirror,
@@ -41,25 +42,26 @@ def read(more: str = "") -> settings.PlatformSettings:
 
 
 def test_a_platform_that_says_nothing_is_a_cluster_that_has_crossplane() -> None:
-    found = read().installation
+    found = read()
 
-    assert found == Installation()
+    assert found == found.on(Installation())
     assert (found.target, found.crossplane.install) == (PlatformTarget.CLUSTER, "none")
 
 
 def test_what_is_said_is_read_and_written_again() -> None:
     found = read(WHOLE)
 
-    assert found.installation == Installation(
+    wanted = Installation(
         PlatformTarget.IDPBUILDER,
         CrossplaneSettings("chart", "https://charts.example.org/stable", "2.3.4"),
-        "3.4.15",
+        ArgoCDSettings(version="3.4.15"),
         (
             Mirror("upstream.example.org", "registry.example.org/mirror"),
             Mirror("registry.example.org", pull_secret="pull"),
         ),
         ("kubernetes",),
     )
+    assert found == found.on(wanted)
     assert settings.parse(found.to_yaml(), folder=PurePosixPath("/")) == found
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
+from platformsettings import settings_with
 
 from ground.errors import InvalidInputError
 from orderkit.core.platform import settings
@@ -29,8 +29,8 @@ def read(portal: str = "") -> settings.PlatformSettings:
 def test_the_service_profile_and_claimed_requesters_are_the_default() -> None:
     found = read()
 
-    assert found.profile is Profile.SERVICE
-    assert found.signed_by is None
+    assert found.portal.profile is Profile.SERVICE
+    assert found.portal.signed_by == ""
 
 
 def test_what_is_written_is_read_again() -> None:
@@ -39,33 +39,33 @@ def test_what_is_written_is_read_again() -> None:
     again = settings.parse(found.to_yaml(), folder=PurePosixPath("/"))
 
     assert again == found
-    assert again.profile is Profile.NATURAL
-    assert again.signed_by == "https://backstage.example.com"
+    assert again.portal.profile is Profile.NATURAL
+    assert again.portal.signed_by == "https://backstage.example.com"
 
 
 def test_the_key_that_signs_commits_is_read_and_written() -> None:
     file = PurePosixPath("/keys/signing-key.pem")
-    platform = replace(read(), signing_key_file=file)
+    platform = settings_with(read(), service__signing_key_file=file)
 
     again = settings.parse(platform.to_yaml(), folder=PurePosixPath("/state"))
 
-    assert again.signing_key_file == file
-    assert read().signing_key_file is None
+    assert again.service.signing_key_file == file
+    assert read().service.signing_key_file is None
 
 
 def test_a_service_that_registers_orders_is_read_and_written() -> None:
-    platform = replace(read(), service_registers=True)
+    platform = settings_with(read(), service__registers=True)
 
     again = settings.parse(platform.to_yaml(), folder=PurePosixPath("/"))
 
     assert again == platform
-    assert not read().service_registers
+    assert not read().service.registers
 
 
 @pytest.mark.parametrize(
     ("portal", "says"),
     [
-        (", profile: fancy", "is not a profile"),
+        (", profile: fancy", "not one of"),
         (", signedBy: backstage.example.com", "signedBy"),
         (", signedby: x", "is not a known key"),
     ],

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import PurePath
 
 import pytest
+from platformsettings import settings_with
 
 from ground.errors import InvalidInputError
+from ground.shapes import changed
 from orderkit.core.platform.service_access import (
     RIGHTS,
     AccessSettings,
     Client,
     OidcSettings,
     digest_of,
-    read_access,
     read_clients,
     write_clients,
 )
-from orderkit.core.platform.settings import Endpoint, PlatformSettings, parse
+from orderkit.core.platform.settings import (
+    ClusterSettings,
+    ForgeSettings,
+    PlatformSettings,
+    PortalSettings,
+    ServiceSettings,
+    parse,
+)
 from orderkit.flows.notify.channel_worker import ChannelState
 from orderkit.web.metrics import Metrics, notifications_text
 from orderkit.web.rate_limits import RateLimit
@@ -118,11 +126,11 @@ class Bad:
 
 
 BAD = [
-    Bad("two of a name", (CLIENT, replace(CLIENT, digest=digest_of("y"))), "name: 'ci' stands"),
-    Bad("two of a token", (CLIENT, replace(CLIENT, name="other")), "stands there twice"),
-    Bad("a token instead of its digest", (replace(CLIENT, digest="okt_x"),), "sha256"),
-    Bad("no rights", (replace(CLIENT, rights=frozenset()),), "rights"),
-    Bad("a name with a space", (replace(CLIENT, name="a b"),), "name"),
+    Bad("two of a name", (CLIENT, changed(CLIENT, digest=digest_of("y"))), "name: 'ci' stands"),
+    Bad("two of a token", (CLIENT, changed(CLIENT, name="other")), "stands there twice"),
+    Bad("a token instead of its digest", (changed(CLIENT, digest="okt_x"),), "sha256"),
+    Bad("no rights", (changed(CLIENT, rights=frozenset()),), "rights"),
+    Bad("a name with a space", (changed(CLIENT, name="a b"),), "name"),
 ]
 
 
@@ -139,39 +147,41 @@ def test_a_date_that_is_none_is_refused() -> None:
         read_clients(text, name="clients.yaml")
 
 
+def platform_at(folder: PurePath) -> PlatformSettings:
+    url, file = "http://127.0.0.1:1", folder / "token"
+    return PlatformSettings(
+        name="p",
+        forge=ForgeSettings(url, file),
+        portal=PortalSettings(url, file),
+        service=ServiceSettings(url, file),
+        cluster=ClusterSettings(folder / "kubeconfig"),
+    )
+
+
 def test_access_is_read_as_it_was_written() -> None:
     folder = PurePath("/etc/orderkit")
     oidc = OidcSettings(
-        "https://id.example.com/", "orderkit", "https://id.example.com/keys", group_prefix="ok-"
+        "https://id.example.com/",
+        "orderkit",
+        jwks_url="https://id.example.com/keys",
+        group_prefix="ok-",
     )
     access = AccessSettings(("group:default/ops",), folder / "c.yaml", 30, True, oidc)  # noqa: FBT003 - as written
-    endpoint = Endpoint("http://127.0.0.1:1", folder / "token")
-    settings = PlatformSettings(
-        "p",
-        endpoint,
-        endpoint,
-        endpoint,
-        folder / "kubeconfig",
-        access=access,
-        portal_public_url="https://portal.example.com",
-    )
+    settings = settings_with(platform_at(folder), service__access=access)
+    settings = settings_with(settings, portal__public_url="https://portal.example.com")
 
     found = parse(settings.to_yaml(), folder=folder)
 
     assert found == settings
     assert found.portal_address == "https://portal.example.com"
-    assert found.service_address == endpoint.url
-    assert read_access({}, folder=folder) == AccessSettings()
+    assert found.service_address == "http://127.0.0.1:1"
 
 
 @pytest.mark.parametrize("algorithm", ["none", "HS256", "HS512"])
 def test_a_shared_key_can_never_be_allowed(algorithm: str) -> None:
-    endpoint = Endpoint("http://127.0.0.1:1", PurePath("/token"))
-    oidc = OidcSettings("https://id.example.com", "orderkit", algorithms=(algorithm,))
-    access = AccessSettings(oidc=oidc)
-    text = PlatformSettings(
-        "p", endpoint, endpoint, endpoint, PurePath("/k"), access=access
-    ).to_yaml()
+    oidc = OidcSettings("https://id.example.com", "orderkit", algorithms=("EdDSA",))
+    settings = settings_with(platform_at(PurePath("/")), service__access=AccessSettings(oidc=oidc))
+    text = settings.to_yaml().replace("EdDSA", algorithm)
 
     with pytest.raises(InvalidInputError, match="algorithms"):
         parse(text, folder=PurePath("/"))

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,12 +28,18 @@ from orderkit.adapters.state_folder import PLATFORM_FILE, StateFolder, write_ato
 from orderkit.core.platform.installation import (
     ARGOCD_ACCOUNT,
     CROSSPLANE_ACCOUNT,
-    Installation,
+    ArgoCDSettings,
     PlatformTarget,
 )
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.platform.service_access import AccessSettings, write_clients
-from orderkit.core.platform.settings import Endpoint, PlatformSettings
+from orderkit.core.platform.settings import (
+    ClusterSettings,
+    ForgeSettings,
+    PlatformSettings,
+    PortalSettings,
+    ServiceSettings,
+)
 from orderkit.core.portal.profile import Profile
 from orderkit.web import serving
 from orderkit_standins.argocd import BareRepositories, EmbeddedArgoCD, argocd_crds
@@ -259,22 +265,31 @@ class EmbeddedPlatform:
         kubeconfig = self._state.folder / "kubeconfig"
         write_atomically(kubeconfig, self._kubeconfig(), mode=0o600)
 
-        def endpoint(server: str) -> Endpoint:
-            return Endpoint(self.url(server), self._state.credential_path(f"{server}-token"))
+        def token_file(server: str) -> Path:
+            return self._state.credential_path(f"{server}-token")
 
         return PlatformSettings(
             name="embedded",
-            forge=replace(endpoint("forge"), adopted=self._adopted),
-            portal=replace(endpoint("portal"), url=self._portal.catalog or self.url("portal")),
-            service=endpoint("service"),
-            kubeconfig=kubeconfig,
-            teams=self._teams,
-            profile=self._portal.profile,
-            signed_by=self._portal.signed_by,
-            signing_key_file=self._state.signing_key_path(),
-            access=AccessSettings(self._portal.platform_groups, self._clients()),
+            forge=ForgeSettings(
+                self.url("forge"), token_file("forge"), adopted=tuple(self._adopted)
+            ),
+            portal=PortalSettings(
+                self._portal.catalog or self.url("portal"),
+                token_file("portal"),
+                profile=self._portal.profile,
+                signed_by=self._portal.signed_by or "",
+            ),
+            service=ServiceSettings(
+                self.url("service"),
+                token_file("service"),
+                signing_key_file=self._state.signing_key_path(),
+                access=AccessSettings(tuple(self._portal.platform_groups), self._clients()),
+            ),
+            cluster=ClusterSettings(kubeconfig),
+            teams=tuple(self._teams),
             values=self._values,
-            installation=Installation(PlatformTarget.EMBEDDED, argocd_version=ARGOCD_VERSION),
+            target=PlatformTarget.EMBEDDED,
+            argocd=ArgoCDSettings(version=ARGOCD_VERSION),
             notifications=self._notifications,
         )
 

@@ -9,20 +9,23 @@ nothing. Used by plans and ``kit test``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta
 
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import Manifest, annotations_of, metadata
+from ground.shapes import StrictShape
 
 __all__ = [
-    "SCHEMA",
+    "FunctionAddress",
+    "FunctionAddresses",
     "FunctionProcess",
     "development_processes",
     "processes_of",
-    "processes_spec",
     "read_processes",
 ]
 
@@ -35,22 +38,22 @@ _RUNTIME = "render.crossplane.io/runtime"
 _TARGET = "render.crossplane.io/runtime-development-target"
 _TARGET_DEFAULT = "localhost:9443"
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "propertyNames": {"pattern": f"^{_NAME}$"},
-    "additionalProperties": {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["address"],
-        "properties": {
-            "address": {"type": "string", "pattern": f"^{_ADDRESS}$"},
-            "certificates": {"type": "string", "minLength": 1},
-            "timeoutSeconds": {
-                "type": "number", "exclusiveMinimum": 0, "maximum": _CALL_MAX_S
-            },
-        },
-    },
-}  # fmt: skip
+
+class FunctionAddress(StrictShape, frozen=True):
+    """Where a function runs, as platform.yaml says it."""
+
+    address: Annotated[str, Meta(pattern=f"^{_ADDRESS}$")]
+    """HOST:PORT."""
+    certificates: PurePath | None = None
+    """Folder with tls.crt, tls.key and ca.crt; None: plain text."""
+    timeout_seconds: Annotated[float, Meta(gt=0, le=_CALL_MAX_S)] = CALL_S
+
+
+FunctionAddresses = Annotated[
+    Mapping[str, FunctionAddress],
+    Meta(extra_json_schema={"propertyNames": {"pattern": f"^{_NAME}$"}}),
+]
+"""By the name that steps use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,31 +70,12 @@ class FunctionProcess:
     """Named on the command line: then it is an error if no step calls it."""
 
 
-def read_processes(
-    spec: Mapping[str, Mapping[str, Any]], path: Callable[[str], PurePath]
-) -> tuple[FunctionProcess, ...]:
-    """Read what `SCHEMA` describes; `path` makes a path of a text."""
+def read_processes(addresses: Mapping[str, FunctionAddress]) -> tuple[FunctionProcess, ...]:
+    """Return the functions of platform.yaml."""
     return tuple(
-        FunctionProcess(
-            name,
-            entry["address"],
-            path(entry["certificates"]) if "certificates" in entry else None,
-            float(entry.get("timeoutSeconds", CALL_S)),
-        )
-        for name, entry in spec.items()
+        FunctionProcess(name, at.address, at.certificates, at.timeout_seconds)
+        for name, at in addresses.items()
     )
-
-
-def processes_spec(processes: Iterable[FunctionProcess]) -> dict[str, dict[str, Any]]:
-    """Return them as `SCHEMA` describes, without default values."""
-    entries: dict[str, dict[str, Any]] = {}
-    for process in processes:
-        entries[process.name] = {"address": process.address}
-        if process.certificates is not None:
-            entries[process.name]["certificates"] = str(process.certificates)
-        if process.timeout_s != CALL_S:
-            entries[process.name]["timeoutSeconds"] = process.timeout_s
-    return entries
 
 
 def processes_of(texts: Iterable[str]) -> tuple[FunctionProcess, ...]:

@@ -81,8 +81,9 @@ def read_shape(shape: type[T], data: Any, *, path_of: Callable[[str], PurePath] 
 
 
 def plain(value: Any) -> Any:
-    """Return a shape, or what holds shapes, as JSON has it; paths and decimals are texts."""
-    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=str))
+    """Return a shape, or what holds shapes, as JSON has it; maps and sets are sorted."""
+    text = msgspec.json.encode(value, enc_hook=str, order="deterministic")
+    return msgspec.json.decode(text)
 
 
 def json_schema(shape: Any) -> dict[str, Any]:
@@ -106,7 +107,8 @@ def _inlined(schema: Any, shapes: Mapping[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         inlined = _inlined(shapes[schema["$ref"].rpartition("/")[2]], shapes)
-        return {key: value for key, value in inlined.items() if key != "description"}
+        beside = {key: value for key, value in schema.items() if key not in ("$ref", "default")}
+        return {**{key: value for key, value in inlined.items() if key != "description"}, **beside}
     if {"default": None}.items() <= schema.items() and "anyOf" in schema:
         (present,) = [entry for entry in schema["anyOf"] if entry != {"type": "null"}]
         return _inlined(present, shapes)

@@ -39,7 +39,7 @@ def add_client(new_client: NewClient, platform_file: str | None) -> tuple[str, P
     Raises:
         NotFoundError: platform.yaml names no file. InvalidInputError: a name or the file.
     """
-    file = load_settings(platform_file).access.tokens_file
+    file = load_settings(platform_file).service.access.tokens_file
     if file is None:
         raise NotFoundError(
             "platform.yaml names no file of clients",

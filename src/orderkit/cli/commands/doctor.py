@@ -60,8 +60,8 @@ def _findings(platform_file: str | None) -> Iterator[DoctorFinding]:
     except OrderkitError as error:
         yield DoctorFinding("platform", "fail", str(error), error.hint)
         return
-    yield from check(platform, settings.installation)
-    yield check_requesters(proofs, settings.access.platform_groups)
+    yield from check(platform, settings)
+    yield check_requesters(proofs, settings.service.access.platform_groups)
     yield check_notifications(platform, settings.notifications)
 
 

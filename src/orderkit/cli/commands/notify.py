@@ -9,7 +9,7 @@ import click
 from orderkit.cli.options import json_option, platform_option
 
 if TYPE_CHECKING:
-    from orderkit.core.platform.notification_settings import ChannelSettings
+    from orderkit.core.notify.routing import Channel
     from orderkit.core.platform.settings import PlatformSettings
     from orderkit.flows.platform import Platform
 
@@ -94,10 +94,12 @@ def notify_test(channel: str, platform_file: str | None, as_json: bool) -> None:
     message = trial_message(channel, settings.name, address=settings.service_address)
     notifier(settings, platform, declared).send(message)
     if as_json:
-        emit_json("orderkit.notify/v1", {"channel": channel, "type": declared.type, "sent": True})
+        emit_json(
+            "orderkit.notify/v1", {"channel": channel, "type": declared.settings.type, "sent": True}
+        )
         return
-    outcome = "can be used" if declared.type == "pullRequest" else "took the message"
-    say(f"{channel} ({declared.type}) {outcome}")
+    outcome = "can be used" if declared.settings.type == "pullRequest" else "took the message"
+    say(f"{channel} ({declared.settings.type}) {outcome}")
 
 
 @notify_command.command("key")
@@ -115,9 +117,12 @@ def notify_key(channel: str, platform_file: str | None, as_json: bool) -> None:
     from orderkit.cli.output import emit_json, say
 
     settings, _, declared = _channel(channel, platform_file)
-    if declared.type != "webhook":
+    if declared.settings.type != "webhook":
         raise InvalidInputError(
-            "CHANNEL", channel, f"is of type {declared.type}", hint="only webhooks are signed"
+            "CHANNEL",
+            channel,
+            f"is of type {declared.settings.type}",
+            hint="only webhooks are signed",
         )
     key = webhook_key(settings, declared)
     if as_json:
@@ -126,18 +131,16 @@ def notify_key(channel: str, platform_file: str | None, as_json: bool) -> None:
     say(key)
 
 
-def _channel(
-    name: str, platform_file: str | None
-) -> tuple[PlatformSettings, Platform, ChannelSettings]:
+def _channel(name: str, platform_file: str | None) -> tuple[PlatformSettings, Platform, Channel]:
     """Return a channel. Raises NotFoundError if there is none."""
     from ground.errors import NotFoundError
     from orderkit.cli.connecting import connect, load_settings
-    from orderkit.core.notify.routing import Routing
+    from orderkit.core.notify.routing import Routing, platform_channels
     from orderkit.flows.notify.ledger_notes import LedgerReader
 
     settings = load_settings(platform_file)
     platform = connect(settings)
-    channels = dict(settings.notifications.channels)
+    channels = platform_channels(settings.notifications)
     if name not in channels:
         notes = LedgerReader(platform).read()
         channels = Routing(settings.notifications, notes.teams).channels()

@@ -96,7 +96,7 @@ def platform_render(
     if not (out_folder or diff) or (diff and target != "pack"):
         raise click.UsageError("give --out DIR, or --diff (which needs --target pack)")
     settings = load_settings(platform_file)
-    portal_profile = read_profile("--profile", profile) if profile else settings.profile
+    portal_profile = read_profile("--profile", profile) if profile else settings.portal.profile
     rendered, values = _rendered(settings, pack_folder, portal_profile)
     if target == "idpbuilder":
         from orderkit.core.platform import idpbuilder
@@ -157,7 +157,7 @@ def rendered_for(settings: PlatformSettings, pack: Path) -> Mapping[PurePosixPat
     Raises:
         InvalidInputError: It is not a pack, it is broken, or a value of the platform is missing.
     """
-    return _rendered(settings, str(pack), settings.profile)[0]
+    return _rendered(settings, str(pack), settings.portal.profile)[0]
 
 
 def _write(rendered: Mapping[PurePosixPath, bytes], out_folder: str) -> None:
@@ -208,14 +208,12 @@ def platform_upgrade(
     from orderkit.flows.install.upgrading import UpgradeRequest, plan_upgrade, upgrade
 
     settings = load_settings(platform_file)
-    rendered, values = _rendered(settings, pack_folder, settings.profile)
+    rendered, values = _rendered(settings, pack_folder, settings.portal.profile)
     platform = connect(settings)
     if plan:
         upgrade_views.show_plan(plan_upgrade(platform, rendered), as_json=as_json)
         return
-    upgrade_request = UpgradeRequest(
-        rendered, values.pack_commit, requester, timeout_s, settings.installation
-    )
+    upgrade_request = UpgradeRequest(rendered, values.pack_commit, requester, timeout_s, settings)
     upgraded = upgrade(
         platform, upgrade_request, on_step=Progress(enabled=False if as_json else None)
     )

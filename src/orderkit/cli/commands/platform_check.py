@@ -53,7 +53,9 @@ def _certificates(settings: PlatformSettings) -> Iterator[DoctorFinding]:
     from orderkit.flows.install.doctor_finding import DoctorFinding
 
     try:
-        certificates = list(kubeconfig_certificates(Path(settings.kubeconfig), settings.context))
+        certificates = list(
+            kubeconfig_certificates(Path(settings.cluster.kubeconfig), settings.cluster.context)
+        )
         if settings.forge.ca_file:
             certificates.append(
                 ("the forge's authority", Path(settings.forge.ca_file).read_bytes())

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ground.errors import NotFoundError, OrderkitError
+from ground.shapes import changed
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY, connect_with, load_settings, token
@@ -68,10 +69,9 @@ def prepared(options: BootstrapOptions) -> Iterator[tuple[Platform, BootstrapReq
                 values_of(settings, pack_commit(pack, files)),
                 options.requester,
                 timeout_s=options.timeout_s,
-                installation=settings.installation,
+                installation=settings,
                 access=_access(settings),
-                replace_pack=options.replace_pack
-                or settings.installation.target is PlatformTarget.EMBEDDED,
+                replace_pack=options.replace_pack or settings.target is PlatformTarget.EMBEDDED,
                 move_ledger=options.move_ledger,
                 probe=probe,
                 portal_problem=problem,
@@ -96,7 +96,7 @@ def _access(settings: PlatformSettings) -> RepositoryAccess:
             "forge.private: no readTokenFile",
             hint="name a file with a token that may read, for Argo CD",
         )
-    return RepositoryAccess("orderkit", token(replace(forge, token_file=file)), pem)
+    return RepositoryAccess("orderkit", token(changed(forge, token_file=file)), pem)
 
 
 def _text(path: Path, field: str) -> str:
@@ -115,7 +115,7 @@ def _platform(settings: PlatformSettings, undo: contextlib.ExitStack) -> tuple[P
     platform = connect_with(settings, BackstageCatalog(settings.portal.url, token=nobody), portal)
     catalog, problem = _catalog(settings)
     platform = replace(platform, catalog=catalog or _catalog_stand_in(platform, undo))
-    if settings.service_registers and not _serves(portal):
+    if settings.service.registers and not _serves(portal):
         platform = replace(platform, service_registers=False)
     return platform, problem
 

@@ -16,8 +16,25 @@ from orderkit.core.notify.order_event import OrderEvent
 from orderkit.core.platform.notification_settings import (
     ChannelSettings,
     NotificationSettings,
+    TeamChannel,
     TeamNotifications,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel of the platform or of a team."""
+
+    id: str
+    """Its name; that of a team's own is ``<team>.<name>``."""
+    settings: ChannelSettings
+    team: str = ""
+    """Whose it is; empty: the platform's."""
+
+
+def platform_channels(settings: NotificationSettings) -> dict[str, Channel]:
+    """Return the platform's channels by id."""
+    return {name: Channel(name, channel) for name, channel in settings.channels.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +45,21 @@ class Routing:
     teams: Mapping[str, TeamNotifications] = field(default_factory=dict)
     _known: dict[tuple[str, str, str], frozenset[str]] = field(default_factory=dict, compare=False)
 
-    def channels(self) -> dict[str, ChannelSettings]:
+    def channels(self) -> dict[str, Channel]:
         """Return all usable channels by id: the platform's, and those of teams."""
-        channels = dict(self.settings.channels)
+        channels = platform_channels(self.settings)
         for team, own in sorted(self.teams.items()):
-            for name, url in sorted(own.channels.items()):
-                if not self._refusal(url):
-                    channel_id = team_channel(team, name)
-                    channels[channel_id] = ChannelSettings(channel_id, "webhook", url, team=team)
+            for name, channel in sorted(own.channels.items()):
+                if not self._refusal(channel):
+                    id_ = team_channel(team, name)
+                    channels[id_] = Channel(id_, ChannelSettings("webhook", channel.url), team)
         return channels
 
     def problems(self) -> Iterator[str]:
         """Yield what teams' files want and do not get."""
         for team, own in sorted(self.teams.items()):
-            for name, url in sorted(own.channels.items()):
-                if why := self._refusal(url):
+            for name, channel in sorted(own.channels.items()):
+                if why := self._refusal(channel):
                     yield f"team {team}: channel {name}: {why}"
             names = {name for route in own.routes for name in route.to}
             for name in sorted(names - own.channels.keys()):
@@ -58,9 +75,9 @@ class Routing:
         return self._known[key]
 
     def _destinations(self, event: OrderEvent) -> Iterator[str]:
-        for route in self.settings.routes:
-            if route.matches(event.kind, event.team, event.kit):
-                yield from route.to
+        for general in self.settings.routes:
+            if general.matches(event.kind, event.team, event.kit):
+                yield from general.to
         own = self.teams.get(event.team)
         for route in own.routes if own else ():
             if not route.matches(event.kind, event.team, event.kit):
@@ -72,12 +89,12 @@ class Routing:
                 elif name in self.settings.channels and self.settings.channels[name].for_teams:
                     yield name
 
-    def _refusal(self, url: str) -> str:
+    def _refusal(self, channel: TeamChannel) -> str:
         try:
-            host = (urlsplit(url).hostname or "").lower()
+            host = (urlsplit(channel.url).hostname or "").lower()
         except ValueError:
             host = ""
-        if host in self.settings.team_hosts:
+        if host in map(str.lower, self.settings.team_hosts):
             return ""
         return f"{host or 'the address'} is not in notifications.teamHosts of platform.yaml"
 

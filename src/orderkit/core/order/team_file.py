@@ -22,124 +22,63 @@ Never delivered to the cluster. Without the file there are no limits. On the com
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from ground.errors import InvalidInputError
 from ground.names import TeamName
+from ground.shapes import StrictShape, plain
+from orderkit.core.documents import read_document, write_document
 from orderkit.core.order.order_cost import exact
-from orderkit.core.platform.notification_settings import (
-    TEAM_SCHEMA,
-    TeamNotifications,
-    read_team_notifications,
-)
-from yamlfiles import yaml11
-from yamlfiles.documents import API_VERSION
+from orderkit.core.platform.notification_settings import TeamNotifications
 
 FieldBounds = Mapping[str, Mapping[str, Any]]
 """Kit -> dotted field below spec -> its maximum."""
 ORDERS, COST = "orders", "cost"
 
-_NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": True}
-_COUNT = {"type": "integer", "minimum": 0}
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["apiVersion", "kind", "metadata", "spec"],
-    "properties": {
-        "apiVersion": {"const": API_VERSION},
-        "kind": {"const": "Team"},
-        "metadata": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["name"],
-            "properties": {"name": {"type": "string"}},
-        },
-        "spec": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "members": _NAMES,
-                "adopted": _NAMES,
-                "kits": {**_NAMES, "minItems": 1},
-                "namespaces": _NAMES,
-                "notifications": TEAM_SCHEMA,
-                "limits": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "properties": {
-                        "over": {"enum": ["refuse", "ask"]},
-                        "orders": _COUNT,
-                        "cost": {
-                            "type": "object",
-                            "additionalProperties": False,
-                            "required": ["amount", "currency"],
-                            "properties": {
-                                "amount": {
-                                    "type": "string",
-                                    "pattern": r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,9})?$",
-                                    "description": "a text: '500' or '499.50'",
-                                },
-                                "currency": {"type": "string", "pattern": "^[A-Z]{3}$"},
-                            },
-                        },
-                        "ordersOf": {"type": "object", "additionalProperties": _COUNT},
-                        "fields": {
-                            "type": "object",
-                            "additionalProperties": {
-                                "type": "object",
-                                "minProperties": 1,
-                                "additionalProperties": {"type": ["number", "string"]},
-                            },
-                        },
-                    },
-                },
-            },
-        },
-    },
-}
+_Name = Annotated[str, Meta(min_length=1)]
+_Names = Annotated[tuple[_Name, ...], Meta(extra_json_schema={"uniqueItems": True})]
+_Kits = Annotated[tuple[_Name, ...], Meta(min_length=1, extra_json_schema={"uniqueItems": True})]
+_Count = Annotated[int, Meta(ge=0)]
+_Amount = Annotated[
+    Decimal,
+    Meta(
+        extra_json_schema={
+            "pattern": r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,9})?$",
+            "description": "a text: '500' or '499.50'",
+        }
+    ),
+]
+_Bounds = Annotated[Mapping[str, int | float | str], Meta(min_length=1)]
 
 
-@dataclass(frozen=True, slots=True)
-class CostLimit:
+class CostLimit(StrictShape, frozen=True):
     """The most that all live orders of a team may cost a month, with what is paid up to a limit."""
 
-    amount: Decimal
-    currency: str
+    amount: _Amount
+    currency: Annotated[str, Meta(pattern="^[A-Z]{3}$")]
 
     def __str__(self) -> str:
         return f"{exact(self.amount)}{self.currency}"
 
 
-@dataclass(frozen=True, slots=True)
-class TeamLimits:
+class TeamLimits(StrictShape, frozen=True):
     """How much a team may order."""
 
-    orders: int | None = None
-    orders_of: Mapping[str, int] = field(default_factory=dict)
-    fields: FieldBounds = field(default_factory=dict)
+    orders: _Count | None = None
+    orders_of: Mapping[str, _Count] = {}
+    fields: Mapping[str, _Bounds] = {}
     cost: CostLimit | None = None
     over: Literal["refuse", "ask"] = "refuse"
     """What happens to more: it is refused, or the platform team has to agree."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the limits as in the file; empty without limits."""
-        entries: dict[str, Any] = {}
-        if self.orders is not None:
-            entries["orders"] = self.orders
-        if self.orders_of:
-            entries["ordersOf"] = dict(sorted(self.orders_of.items()))
-        if self.fields:
-            entries["fields"] = {
-                kit: dict(sorted(b.items())) for kit, b in sorted(self.fields.items())
-            }
-        if self.cost is not None:
-            entries["cost"] = {"amount": exact(self.cost.amount), "currency": self.cost.currency}
-        if self.over != "refuse":
-            entries["over"] = self.over
-        return entries
+        limits: dict[str, Any] = plain(self)
+        return limits
 
     def texts(self) -> tuple[str, ...]:
         """Return the limits in the syntax of the command line."""
@@ -155,21 +94,20 @@ class TeamLimits:
         return (*orders, *of, *fields, *cost, *over)
 
 
-@dataclass(frozen=True, slots=True)
-class TeamFile:
+class TeamFile(StrictShape, frozen=True):
     """The platform's decisions about a team."""
 
     team: TeamName
-    members: tuple[str, ...] | None = None
+    members: _Names | None = None
     """None: membership in the forge is not managed here."""
-    adopted: tuple[str, ...] = ()
+    adopted: _Names = ()
     """Holders of access to its organisation that somebody accepted (``ports.access``)."""
-    kits: tuple[str, ...] = ()
+    kits: _Kits = ()
     """Empty: every kit of the pack."""
-    namespaces: tuple[str, ...] = ()
+    namespaces: _Names = ()
     """In addition to the team's own."""
-    limits: TeamLimits = field(default_factory=TeamLimits)
-    notifications: TeamNotifications = field(default_factory=TeamNotifications)
+    limits: TeamLimits = TeamLimits()
+    notifications: TeamNotifications = TeamNotifications()
     """Beside those that platform.yaml routes."""
 
     @property
@@ -183,25 +121,7 @@ class TeamFile:
 
     def to_yaml(self) -> str:
         """Write the file."""
-        spec: dict[str, Any] = {}
-        if self.members is not None:
-            spec["members"] = list(self.members)
-        if self.adopted:
-            spec["adopted"] = list(self.adopted)
-        if self.kits:
-            spec["kits"] = list(self.kits)
-        if self.namespaces:
-            spec["namespaces"] = list(self.namespaces)
-        if limits := self.limits.to_json():
-            spec["limits"] = limits
-        if self.notifications.spec:
-            spec["notifications"] = dict(self.notifications.spec)
-        head = {"apiVersion": API_VERSION, "kind": "Team", "metadata": {"name": self.team}}
-        return yaml11.dump({**head, "spec": spec})
-
-
-def _cost_limit(entry: Mapping[str, str] | None) -> CostLimit | None:
-    return CostLimit(Decimal(entry["amount"]), entry["currency"]) if entry else None
+        return write_document("Team", self, named="team")
 
 
 def path_of(team: TeamName) -> PurePosixPath:
@@ -217,27 +137,8 @@ def parse(data: str | bytes, *, team: TeamName) -> TeamFile:
         InvalidInputError: The schema refuses a key or value, or the file names another team.
     """
     name = str(path_of(team))
-    document = yaml11.load(data, name=name, schema=SCHEMA)
-    if document["metadata"]["name"] != team:
-        raise InvalidInputError(
-            f"{name}: metadata.name", document["metadata"]["name"], "is not the team"
-        )
-    spec = document["spec"]
-    limits = spec.get("limits", {})
-    return TeamFile(
-        team=team,
-        members=tuple(spec["members"]) if "members" in spec else None,
-        adopted=tuple(spec.get("adopted", ())),
-        kits=tuple(spec.get("kits", ())),
-        namespaces=tuple(spec.get("namespaces", ())),
-        limits=TeamLimits(
-            limits.get("orders"),
-            limits.get("ordersOf", {}),
-            limits.get("fields", {}),
-            _cost_limit(limits.get("cost")),
-            limits.get("over", "refuse"),
-        ),
-        notifications=read_team_notifications(
-            spec.get("notifications", {}), field_name=f"{name}: spec.notifications"
-        ),
-    )
+    file = read_document(TeamFile, data, name=name, kinds=("Team",), named="team")
+    if file.team != team:
+        raise InvalidInputError(f"{name}: metadata.name", file.team, "is not the team")
+    file.notifications.check(f"{name}: spec.notifications")
+    return file

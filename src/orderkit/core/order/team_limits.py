@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +19,7 @@ from ground.errors import InvalidInputError, RefusedError, UsageError, raise_pro
 from ground.names import OrderId, TeamName
 from ground.objects import quantities
 from ground.objects.quantities import NoQuantity, Unsure
+from ground.shapes import changed
 from ground.suggestions import did_you_mean
 from kubeschema.field_paths import schema_at, value_at
 from kubeschema.validate.hints import shown
@@ -272,12 +272,12 @@ def _with(
 ) -> TeamLimits:
     head, dot, subname = name.partition(".")
     if name == ORDERS:
-        return replace(limits, orders=_count(name, text))
+        return changed(limits, orders=_count(name, text))
     if name == COST:
-        return replace(limits, cost=_cost(text, currency))
+        return changed(limits, cost=_cost(text, currency))
     if head == ORDERS:
         _kit_called(f"limit {name}", subname, kits)
-        return replace(limits, orders_of={**limits.orders_of, subname: _count(name, text)})
+        return changed(limits, orders_of={**limits.orders_of, subname: _count(name, text)})
     if not dot:
         raise InvalidInputError(
             "limit",
@@ -287,22 +287,22 @@ def _with(
         )
     kit = _kit_called(f"limit {name}", head, kits)
     bounds = {**limits.fields.get(head, {}), subname: _bound(kit, subname, text)}
-    return replace(limits, fields={**limits.fields, head: bounds})
+    return changed(limits, fields={**limits.fields, head: bounds})
 
 
 def _without(limits: TeamLimits, name: str) -> TeamLimits:
     head, _, subname = name.partition(".")
     if name == ORDERS and limits.orders is not None:
-        return replace(limits, orders=None)
+        return changed(limits, orders=None)
     if name == COST and limits.cost is not None:
-        return replace(limits, cost=None)
+        return changed(limits, cost=None)
     if head == ORDERS and subname in limits.orders_of:
         remaining = {kit: count for kit, count in limits.orders_of.items() if kit != subname}
-        return replace(limits, orders_of=remaining)
+        return changed(limits, orders_of=remaining)
     if subname in limits.fields.get(head, {}):
         bounds = {path: bound for path, bound in limits.fields[head].items() if path != subname}
         other_kits = {kit: kit_bounds for kit, kit_bounds in limits.fields.items() if kit != head}
-        return replace(limits, fields={**other_kits, head: bounds} if bounds else other_kits)
+        return changed(limits, fields={**other_kits, head: bounds} if bounds else other_kits)
     limits_text = ", ".join(limits.texts()) or "none"
     raise UsageError(f"limit '{name}' is not set", hint=f"limits: {limits_text}")
 

@@ -77,7 +77,7 @@ def fitted(
         if layer.folder is not None and not any(map(layer.delivers, kept)):
             del kept[layer.file]
     if SETTINGS in kept:
-        tools = {*installation.argocd_tools, *_tools_in_use(kept, installation.target)}
+        tools = {*installation.argocd.tools, *_tools_in_use(kept, installation.target)}
         kept[SETTINGS] = _with_tools(kept[SETTINGS], tools)
     return {path: _refreshing(path, data) for path, data in kept.items()}
 

@@ -9,135 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from compositions import function_processes
-from compositions.function_processes import FunctionProcess, processes_spec, read_processes
+from msgspec import Meta
+
+from compositions.function_processes import FunctionAddresses
 from ground.errors import InvalidInputError
 from ground.names import RepoId
-from orderkit.core.platform import notification_settings, service_access
+from ground.shapes import StrictShape, changed
+from orderkit.core.documents import read_document, write_document
 from orderkit.core.platform.baking import BUILT_IN, NAME, SAFE, VERSION
-from orderkit.core.platform.installation import SCHEMAS, Installation, read_installation
-from orderkit.core.platform.notification_settings import NotificationSettings, read_notifications
-from orderkit.core.platform.service_access import AccessSettings
-from orderkit.core.portal.profile import Profile, read_profile
-from yamlfiles import yaml11
-from yamlfiles.documents import API_VERSION
-
-_URL = {"type": "string", "pattern": r"^https?://[^\s/]+(/[^\s]*[^\s/])?$"}
-_ENDPOINT: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["url", "tokenFile"],
-    "properties": {
-        "url": _URL,
-        "tokenFile": {"type": "string", "minLength": 1},
-    },
-}
-_PORTAL = {
-    **_ENDPOINT,
-    "properties": {
-        **_ENDPOINT["properties"],
-        "profile": {"type": "string"},
-        "signedBy": _URL,
-        "peopleFrom": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
-        "publicUrl": _URL,
-        "clusterName": {"type": "string", "pattern": f"^{SAFE}$"},
-    },
-}
-_SERVICE = {
-    **_ENDPOINT,
-    "properties": {
-        **_ENDPOINT["properties"],
-        "publicUrl": _URL,
-        "registers": {"type": "boolean"},
-        "signingKeyFile": {"type": "string", "minLength": 1},
-        "access": service_access.SCHEMA,
-    },
-}
-_FORGE = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["url"],
-    "properties": {
-        "url": _ENDPOINT["properties"]["url"],
-        "tokenFile": {"type": "string", "minLength": 1},
-        "credentials": {"enum": ["auto", "environment", "file", "idpbuilder", "git"]},
-        "caFile": {"type": "string", "minLength": 1},
-        "allowHttp": {"type": "boolean"},
-        "private": {"type": "boolean"},
-        "readTokenFile": {"type": "string", "minLength": 1},
-        "teamTokenFolder": {"type": "string", "minLength": 1},
-        "adopted": {"type": "array", "items": {"type": "string", "minLength": 1}},
-    },
-}
-_PROBE = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "kit": {"type": "string", "minLength": 1},
-        "values": {"type": "object"},
-    },
-}
-_REPOSITORY = {"type": "string", "pattern": r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$"}
-_VALUES = {
-    "type": "object",
-    "propertyNames": {
-        "pattern": f"^{NAME}$",
-        "not": {"anyOf": [{"enum": list(BUILT_IN)}, {"pattern": f"^{VERSION}"}]},
-    },
-    "additionalProperties": {"type": "string", "pattern": f"^{SAFE}$"},
-}
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["apiVersion", "kind", "metadata", "spec"],
-    "properties": {
-        "apiVersion": {"const": API_VERSION},
-        "kind": {"const": "Platform"},
-        "metadata": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["name"],
-            "properties": {"name": {"type": "string"}},
-        },
-        "spec": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["forge", "cluster", "portal", "service"],
-            "properties": {
-                "forge": _FORGE,
-                "portal": _PORTAL,
-                "service": _SERVICE,
-                "cluster": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "required": ["kubeconfig"],
-                    "properties": {
-                        "kubeconfig": {"type": "string"},
-                        "context": {"type": "string"},
-                    },
-                },
-                "packRepository": _REPOSITORY,
-                "ledgerRepository": _REPOSITORY,
-                "registry": {"type": "string"},
-                "teams": {"type": "array", "items": {"type": "string"}},
-                "values": _VALUES,
-                **SCHEMAS,
-                "probe": _PROBE,
-                "plans": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "properties": {"functions": function_processes.SCHEMA},
-                },
-                "notifications": notification_settings.SCHEMA,
-            },
-        },
-    },
-}
-
+from orderkit.core.platform.installation import Installation
+from orderkit.core.platform.notification_settings import NotificationSettings
+from orderkit.core.platform.service_access import AccessSettings, Text, Url
+from orderkit.core.portal.profile import Profile
 
 CLUSTER_NAME = "local"
 """The portal's default name for its own cluster."""
@@ -147,162 +33,143 @@ PACK, LEDGER = RepoId("platform", "pack"), RepoId("platform", "ledger")
 """Default names of Orderkit's two repositories on the forge."""
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """An HTTP service: base URL without a final slash, and the file with its token."""
+_Repository = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")]
+_Baked = Annotated[str, Meta(pattern=f"^{SAFE}$")]
+_OWN_NAMES = {
+    "propertyNames": {
+        "pattern": f"^{NAME}$",
+        "not": {"anyOf": [{"enum": list(BUILT_IN)}, {"pattern": f"^{VERSION}"}]},
+    }
+}
 
-    url: str
-    token_file: PurePath | None
-    """None only for the forge, whose credentials may come from elsewhere."""
+
+class Endpoint(StrictShape, frozen=True):
+    """An HTTP service."""
+
+    url: Url
+    """Without a final slash."""
+    token_file: PurePath | None = None
+    """The file with its token."""
+
+
+class ForgeSettings(Endpoint, frozen=True):
+    """The forge, whose credentials may come from elsewhere."""
+
     credentials: Literal["auto", "environment", "file", "idpbuilder", "git"] = "auto"
-    """The source of the forge's credentials; auto: the first source that has some."""
+    """The source of its credentials; auto: the first source that has some."""
     ca_file: PurePath | None = None
-    """Certificates to trust instead of the usual ones (the forge's)."""
+    """Certificates to trust instead of the usual ones."""
     allow_http: bool = False
-    """Credentials may go over plain HTTP to another machine: a lab (the forge's)."""
+    """Credentials may go over plain HTTP to another machine: a lab."""
     private: bool = False
-    """The platform's repositories are private; Argo CD is given a credential (the forge's)."""
+    """The platform's repositories are private; Argo CD is given a credential."""
     read_token_file: PurePath | None = None
-    """Argo CD's token for pack and ledger: it may read them; None: ours (the forge's)."""
+    """Argo CD's token for pack and ledger: it may read them; None: ours."""
     team_token_folder: PurePath | None = None
     """Argo CD's token for each team, in a file of its name; None: made on the forge."""
-    adopted: Sequence[str] = ()
-    """Who may own organisations and repositories besides our account (the forge's)."""
-
-    def to_spec(self) -> dict[str, Any]:
-        """Return it as in platform.yaml, without defaults."""
-        spec = {
-            "tokenFile": str(self.token_file or ""),
-            "credentials": "" if self.credentials == "auto" else self.credentials,
-            "caFile": str(self.ca_file or ""),
-            "allowHttp": self.allow_http,
-            "private": self.private,
-            "readTokenFile": str(self.read_token_file or ""),
-            "teamTokenFolder": str(self.team_token_folder or ""),
-            "adopted": list(self.adopted),
-        }
-        return {"url": self.url, **{key: value for key, value in spec.items() if value}}
+    adopted: tuple[Text, ...] = ()
+    """Who may own organisations and repositories besides our account."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeOrder:
-    """The order that bootstrap places at its end. Empty: the first example of the pack's kits."""
+class PortalSettings(Endpoint, frozen=True):
+    """The portal."""
 
-    kit: str = ""
-    values: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class PlatformSettings:
-    """One platform, as platform.yaml describes it."""
-
-    name: str
-    forge: Endpoint
-    portal: Endpoint
-    service: Endpoint
-    kubeconfig: PurePath
-    context: str | None = None
-    pack: RepoId = PACK
-    ledger: RepoId = LEDGER
-    teams: Sequence[str] = ()
+    token_file: PurePath
     profile: Profile = Profile.SERVICE
-    """How the portal runs the pack's templates."""
-    signed_by: str | None = None
-    """The Backstage whose signatures prove the requester; None: requesters are unverified."""
-    people_from: Sequence[str] = ()
+    """How it runs the pack's templates."""
+    signed_by: Url = ""
+    """The Backstage whose signatures prove the requester; empty: requesters are unverified."""
+    people_from: Annotated[tuple[Text, ...], Meta(min_length=1)] = ()
     """Locations of the catalog whose Users are believed; empty: files of the pack on ``main``."""
-    access: AccessSettings = field(default_factory=AccessSettings)
-    """Who else may call the service, and what groups may do."""
-    portal_public_url: str = ""
-    service_public_url: str = ""
-    """Addresses for browsers; empty: the same as for this process."""
-    service_registers: bool = False
+    public_url: Url = ""
+    """For browsers; empty: the same as for this process."""
+    cluster_name: _Baked = CLUSTER_NAME
+    """What the portal calls the cluster; only the profile ``job`` asks."""
+
+
+class ServiceSettings(Endpoint, frozen=True):
+    """Orderkit's own service."""
+
+    token_file: PurePath
+    public_url: Url = ""
+    """For browsers; empty: the same as for this process."""
+    registers: bool = False
     """Every order enters the ledger through the service, those of the command line too."""
     signing_key_file: PurePath | None = None
     """The key that signs the commits of this machine; None: they are not signed."""
-    registry: str = LOCAL_REGISTRY
-    cluster_name: str = CLUSTER_NAME
-    """What the portal calls the cluster; only the profile ``job`` asks."""
-    values: Mapping[str, str] = field(default_factory=dict)
-    """Values for the pack's hidden fields, by their names in kit.yaml."""
-    installation: Installation = field(default_factory=Installation)
-    """The cluster the pack is delivered to."""
-    probe: ProbeOrder = field(default_factory=ProbeOrder)
-    functions: Sequence[FunctionProcess] = ()
+    access: AccessSettings = AccessSettings()
+    """Who else may call it, and what groups may do."""
+
+
+class ClusterSettings(StrictShape, frozen=True):
+    """The cluster with Argo CD and Crossplane."""
+
+    kubeconfig: PurePath
+    context: str = ""
+    """Empty: the file's own."""
+
+
+class ProbeOrder(StrictShape, frozen=True):
+    """The order that bootstrap places at its end. Empty: the first example of the pack's kits."""
+
+    kit: Text = ""
+    values: Mapping[str, Any] = {}
+
+
+class PlanSettings(StrictShape, frozen=True):
+    """How plans are made."""
+
+    functions: FunctionAddresses = {}  # noqa: RUF012  msgspec copies it
     """Composition functions that plans may call as running processes."""
-    notifications: NotificationSettings = field(default_factory=NotificationSettings)
+
+
+class PlatformSettings(Installation, frozen=True, kw_only=True):
+    """One platform, as platform.yaml describes it."""
+
+    name: str
+    forge: ForgeSettings
+    cluster: ClusterSettings
+    portal: PortalSettings
+    service: ServiceSettings
+    pack_repository: _Repository = str(PACK)
+    ledger_repository: _Repository = str(LEDGER)
+    registry: str = LOCAL_REGISTRY
+    teams: tuple[str, ...] = ()
+    values: Annotated[Mapping[str, _Baked], Meta(extra_json_schema=_OWN_NAMES)] = {}
+    """Values for the pack's hidden fields, by their names in kit.yaml."""
+    probe: ProbeOrder = ProbeOrder()
+    plans: PlanSettings = PlanSettings()
+    notifications: NotificationSettings = NotificationSettings()
     """Who is notified about orders, and how."""
 
     def to_yaml(self) -> str:
         """Write it as ``platform.yaml``, paths as they are."""
-        cluster = {"kubeconfig": str(self.kubeconfig)}
-        if self.context:
-            cluster["context"] = self.context
-        portal = {**self.portal.to_spec(), "profile": str(self.profile)}
-        if self.signed_by:
-            portal["signedBy"] = self.signed_by
-        if self.people_from:
-            portal["peopleFrom"] = list(self.people_from)
-        if self.cluster_name != CLUSTER_NAME:
-            portal["clusterName"] = self.cluster_name
-        if self.portal_public_url:
-            portal["publicUrl"] = self.portal_public_url
-        return yaml11.dump(
-            {
-                "apiVersion": API_VERSION,
-                "kind": "Platform",
-                "metadata": {"name": self.name},
-                "spec": {
-                    "forge": self.forge.to_spec(),
-                    "cluster": cluster,
-                    "portal": portal,
-                    "service": self._service(self.service.to_spec()),
-                    "packRepository": str(self.pack),
-                    "ledgerRepository": str(self.ledger),
-                    "registry": self.registry,
-                    "teams": list(self.teams),
-                    **({"values": dict(self.values)} if self.values else {}),
-                    **self.installation.to_spec(),
-                    **self._probe(),
-                    **self._plans(),
-                    **self._notifications(),
-                },
-            }
-        )
+        return write_document("Platform", self, named="name")
 
-    def _probe(self) -> dict[str, Any]:
-        probe = {"kit": self.probe.kit, "values": dict(self.probe.values)}
-        set_values = {key: value for key, value in probe.items() if value}
-        return {"probe": set_values} if set_values else {}
+    def on(self, installation: Installation) -> Self:
+        """Return the same for another cluster."""
+        fields = Installation.__struct_fields__
+        return changed(self, **{name: getattr(installation, name) for name in fields})
 
-    def _plans(self) -> dict[str, Any]:
-        functions = processes_spec(self.functions)
-        return {"plans": {"functions": functions}} if functions else {}
+    @property
+    def pack(self) -> RepoId:
+        """The repository with the pack."""
+        return RepoId(*self.pack_repository.split("/"))
 
-    def _notifications(self) -> dict[str, Any]:
-        spec = self.notifications.spec
-        return {"notifications": dict(spec)} if spec else {}
-
-    def _service(self, spec: dict[str, Any]) -> dict[str, Any]:
-        if self.service_public_url:
-            spec["publicUrl"] = self.service_public_url
-        if self.service_registers:
-            spec["registers"] = True
-        if self.signing_key_file is not None:
-            spec["signingKeyFile"] = str(self.signing_key_file)
-        if access := self.access.to_spec():
-            spec["access"] = access
-        return spec
+    @property
+    def ledger(self) -> RepoId:
+        """The repository with the ledger."""
+        return RepoId(*self.ledger_repository.split("/"))
 
     @property
     def portal_address(self) -> str:
         """The portal as a browser reaches it."""
-        return self.portal_public_url or self.signed_by or self.portal.url
+        return self.portal.public_url or self.portal.signed_by or self.portal.url
 
     @property
     def service_address(self) -> str:
         """The service as a browser reaches it."""
-        return self.service_public_url or self.service.url
+        return self.service.public_url or self.service.url
 
 
 def read_values(assignments: Sequence[str]) -> dict[str, str]:
@@ -345,66 +212,17 @@ def parse(
     Raises:
         InvalidInputError: A key or value the schema refuses.
     """
-    document = yaml11.load(text, name=name, schema=SCHEMA)
-    spec, portal = document["spec"], document["spec"]["portal"]
-
-    def endpoint(key: str) -> Endpoint:
-        return _endpoint(spec[key], folder, home)
-
-    def repository(key: str, default: RepoId) -> RepoId:
-        owner, _, repo = spec.get(key, str(default)).partition("/")
-        return RepoId(owner, repo)
-
-    return PlatformSettings(
-        name=document["metadata"]["name"],
-        forge=_endpoint(spec["forge"], folder, home),
-        portal=_endpoint(spec["portal"], folder, home),
-        service=_endpoint(spec["service"], folder, home),
-        kubeconfig=_path(folder, spec["cluster"]["kubeconfig"], home),
-        context=spec["cluster"].get("context"),
-        pack=repository("packRepository", PACK),
-        ledger=repository("ledgerRepository", LEDGER),
-        teams=tuple(spec.get("teams", ())),
-        profile=read_profile(f"{name}: spec.portal.profile", portal.get("profile", "service")),
-        signed_by=portal.get("signedBy"),
-        people_from=tuple(portal.get("peopleFrom", ())),
-        access=service_access.read_access(spec["service"].get("access", {}), folder=folder),
-        portal_public_url=portal.get("publicUrl", ""),
-        service_public_url=spec["service"].get("publicUrl", ""),
-        service_registers=spec["service"].get("registers", False),
-        signing_key_file=_file(spec["service"], "signingKeyFile", folder, home),
-        registry=spec.get("registry", LOCAL_REGISTRY),
-        cluster_name=portal.get("clusterName", CLUSTER_NAME),
-        values=spec.get("values", {}),
-        installation=read_installation(spec),
-        probe=ProbeOrder(**spec.get("probe", {})),
-        functions=read_processes(
-            spec.get("plans", {}).get("functions", {}), lambda text: _path(folder, text, home)
-        ),
-        notifications=read_notifications(
-            spec.get("notifications", {}), lambda text: _path(folder, text, home)
-        ),
+    settings = read_document(
+        PlatformSettings,
+        text,
+        name=name,
+        kinds=("Platform",),
+        named="name",
+        path_of=lambda path: _path(folder, path, home),
     )
-
-
-def _endpoint(entry: Mapping[str, Any], folder: PurePath, home: PurePath | None) -> Endpoint:
-    return Endpoint(
-        entry["url"],
-        _file(entry, "tokenFile", folder, home),
-        entry.get("credentials", "auto"),
-        _file(entry, "caFile", folder, home),
-        entry.get("allowHttp", False),
-        entry.get("private", False),
-        _file(entry, "readTokenFile", folder, home),
-        _file(entry, "teamTokenFolder", folder, home),
-        tuple(entry.get("adopted", ())),
-    )
-
-
-def _file(
-    entry: Mapping[str, Any], key: str, folder: PurePath, home: PurePath | None
-) -> PurePath | None:
-    return _path(folder, entry[key], home) if key in entry else None
+    settings.service.access.check()
+    settings.notifications.check()
+    return settings
 
 
 def _path(folder: PurePath, text: str, home: PurePath | None) -> PurePath:

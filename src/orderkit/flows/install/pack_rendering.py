@@ -71,7 +71,7 @@ class PlatformValues:
             "PORTAL_URL": self.portal_url,
             "CLUSTER_NAME": self.cluster_name,
             "CROSSPLANE_ACCOUNT": crossplane.account,
-            "ARGOCD_ACCOUNT": self.installation.argocd_account,
+            "ARGOCD_ACCOUNT": self.installation.argocd.account,
         }
 
 
@@ -83,12 +83,12 @@ def values_of(
         settings.forge.url,
         pack_commit,
         settings.registry,
-        profile or settings.profile,
+        profile or settings.portal.profile,
         settings.values,
         settings.service_address,
         settings.portal.url,
-        settings.cluster_name,
-        settings.installation,
+        settings.portal.cluster_name,
+        settings,
         settings.pack,
         settings.ledger,
     )

@@ -76,7 +76,7 @@ def argocd_release(platform: Platform, installation: Installation) -> ReleaseVer
     """Return the release of Argo CD; if its workloads do not tell, as platform.yaml says."""
     workloads = list(_workloads(platform.cluster, ARGOCD_NAMESPACE))
     version = _oldest(workloads, re.compile(r"\bargocd:(v?\d[^@]*)"), "argocd")
-    return _judge_told(platform, ARGO_CD, version or installation.argocd_version or "")
+    return _judge_told(platform, ARGO_CD, version or installation.argocd.version or "")
 
 
 def crossplane_release(platform: Platform, installation: Installation) -> ReleaseVerdict:

@@ -21,7 +21,7 @@ from ground.errors import OrderkitError, UnreachableError, shorten
 from ground.secrets import redact
 from orderkit.core.notify.event_texts import Message, digest_of, message_of
 from orderkit.core.notify.order_event import OrderEvent, Topic
-from orderkit.core.platform.notification_settings import NotificationSettings, QuietTime
+from orderkit.core.platform.notification_settings import NotificationSettings, QuietTime, seconds
 from orderkit.flows.notify.notified_events import GivenUp, NotifiedEvents
 from orderkit.flows.worker_thread import WorkerThread
 from orderkit.ports.clock import Clock
@@ -95,7 +95,7 @@ class ChannelWorker(WorkerThread):
         super().__init__(f"notify {plan.id}")
         self.plan = plan
         self._clock, self._may_send, self._first_pause_s = clock, may_send, first_pause_s
-        self._gather_s = plan.settings.gather_s if plan.for_people else 0.0
+        self._gather_s = seconds(plan.settings.digest.within) if plan.for_people else 0.0
         self._due: dict[tuple[str, Topic], _Delivery] = {}
         self._paused_until_s = 0.0
         self._failures_in_a_row = 0
@@ -170,7 +170,7 @@ class ChannelWorker(WorkerThread):
             return [first]
         event = first.event
         alike = [e for e in ready if (e.event.kind, e.event.team) == (event.kind, event.team)]
-        return alike if len(alike) >= self.plan.settings.digest_from else [first]
+        return alike if len(alike) >= self.plan.settings.digest.from_ else [first]
 
     def _ready(self) -> list[_Delivery]:
         """Return what may be sent now: of each order the first event that is due."""
@@ -197,7 +197,7 @@ class ChannelWorker(WorkerThread):
         plan = self.plan
         if not plan.for_people or event.kind in plan.settings.urgent:
             return False
-        times = (*plan.settings.quiet, *plan.quiet.get(event.team, ()))
+        times = (*plan.settings.quiet_hours, *plan.quiet.get(event.team, ()))
         return any(time.ends(now) is not None for time in times)
 
     def _deliver(self, batch: Sequence[_Delivery]) -> None:

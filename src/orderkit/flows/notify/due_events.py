@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from orderkit.core.notify.order_event import OrderEvent, approval_decided, due, row_events
 from orderkit.core.order.order_view import OrderRow
-from orderkit.core.platform.notification_settings import NotificationSettings
+from orderkit.core.platform.notification_settings import NotificationSettings, seconds
 from orderkit.flows.notify.ledger_notes import LedgerNotes
 from orderkit.flows.notify.notified_events import NotifiedEvents
 
@@ -62,7 +62,7 @@ def present_events(
 ) -> Iterator[OrderEvent]:
     """Yield what is so now, whoever was told of it."""
     for row in rows.values():
-        since = past.failing_since(row, now, settings.failing_after_s)
+        since = past.failing_since(row, now, seconds(settings.failing_after))
         former, events = past.events.get(row.order, (None, ()))
         if former is not row or row.phase == "Failing":
             events = tuple(row_events(row, since))

@@ -20,9 +20,8 @@ from datetime import datetime
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import ObjectKey
 from orderkit.core.notify.order_event import OrderEvent
-from orderkit.core.notify.routing import Routing
+from orderkit.core.notify.routing import Channel, Routing, platform_channels
 from orderkit.core.platform.notification_settings import (
-    ChannelSettings,
     NotificationSettings,
     QuietTime,
 )
@@ -42,7 +41,7 @@ _REST = 5.0
 """How much longer than a look the pause after it is: thousands of orders must not keep a core."""
 
 logger = logging.getLogger(__name__)
-MakeNotifier = Callable[[Platform, ChannelSettings], Notifier]
+MakeNotifier = Callable[[Platform, Channel], Notifier]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ class Notifications:
             OrderkitError: A channel of platform.yaml cannot be used: a file or package is missing.
         """
         self._platform, self._model, self._options = platform, model, options
-        for channel in options.settings.channels.values():
+        for channel in platform_channels(options.settings).values():
             options.make_notifier(platform, channel)
         candidate = Candidate(
             ObjectKey(LEASE, LEASE_NAME, options.settings.namespace),
@@ -175,7 +174,7 @@ class Notifications:
             with self._lock:
                 self._workers[name] = worker
 
-    def _new_worker(self, channel: ChannelSettings, routing: Routing) -> ChannelWorker:
+    def _new_worker(self, channel: Channel, routing: Routing) -> ChannelWorker:
         options = self._options
         notified = NotifiedEvents(self._platform, options.settings.namespace, channel.id)
         notified.load()
@@ -184,7 +183,7 @@ class Notifications:
             options.make_notifier(self._platform, channel),
             notified,
             options.settings,
-            channel.is_for_people,
+            channel.settings.is_for_people,
             options.address,
             _quiet(routing),
         )
@@ -227,4 +226,4 @@ class Notifications:
 
 
 def _quiet(routing: Routing) -> dict[str, tuple[QuietTime, ...]]:
-    return {team: own.quiet for team, own in routing.teams.items() if own.quiet}
+    return {t: own.quiet_hours for t, own in routing.teams.items() if own.quiet_hours}

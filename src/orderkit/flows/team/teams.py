@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from ground.objects.kube_objects import (
     Manifest,
     ObjectKey,
 )
+from ground.shapes import changed
 from orderkit.core.kit.deliverable_kinds import OrderKinds, kinds_of, read_kinds
 from orderkit.core.kit.pack import Pack
 from orderkit.core.order import ledger, ledger_applications, team_file, team_limits
@@ -258,13 +259,13 @@ def _changed_file(platform: Platform, file: TeamFile, change: TeamChange, pack: 
             raise InvalidInputError("kit", kit, "is not a kit of this platform's pack", hint=hint)
     for namespace in change.namespaces or ():
         _check_namespace(platform, file.team, namespace)
-    return replace(
+    return changed(
         file,
         members=_names_or_before(change.members, file.members),
         adopted=tuple(sorted({*file.adopted, *change.adopted})),
         kits=_names_or_before(change.kits, file.kits) or (),
         namespaces=_names_or_before(change.namespaces, file.namespaces) or (),
-        limits=replace(
+        limits=changed(
             team_limits.with_limits(
                 file.limits, change.limits, change.dropped, kits, _currency(platform, change)
             ),

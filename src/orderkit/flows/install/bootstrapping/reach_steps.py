@@ -163,7 +163,7 @@ def check_accounts(cluster: Cluster, installation: Installation) -> None:
     )
     _check_account(
         cluster,
-        ("spec.argocd.account", installation.argocd_account),
+        ("spec.argocd.account", installation.argocd.account),
         (_CONTROLLER, "would not hold Argo CD to what orders may deliver"),
     )
 

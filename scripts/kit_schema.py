@@ -7,12 +7,23 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from orderkit.core.documents import document_schema
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
+from orderkit.core.order.team_file import TeamFile
 from orderkit.core.plan.price_table import PRICES_SCHEMA
+from orderkit.core.platform.settings import PlatformSettings
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 SCHEMAS: dict[str, tuple[str, dict[str, Any]]] = {
     "kit.schema.json": ("kit.yaml of an Orderkit pack", KIT_SCHEMA),
+    "platform.schema.json": (
+        "platform.yaml of Orderkit",
+        document_schema(PlatformSettings, ("Platform",), "name"),
+    ),
+    "team.schema.json": (
+        "team.yaml of Orderkit's ledger",
+        document_schema(TeamFile, ("Team",), "team"),
+    ),
     "prices.schema.json": ("gitops/prices.yaml of an Orderkit pack", PRICES_SCHEMA),
 }
 

@@ -23,12 +23,6 @@ _TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": _POD}
 _MATCHING = {"matchLabels": {"app": "a"}}
 
 
-@pytest.fixture(autouse=True)
-def _real(request: pytest.FixtureRequest) -> None:
-    if "real" not in request.node.name:
-        pytest.skip("its built-in kinds are open inside")
-
-
 def thing(api_version: str, kind: str, name: str = "thing", **parts: Any) -> Manifest:
     meta = {"name": name, **parts.pop("metadata", {})}
     return {"apiVersion": api_version, "kind": kind, "metadata": meta, **parts}

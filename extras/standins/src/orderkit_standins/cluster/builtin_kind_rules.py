@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 from collections.abc import Iterator
 
 from ground.objects.kube_objects import CONFIG_MAP, CRD, NAMESPACE, Kind, Manifest, dig, metadata
@@ -16,7 +17,7 @@ from kubeschema.admission import POLICY
 from kubeschema.policy_errors import policy_faults
 from orderkit_standins.cluster import definitions
 from orderkit_standins.cluster.refusals import Cause
-from orderkit_standins.cluster.served_builtin_kinds import SECRET
+from orderkit_standins.cluster.served_builtin_kinds import SECRET, SERVICE
 
 NAMESPACE_FINALIZER = "kubernetes"
 """Keeps a namespace until its content is gone; lives in ``spec.finalizers``."""
@@ -34,6 +35,8 @@ def prepare(kind: Kind, new: Manifest, old: Manifest | None, *, finalize: bool =
         return _namespace(new, old, finalize=finalize)
     if kind == SECRET:
         return _secret(new)
+    if kind == SERVICE:
+        return _service(new, old)
     if kind == CRD and not _shape_faults(new):
         return definitions.with_defaults(new)
     return new
@@ -50,6 +53,19 @@ def _namespace(new: Manifest, old: Manifest | None, *, finalize: bool) -> Manife
     labels = {**(meta.get("labels") or {}), NAMESPACE_LABEL: meta["name"]}
     stored["metadata"] = {**meta, "labels": labels}
     return stored
+
+
+def _service(new: Manifest, old: Manifest | None) -> Manifest:
+    """Give a Service its type and address; one that lacks them in an update keeps the old ones."""
+    spec = {"type": "ClusterIP", **(new.get("spec") or {})}
+    if spec["type"] == "ExternalName":
+        return {**new, "spec": spec}
+    address = spec.get("clusterIP") or dig(old or {}, "spec", "clusterIP", default="")
+    if not address:
+        meta = metadata(new)
+        digest = hashlib.sha256(f"{meta.get('namespace')}/{meta.get('name')}".encode()).digest()
+        address = f"10.96.{digest[0]}.{digest[1] % 254 + 1}"
+    return {**new, "spec": {**spec, "clusterIP": address, "clusterIPs": [address]}}
 
 
 def _secret(new: Manifest) -> Manifest:

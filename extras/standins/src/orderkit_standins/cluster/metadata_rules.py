@@ -15,10 +15,13 @@ from ground.objects.kube_objects import Manifest, labels_of, metadata
 from kubeschema.structural import problems
 from orderkit_standins.cluster.kinds import OBJECT_META, ServedKind
 from orderkit_standins.cluster.refusals import Cause
-from orderkit_standins.cluster.served_builtin_kinds import NAME_RULES, NameRule
+from orderkit_standins.cluster.served_builtin_kinds import (
+    LABEL_MAX,
+    NAME_MAX,
+    NAME_RULES,
+    NameRule,
+)
 
-_NAME_MAX = 253
-_LABEL_MAX = 63
 _ANNOTATIONS_MAX_BYTES = 256 * 1024
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -61,17 +64,16 @@ def metadata_faults(served: ServedKind, new: Manifest, old: Manifest | None) -> 
 
 def _name_faults(served: ServedKind, new: Manifest) -> Iterator[Cause]:
     name = metadata(new)["name"]
-    rule = NAME_RULES.get(served.kind, NameRule.SUBDOMAIN)
+    rule, longest = NAME_RULES.get(served.kind, (NameRule.SUBDOMAIN, NAME_MAX))
     if rule is NameRule.PATH_SEGMENT:
         if name in {".", ".."} or "/" in name or "%" in name:
             yield Cause("metadata.name", f'Invalid value: "{name}": may not contain "/" or "%"')
         return
     is_label = rule is NameRule.LABEL
-    limit = _LABEL_MAX if is_label else _NAME_MAX
-    if len(name) > limit:
+    if len(name) > longest:
         yield Cause(
             "metadata.name",
-            f'Invalid value: "{name}": must be no more than {limit} bytes',
+            f'Invalid value: "{name}": must be no more than {longest} bytes',
         )
     if not re.fullmatch(_LABEL if is_label else _SUBDOMAIN, name):
         text = _LABEL_TEXT if is_label else _SUBDOMAIN_TEXT
@@ -81,10 +83,10 @@ def _name_faults(served: ServedKind, new: Manifest) -> Iterator[Cause]:
 def _label_faults(new: Manifest) -> Iterator[Cause]:
     for key, value in labels_of(new).items():
         yield from _key_faults("metadata.labels", key)
-        if len(value) > _LABEL_MAX:
+        if len(value) > LABEL_MAX:
             yield Cause(
                 "metadata.labels",
-                f'Invalid value: "{value}": must be no more than {_LABEL_MAX} bytes',
+                f'Invalid value: "{value}": must be no more than {LABEL_MAX} bytes',
             )
         elif not re.fullmatch(_LABEL_VALUE, value):
             yield Cause("metadata.labels", f'Invalid value: "{value}": {_VALUE_TEXT}')
@@ -107,9 +109,9 @@ def _key_faults(field: str, key: str) -> Iterator[Cause]:
     prefix, slash, name = key.rpartition("/")
     if slash and not re.fullmatch(_SUBDOMAIN, prefix):
         yield Cause(field, f'Invalid value: "{key}": prefix part {_SUBDOMAIN_TEXT}')
-    if len(name) > _LABEL_MAX:
+    if len(name) > LABEL_MAX:
         yield Cause(
-            field, f'Invalid value: "{key}": name part must be no more than {_LABEL_MAX} bytes'
+            field, f'Invalid value: "{key}": name part must be no more than {LABEL_MAX} bytes'
         )
     elif not re.fullmatch(_QUALIFIED, name):
         yield Cause(field, f'Invalid value: "{key}": {_QUALIFIED_TEXT}')

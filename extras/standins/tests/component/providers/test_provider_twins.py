@@ -24,17 +24,32 @@ from orderkit.ports.cluster import Cluster
 from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.crossplane import crossplane_crds
 from orderkit_standins.providers import Providers
-from orderkit_standins.workloads import Workloads
+from orderkit_standins.workloads import (
+    AUTOSCALER,
+    BUDGET,
+    DAEMON_SET,
+    DEPLOYMENT,
+    JOB,
+    POD,
+    SERVICE,
+    Workloads,
+)
 
 PROVIDER = Kind("pkg.crossplane.io", "v1", "Provider")
 OBJECT = Kind("kubernetes.m.crossplane.io", "v1alpha1", "Object")
 LEGACY = Kind("kubernetes.crossplane.io", "v1alpha2", "Object")
-DEPLOYMENT = Kind("apps", "v1", "Deployment")
 SECRET = Kind("", "v1", "Secret")
 BUCKET = Kind("storage.gcp.m.upbound.io", "v1beta1", "Bucket")
 EXTERNAL = Kind("cloud.embedded.orderkit.dev", "v1alpha1", "ExternalResource")
 TEST, HOME, PATIENCE_S = "test", "team-a", 90.0
 ANNOTATION = "embedded.orderkit.dev"
+REPLICATED: dict[str, Any] = {
+    "selector": {"matchLabels": {"app": "a"}},
+    "template": {
+        "metadata": {"labels": {"app": "a"}},
+        "spec": {"containers": [{"name": "a", "image": "a:1"}]},
+    },
+}
 
 
 def made(kind: Kind, name: str, **more: Any) -> Manifest:
@@ -349,7 +364,9 @@ def _threads() -> list[Any]:
 
 def test_a_deployment_counts_its_replicas(cluster: Cluster) -> None:
     key = ObjectKey(DEPLOYMENT, "counted", HOME)
-    cluster.create(made(DEPLOYMENT, "counted", meta={"namespace": HOME}, spec={}), owner=TEST)
+    cluster.create(
+        made(DEPLOYMENT, "counted", meta={"namespace": HOME}, spec=REPLICATED), owner=TEST
+    )
     found = wait(cluster, key, says("Available", "True"))
     assert found["spec"]["replicas"] == found["status"]["availableReplicas"] == 1
 
@@ -357,3 +374,52 @@ def test_a_deployment_counts_its_replicas(cluster: Cluster) -> None:
 
     found = wait(cluster, key, lambda seen: "availableReplicas" not in seen["status"])
     assert found["status"]["observedGeneration"] == found["metadata"]["generation"]
+
+
+POD_SPEC = REPLICATED["template"]["spec"]
+RAN = {"template": {"spec": {**POD_SPEC, "restartPolicy": "Never"}}}
+WORKLOADS: dict[str, tuple[Kind, dict[str, Any], tuple[str, Any]]] = {
+    "a DaemonSet runs on one node": (DAEMON_SET, REPLICATED, ("numberAvailable", 1)),
+    "a Job is complete": (JOB, {**RAN, "completions": 3}, ("succeeded", 3)),
+    "a Pod runs": (POD, POD_SPEC, ("phase", "Running")),
+    "an autoscaler finds what it has": (
+        AUTOSCALER,
+        {"scaleTargetRef": {"kind": "Deployment", "name": "a"}, "maxReplicas": 5},
+        ("currentReplicas", 1),
+    ),
+    "a budget allows nothing": (BUDGET, {"maxUnavailable": "20%"}, ("disruptionsAllowed", 0)),
+}
+
+
+@pytest.mark.parametrize("case", WORKLOADS)
+def test_what_a_cluster_runs_has_a_status(cluster: Cluster, case: str) -> None:
+    kind, spec, (field, value) = WORKLOADS[case]
+    key = ObjectKey(kind, "made", HOME)
+    cluster.create(made(kind, "made", meta={"namespace": HOME}, spec=spec), owner=TEST)
+
+    found = wait(cluster, key, lambda seen: field in (seen.get("status") or {}))
+
+    assert found["status"][field] == value
+
+
+def test_a_job_that_is_suspended_does_not_run(cluster: Cluster) -> None:
+    spec = {**RAN, "suspend": True}
+    cluster.create(made(JOB, "later", meta={"namespace": HOME}, spec=spec), owner=TEST)
+    cluster.create(made(JOB, "now", meta={"namespace": HOME}, spec=RAN), owner=TEST)
+
+    wait(cluster, ObjectKey(JOB, "now", HOME), says("Complete", "True"))
+
+    assert "status" not in (cluster.get(ObjectKey(JOB, "later", HOME)) or {})
+
+
+def test_a_service_keeps_the_address_that_it_was_given(cluster: Cluster) -> None:
+    key = ObjectKey(SERVICE, "shop", HOME)
+    spec = {"ports": [{"port": 80}]}
+    service = made(SERVICE, "shop", meta={"namespace": HOME}, spec=spec)
+    given = cluster.create(service, owner=TEST)["spec"]
+
+    cluster.apply({**service, "spec": {"ports": [{"port": 81}]}}, owner="other")
+
+    found = (cluster.get(key) or {})["spec"]
+    assert given["type"] == "ClusterIP"
+    assert given["clusterIP"] == found["clusterIP"] == found["clusterIPs"][0]

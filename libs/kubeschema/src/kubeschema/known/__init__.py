@@ -2,7 +2,7 @@
 Schemas of kinds from any source, as one set that judges objects.
 
 The sources are CRDs and XRDs (``known_kinds``), an API server's OpenAPI documents
-(``openapi_kinds``), and a table of Kubernetes' own kinds (``builtin_kinds``). `read_layer` reads a
+(``openapi_kinds``), and Kubernetes' own kinds (``builtin_kinds``). `read_layer` reads a
 folder with all three. CRDs of managed resources may be compact (``managed_kinds``); what they do
 not say is in ``behaviour.yaml`` (``behaviours``).
 """
@@ -15,7 +15,7 @@ from pathlib import PurePath
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import CRD, Manifest
 from kubeschema.known.behaviours import BEHAVIOUR, Behaviour, Behaviours, Reference, read_behaviours
-from kubeschema.known.builtin_kinds import METADATA, built_in
+from kubeschema.known.builtin_kinds import METADATA, BuiltInKind, built_in, built_in_kinds
 from kubeschema.known.crd_files import SOURCES
 from kubeschema.known.known_kinds import (
     GroupKind,
@@ -35,12 +35,14 @@ __all__ = [
     "METADATA",
     "Behaviour",
     "Behaviours",
+    "BuiltInKind",
     "GroupKind",
     "KnownKind",
     "Layer",
     "Reference",
     "SchemaSet",
     "built_in",
+    "built_in_kinds",
     "completed_crd",
     "files_of",
     "known_kind",

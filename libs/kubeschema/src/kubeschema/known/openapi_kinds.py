@@ -29,6 +29,8 @@ _DROPPED = {
     "items",
     "additionalProperties",
 }
+__all__ = ["is_openapi", "openapi_kind", "openapi_layer", "structural_schema"]
+
 Document = Mapping[str, Any]
 Schema = dict[str, Any]
 
@@ -55,7 +57,7 @@ def openapi_kind(document: Document, kind: Kind) -> KnownKind | None:
     for name, schema in schemas.items():
         if scope_and_plural is None or kind not in _tags(schema):
             continue
-        structural = _structural(schema, schemas, frozenset({name}))
+        structural = structural_schema(schema, schemas, frozenset({name}))
         properties = structural.get("properties") or {}
         structural["properties"] = {k: v for k, v in properties.items() if k not in META_FIELDS}
         version = {"name": kind.version, "served": True, "schema": {"openAPIV3Schema": structural}}
@@ -91,35 +93,57 @@ def _kind(tag: Mapping[str, str]) -> Kind:
     return Kind(tag.get("group", ""), tag.get("version", ""), tag.get("kind", ""))
 
 
-def _structural(
-    schema: Mapping[str, Any], schemas: Mapping[str, Any], inside: frozenset[str]
+def structural_schema(
+    schema: Mapping[str, Any],
+    schemas: Mapping[str, Any],
+    inside: frozenset[str],
+    *,
+    keep_defaults: bool = False,
 ) -> Schema:
-    structural = {key: value for key, value in schema.items() if key not in _DROPPED}
+    """
+    Return a schema of OpenAPI v3 as a structural one, its references resolved.
+
+    Args:
+        schemas: What references name.
+        inside: Names of the schemas that it is part of: where they recur, anything is allowed.
+        keep_defaults: They are real ones.
+    """
+    dropped = _DROPPED - {"default"} if keep_defaults else _DROPPED
+    structural = {key: value for key, value in schema.items() if key not in dropped}
     # Kubernetes wraps a reference in allOf if the field has a description or default of its own.
     for source in (schema, *(schema.get("allOf") or ())):
-        structural = {**_referenced_schema(source, schemas, inside), **structural}
+        structural = {
+            **_referenced_schema(source, schemas, inside, keep_defaults=keep_defaults),
+            **structural,
+        }
     if structural.get("format") == "int-or-string":
         return {INT_OR_STRING: True}
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), Mapping):
-            structural[name] = _structural(schema[name], schemas, inside)
+            structural[name] = structural_schema(
+                schema[name], schemas, inside, keep_defaults=keep_defaults
+            )
     if isinstance(schema.get("properties"), Mapping):
         structural["properties"] = {
-            name: _structural(property_schema, schemas, inside)
-            for name, property_schema in schema["properties"].items()
+            name: structural_schema(field, schemas, inside, keep_defaults=keep_defaults)
+            for name, field in schema["properties"].items()
         }
     return _with_unknown_fields(structural)
 
 
 def _referenced_schema(
-    schema: Mapping[str, Any], schemas: Mapping[str, Any], inside: frozenset[str]
+    schema: Mapping[str, Any],
+    schemas: Mapping[str, Any],
+    inside: frozenset[str],
+    *,
+    keep_defaults: bool,
 ) -> Schema:
     name = str(schema.get("$ref") or "").rpartition("/")[2]
     if not name:
         return {}
     if name in inside or name not in schemas:
         return dict(_OPEN)
-    return _structural(schemas[name], schemas, inside | {name})
+    return structural_schema(schemas[name], schemas, inside | {name}, keep_defaults=keep_defaults)
 
 
 def _with_unknown_fields(schema: Schema) -> Schema:

@@ -158,8 +158,8 @@ def test_a_layer_that_never_gets_ready_stops_it_and_the_same_command_goes_on(
 ) -> None:
     foreign = pack / "gitops/functions/more.yaml"
     foreign.write_text(
-        "apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata: {name: function-moon}\n"
-        "spec: {package: registry.example.org/x/function-moon:v1.0.0}\n"
+        "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-moon}\n"
+        "spec: {package: registry.example.org/x/provider-moon:v1.0.0}\n"
     )
     swap(pack / "gitops/apis/garage/definition.yaml", "A garage", "A fine garage")
     before = len(messages(platform))
@@ -167,7 +167,7 @@ def test_a_layer_that_never_gets_ready_stops_it_and_the_same_command_goes_on(
     stopped = until(
         SystemClock(),
         lambda: orderkit("upgrade", "--timeout", "1"),
-        lambda done: 'no runner for "function-moon"' in done.err,
+        lambda done: "provider-moon" in done.err,
         timeout_s=90,
         goal="the reason why the layer is not healthy",
     )

@@ -9,10 +9,10 @@ from pathlib import Path
 from orderkit.adapters.folders.pack_folder import ROOMS, reference_pack
 
 UNRUNNABLE = (
-    "apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata: {name: function-sun}\n"
-    "spec: {package: registry.example.org/x/function-sun:v1.0.0}\n"
+    "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-sun}\n"
+    "spec: {package: registry.example.org/x/provider-sun:v1.0.0}\n"
 )
-"""A manifest that never becomes healthy where nobody runs that function."""
+"""A manifest that never becomes healthy where nobody plays that provider."""
 
 
 def copied_pack(folder: Path) -> Path:

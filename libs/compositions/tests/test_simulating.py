@@ -32,7 +32,9 @@ def run(say: Say, around: SimulatedWorld | None = None, **options: Any) -> Simul
 
     functions = {"function-lab": function, "function-auto-ready": auto_ready}
     steps = [PipelineStep("lab", "function-lab"), PipelineStep("ready", "function-auto-ready")]
-    return simulate(XR, steps, World(functions, foreign={"function-kcl"}), around, **options)
+    return simulate(
+        XR, steps, World(functions, foreign={"function-kcl": "it is away"}), around, **options
+    )
 
 
 def thing(kind: str, name: str, api_version: str = "v1", **fields: Any) -> Manifest:
@@ -159,10 +161,12 @@ def test_a_fatal_result_ends_the_run_and_keeps_what_existed() -> None:
 def test_a_foreign_step_is_refused_by_its_name() -> None:
     steps = [PipelineStep("template", "function-kcl")]
 
-    done = simulate(XR, steps, World({"function-lab": auto_ready}, foreign={"function-kcl"}))
+    done = simulate(
+        XR, steps, World({"function-lab": auto_ready}, foreign={"function-kcl": "it is away"})
+    )
 
     assert 'pipeline step "template"' in done.error
-    assert '"function-kcl": it is not a Python function of this process' in done.error
+    assert '"function-kcl": it is away' in done.error
 
 
 @pytest.mark.parametrize(

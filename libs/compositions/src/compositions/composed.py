@@ -58,8 +58,8 @@ class World:
     connection_details: Mapping[str, dict[str, bytes]] = field(default_factory=dict)
     lookup: Lookup = lambda _: ()
     scope_of: ScopeOf = lambda _: True
-    foreign: Collection[str] = ()
-    """Functions that are installed but cannot run in this process."""
+    foreign: Mapping[str, str] = field(default_factory=dict)
+    """Why a function that is installed does not run, by its name: its step fails, also a plan's."""
     remote: Collection[str] = ()
     """Functions that run as processes: they need all inputs of their step."""
     passing: bool = False

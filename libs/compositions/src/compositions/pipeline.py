@@ -169,15 +169,13 @@ class _Run:
             if step.unserved and step.function in self._world.remote:
                 raise OpaqueError(f"{step.function} cannot be given {', '.join(step.unserved)}")
             return function
-        if self._world.passing:
-            raise OpaqueError(f"{step.function} runs in the cluster only")
         if step.function in self._world.foreign:
-            runnable = ", ".join(sorted(self._world.functions)) or "none"
             raise ComposeError(
                 f'cannot run Composition pipeline step "{step.name}": cannot run Function '
-                f'"{step.function}": it is not a Python function of this process; '
-                f"those are: {runnable}"
+                f'"{step.function}": {self._world.foreign[step.function]}'
             )
+        if self._world.passing:
+            raise OpaqueError(f"{step.function} runs in the cluster only")
         raise ComposeError(
             f'cannot run Composition pipeline step "{step.name}": cannot get gRPC client '
             f'connection for Function "{step.function}": cannot find an active FunctionRevision '

@@ -21,10 +21,14 @@ from yamlfiles.manifests import parse_manifests
 __all__ = [
     "AUTO_READY_FUNCTION",
     "NAMES",
+    "NOT_RUN_HERE",
+    "RUN_HINT",
     "STATION_FUNCTION",
     "function_manifests",
     "functions_here",
+    "is_not_run",
     "is_own",
+    "not_run",
     "packages_of",
     "python_functions",
     "runs_here",
@@ -34,6 +38,11 @@ STATION_FUNCTION = "function-orderkit"
 AUTO_READY_FUNCTION = "function-auto-ready"
 NAMES = frozenset({STATION_FUNCTION, *TWINS})
 """By the last part of the package's path, which is also the usual name."""
+NOT_RUN_HERE = "NotRunHere"
+"""The reason of the condition Healthy of a Function that the embedded platform does not run."""
+_NOT_RUN = "it does not run here"
+RUN_HINT = "replace the step with a station, or order the kit on a cluster with Crossplane"
+"""What helps where a function does not run."""
 
 _ROOM = PurePosixPath("gitops", "functions")
 
@@ -71,6 +80,16 @@ def runs_here(name: str, packages: Mapping[str, str]) -> bool:
 def is_own(name: str, packages: Mapping[str, str]) -> bool:
     """Return whether a function is the one that runs a pack's stations."""
     return function_name(name, packages) == STATION_FUNCTION
+
+
+def not_run() -> str:
+    """Return why a step of a foreign function fails here, and what helps."""
+    return f"{_NOT_RUN}; {RUN_HINT}"
+
+
+def is_not_run(reason: str) -> bool:
+    """Return whether an order fails for what `not_run` returns: then waiting does not help."""
+    return _NOT_RUN in reason
 
 
 def packages_of(files: Files) -> dict[str, str]:

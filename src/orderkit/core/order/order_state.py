@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from compositions.paused import PAUSED, annotate_command, how_to_resume, is_paused
+from compositions.python_functions import is_not_run
 from ground.argocd.delivery_hindrances import Hindrance, delivers_nothing, hindrance, short
 from ground.names import CommitSha
 from ground.objects.kube_objects import Kind, Manifest, condition, dig, metadata
@@ -71,6 +72,11 @@ class OrderState:
 
     is_held: bool = False
     """It is delivered only when a maintenance window opens."""
+
+    @property
+    def lacks_function(self) -> bool:
+        """Whether a function of its pipeline does not run on this platform."""
+        return self.phase == "Failing" and is_not_run(self.reason)
 
     @property
     def ready(self) -> bool:

@@ -79,6 +79,8 @@ class AssemblyContext:
     """Functions that run as processes of their own."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """Uncertainties about a function, by its name."""
+    foreign: Mapping[str, str] = field(default_factory=dict)
+    """Why the cluster does not run a function, by its name."""
     lookup: Lookup | None = None
     """An additional lookup for requirements."""
     asks_cluster: bool = False
@@ -203,7 +205,7 @@ class _XrAssembly:
             lookup=shop.lookup,
             nested_status=self._nested_status,
         )
-        world = World(shop.functions, remote=shop.remote, passing=True)
+        world = World(shop.functions, foreign=shop.foreign, remote=shop.remote, passing=True)
         return simulate(self.xr, self.chosen.steps, world, around)
 
     def _nested_status(self, name: str, manifest: Manifest) -> Mapping[str, Any] | None:

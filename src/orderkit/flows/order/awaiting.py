@@ -168,6 +168,8 @@ class _Over:
     _since_s: float | None = None
 
     def __call__(self, state: OrderState) -> bool:
+        if state.lacks_function:
+            return True
         if state.phase != "Failing":
             self._since_s = None
             return state.phase in ("Waiting", "Ending") or _is_stuck(state)

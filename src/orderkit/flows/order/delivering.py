@@ -81,7 +81,7 @@ def await_commit(
         platform.clock,
         watch.look,
         lambda state: state.ready or (is_over is not None and is_over(state)),
-        is_hopeless=lambda state: state.paused or state.is_held,
+        is_hopeless=lambda state: state.paused or state.is_held or state.lacks_function,
         timeout_s=timeout_s,
         goal=f"{order}: becoming Ready at {short(commit)}",
         why_not=lambda state: f"{state.phase}: {state.reason}",

@@ -196,7 +196,9 @@ def order(
             platform,
             entry.order,
             timeout_s=request.timeout_s,
-            is_hopeless=lambda state: state.phase == "Waiting" or state.is_held,
+            is_hopeless=lambda state: (
+                state.phase == "Waiting" or state.is_held or state.lacks_function
+            ),
             on_wait=on_wait,
         )
     else:

@@ -7,20 +7,24 @@ by the flows that plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from compositions.composed_metadata import RESOURCE_NAME_ANNOTATION, composed_keys
 from compositions.composition_choice import with_stored_choice
 from compositions.generated_passwords import SEED_SELECTOR, STAND_IN_SEED
+from compositions.python_functions import NOT_RUN_HERE
 from compositions.simulation import lookup_in
 from compositions.station import Selector
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import (
+    FUNCTION,
     Kind,
     Manifest,
     ObjectKey,
     annotations_of,
+    condition,
     controller,
     labels_of,
     metadata,
@@ -63,6 +67,16 @@ def living(cluster: Lookup | None, xr: Manifest) -> tuple[Manifest | None, tuple
     if manifest is None:
         return None, ("the cluster does not have this order yet",)
     return manifest, ()
+
+
+def not_run_there(cluster: Lookup | None, functions: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the functions of which the cluster says that it does not run them, and why."""
+    for name in sorted(functions):
+        with suppress(OrderkitError):  # then nothing is known of it
+            function = get(cluster, ObjectKey(FUNCTION, name))
+            health = condition(function or {}, "Healthy") or {}
+            if health.get("reason") == NOT_RUN_HERE:
+                yield name, str(health.get("message", ""))
 
 
 def observed_of(

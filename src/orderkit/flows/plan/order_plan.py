@@ -40,6 +40,7 @@ from orderkit.flows.plan.cluster_questions import (
     as_living,
     living,
     looked_up,
+    not_run_there,
     observed_of,
 )
 from orderkit.flows.plan.cluster_verdicts import judged, with_schemas
@@ -200,7 +201,10 @@ class OrderPlanner:
         """Return the workshop with the place where orders live to look things up."""
         desk = AnsweredQuestions(self.cluster)
         asks_cluster = self.cluster is not None and not isinstance(self.cluster, Replay)
-        return replace(self.workshop, lookup=desk.look, asks_cluster=asks_cluster), desk
+        shop = self.workshop
+        called = {name for blueprint in shop.blueprints.values() for name in blueprint.called}
+        foreign = dict(not_run_there(self.cluster, called - shop.functions.keys()))
+        return replace(shop, lookup=desk.look, asks_cluster=asks_cluster, foreign=foreign), desk
 
     def _is_xr(self, manifest: Manifest) -> bool:
         return self.workshop.blueprint(manifest) is not None

@@ -19,7 +19,13 @@ from compositions.function_processes import FunctionProcess, development_process
 from compositions.granted_rights import is_aggregated
 from compositions.layered_settings import ENVIRONMENT
 from compositions.managed_state import ManagedKinds
-from compositions.python_functions import NAMES, function_manifests, functions_here, packages_of
+from compositions.python_functions import (
+    NAMES,
+    function_manifests,
+    functions_here,
+    packages_of,
+    runs_here,
+)
 from compositions.station import Station
 from ground.errors import InvalidInputError, NotFoundError
 from ground.names import CommitSha, RepoId
@@ -100,6 +106,22 @@ def _called(blueprints: Mapping[tuple[str, str], Blueprint]) -> set[str]:
 def called_functions(pack: Pack) -> set[str]:
     """Return the functions that the Compositions of a pack call, by name."""
     return _called(_blueprints(pack, pack.kits())[0])
+
+
+def kits_not_run(pack: Pack) -> dict[str, list[str]]:
+    """
+    Return the kits whose Compositions call functions that do not run here, with these functions.
+
+    Raises:
+        InvalidInputError: The pack is broken.
+    """
+    packages, found = packages_of(pack.files), dict[str, list[str]]()
+    for kit in pack.kits():
+        specs = [composition["spec"] for composition in compositions_of(pack.files, kit)]
+        called = {step.function for spec in specs for step in steps_of(spec)}
+        if foreign := sorted(name for name in called if not runs_here(name, packages)):
+            found[kit.name] = foreign
+    return found
 
 
 def refuse_uncalled(processes: Iterable[FunctionProcess], called: Collection[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import threading
     from pathlib import Path
 
+    from orderkit.core.kit.pack import Pack
     from orderkit_standins.serve_platform import Running
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -144,7 +145,7 @@ def up_command(
         running(run_request, on_step=Progress(enabled=True)) as platform,
     ):
         serves.set()
-        say(_welcome(platform, run_request.pack))
+        say(welcome(platform, run_request.pack))
         wait_for_signal(stop)
 
 
@@ -160,19 +161,31 @@ def _stop_handler(serves: threading.Event, stop: threading.Event) -> Callable[..
     return handle
 
 
-def _welcome(running: Running, pack: Path) -> str:
-    settings, folder = running.settings, running.embedded.state.folder
+def welcome(running: Running, folder: Path) -> str:
+    """
+    Return what a person reads once the platform runs.
+
+    Raises:
+        InvalidInputError: The pack in this folder is broken.
+    """
+    from orderkit.adapters.folders.pack_folder import read_folder
+    from orderkit.core.kit.pack import read_pack
+    from orderkit.flows.plan.published_pack import kits_not_run
+
+    pack = read_pack(read_folder(folder))
+    not_run = kits_not_run(pack)
+    settings, state = running.settings, running.embedded.state.folder
     return f"""
-Orderkit's embedded platform runs. State: {folder}
+Orderkit's embedded platform runs. State: {state}
 
   forge     {settings.forge.url}   (open it in a browser; viewer, password viewer, may read)
-  cluster   {running.embedded.url("cluster")}   export KUBECONFIG={folder / "kubeconfig"}
+  cluster   {running.embedded.url("cluster")}   export KUBECONFIG={state / "kubeconfig"}
   catalog   {settings.portal.url}/api/catalog/entities
   service   {settings.service.url}
 
   console   {console_link(settings, default_requester())}
             (signs you in once, within ten minutes; 'orderkit console' makes another link)
-{held_back_text(running)}{_next(running, pack)}
+{held_back_text(running)}{_not_run_text(not_run)}{_next(running, pack, not_run)}
 Stop with ctrl-C; nothing is lost.
 """
 
@@ -186,12 +199,20 @@ def held_back_text(running: Running) -> str:
     return "\n".join(["", "Left out, because it is not safe:", "", *lines, "", again, ""])
 
 
-def _next(running: Running, pack: Path) -> str:
-    """Return example commands for the pack's first kit."""
-    from orderkit.adapters.folders.pack_folder import read_folder
-    from orderkit.core.kit.pack import read_pack
+def _not_run_text(kits: Mapping[str, Sequence[str]]) -> str:
+    """Name the kits whose orders will fail for a function that does not run here."""
+    from compositions.python_functions import RUN_HINT
 
-    kit = next(iter(read_pack(read_folder(pack)).kits()), None)
+    lines = [f"  {kit}: {', '.join(names)}" for kit, names in kits.items()]
+    if not lines:
+        return ""
+    heading = "Orders of these kits will fail, because a function of theirs does not run here:"
+    return "\n".join(["", heading, "", *lines, f"    → {RUN_HINT}", ""])
+
+
+def _next(running: Running, pack: Pack, not_run: Container[str]) -> str:
+    """Return example commands for the pack's first kit, rather one whose orders do not fail."""
+    kit = next(iter(sorted(pack.kits(), key=lambda kit: kit.name in not_run)), None)
     if kit is None:
         return "\nThe pack has no kit yet: orderkit kit new NAME, then start this again.\n"
     values = {} if not kit.examples else kit.examples[0].values

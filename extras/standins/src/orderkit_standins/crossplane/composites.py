@@ -21,6 +21,7 @@ from compositions.composed_metadata import COMPOSITE_LABEL, root_labelled
 from compositions.composition_choice import CHOICE_FIELDS, NAME_LABEL, Choice, choose
 from compositions.paused import is_paused
 from compositions.pipeline import compose
+from compositions.python_functions import not_run
 from compositions.station import Selector as Required
 from ground.errors import ConflictError, OrderkitError
 from ground.objects.conditions import (
@@ -216,7 +217,7 @@ class Composites:
             connection_details=observed.connection_details,
             lookup=lambda selector: applying.fetch(self._site, selector),
             scope_of=self._site.scope_of,
-            foreign=present.keys() - runnable.keys(),
+            foreign=dict.fromkeys(present.keys() - runnable.keys(), not_run()),
         )
 
     def _watch(

@@ -1,10 +1,10 @@
 """
 Function objects: report which of them this process can run.
 
-No package is ever pulled. A Function is Healthy when the embedded platform has a runner for what
-its package is (the last part of the path, whatever registry and release), or one of the
-Function's own name; any other one (go-templating, KCL, ...) is installed but not healthy, and a
-pipeline step that names it is refused.
+No package is ever pulled. The embedded platform has a runner for what a Function's package is (the
+last part of the path, whatever registry and release), or one of the Function's own name. Any other
+one (go-templating, KCL, ...) has the reason ``NotRunHere``: a pipeline step that names it fails,
+and with it only the orders of that kit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compositions.function_twins.choice import package_name
-from compositions.python_functions import NAMES
+from compositions.python_functions import NAMES, NOT_RUN_HERE, not_run
 from compositions.station import Station
 from ground.objects.conditions import Condition
 from ground.objects.kube_objects import FUNCTION, Manifest, ObjectKey, dig, metadata
@@ -20,13 +20,8 @@ from orderkit_standins.crossplane.reconciler_context import ReconcilerContext, i
 
 INSTALLED = Condition("Installed", "True", "ActivePackageRevision")
 HEALTHY = Condition("Healthy", "True", "HealthyPackageRevision")
-
-
-def unhealthy(name: str, stations: Mapping[str, Station]) -> Condition:
-    """Return why a Function cannot run here."""
-    names = ", ".join(sorted(stations)) or "none"
-    text = f'the embedded platform has no runner for "{name}"; it runs: {names}'
-    return Condition("Healthy", "False", "UnhealthyPackageRevision", text)
+NOT_RUN = Condition("Healthy", "True", NOT_RUN_HERE, not_run())
+"""True, because Argo CD would hold back everything that it delivers after an unhealthy Function."""
 
 
 class FunctionReconciler:
@@ -41,7 +36,7 @@ class FunctionReconciler:
         if function is not None and not is_deleting(function):
             stations = self._site.functions
             runs = runner(function, stations) is not None
-            health = HEALTHY if runs else unhealthy(key.name, stations)
+            health = HEALTHY if runs else NOT_RUN
             status = {"currentIdentifier": dig(function, "spec", "package")}
             self._site.write_status(function, INSTALLED, health, status=status)
         return None

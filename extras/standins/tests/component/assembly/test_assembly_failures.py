@@ -280,7 +280,7 @@ def test_an_own_condition_stays_and_becomes_unknown_after_a_fatal_result(lab: La
         ),
         (
             ("function-go-templating",),
-            'step "step0": cannot run Function "function-go-templating": it is not a Python',
+            'step "step0": cannot run Function "function-go-templating": it does not run here',
         ),
     ],
     ids=["not installed", "foreign"],

@@ -193,7 +193,7 @@ def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> 
         return
     yield from _package(subject, functions[step.function])
     if not runs_here(step.function, subject.pack.packages):
-        message = f"step '{step.name}' runs {step.function}"
+        message = f"step '{step.name}' calls {step.function}, which does not run here"
         yield finding_at(KitRule.FOREIGN_STEP, doc, f"{at}.functionRef.name", message)
     elif is_own(step.function, subject.pack.packages):
         yield from _station(subject, doc, step, at)

@@ -329,9 +329,8 @@ class KitRule(Coded):
         "foreign-step",
         _N,
         (
-            "A step's function runs only in a cluster: embedded platforms refuse it, plans skip "
-            "it, "
-            "and this check does not run the pipeline."
+            "A step's function runs only in a cluster: on the embedded platform the kit's orders "
+            "fail, elsewhere plans skip the step, and this check does not run the pipeline."
         ),
         "write a station, or run the function as a process for plans (docs/plans.md)",
     )

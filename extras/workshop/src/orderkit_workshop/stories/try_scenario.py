@@ -23,7 +23,7 @@ from compositions.composed_metadata import preview_uid, root_labelled
 from compositions.generated_passwords import STAND_IN_SEED
 from compositions.layered_settings import ENVIRONMENT
 from compositions.managed_state import ManagedKinds
-from compositions.python_functions import functions_here, packages_of
+from compositions.python_functions import functions_here, not_run, packages_of
 from compositions.simulation import SimulatedWorld, Simulation, simulate
 from compositions.station import Station
 from ground.errors import InvalidInputError, OrderkitError
@@ -226,6 +226,7 @@ def prepare(
     local = functions_here(stations, packages_of(pack.files), called_functions).functions
     remote = {name: connect() for name, connect in processes.items() if name in called_functions}
     functions = {**local, **remote}
+    foreign = dict.fromkeys(called_functions - functions.keys(), not_run())
     return ScenarioTrial(
         kit,
         folder,
@@ -234,7 +235,7 @@ def prepare(
         else None,
         Validator(kit.xrd),
         steps,
-        World(functions, foreign=called_functions - functions.keys(), remote=remote.keys()),
+        World(functions, foreign=foreign, remote=remote.keys()),
         PackFacts(pack.files).schemas,
         name_shown(kit.xrd, composition) if composition else "",
         _layers(pack, values) if any("layers" in step.input for step in steps or ()) else (),

@@ -11,7 +11,7 @@ from templates import step, template
 
 from orderkit.cli.main import run
 from orderkit_standins.serve_platform import Running
-from softwaretemplates.render.tree import FILE_BYTES_MAX, FILES_MAX, TREE_BYTES_MAX
+from softwaretemplates.render import TreeOptions
 
 FORM = {"properties": {"name": {"type": "string"}, "repository": {"type": "string"}}}
 FETCH = step("fetch", "fetch:template", url="./skeleton", values={"name": "${{ parameters.name }}"})
@@ -21,6 +21,7 @@ PUBLISH = step(
     repoUrl="${{ parameters.repository }}",
     description="for ${{ parameters.name }}",
 )
+LIMITS = TreeOptions()
 ELSEWHERE = "repository=github.com?owner=acme&repo=cart"
 
 
@@ -179,20 +180,19 @@ def test_the_extension_of_templates_needs_no_dot(extension: str, tmp_path: Path)
         ),
         ({"a": "x"}, ["--copy-without-templating", "./a"], "finds no file by './a'; write 'a'"),
         ({"a": "x"}, ["--copy-without-templating", "a/"], "'a' is a file and no folder"),
-        ({"a": "x" * (FILE_BYTES_MAX + 1)}, [], f"one file may have at most {FILE_BYTES_MAX}"),
         (
-            {f"f{n}": b"x" * (FILE_BYTES_MAX - 1) for n in range(6)},
+            {"a": "{# #}" + "x" * LIMITS.file_max},
             [],
-            f"all files together have 6291450 bytes, at most {TREE_BYTES_MAX}",
+            f"a: has 4194309 bytes to render; one file may have at most {LIMITS.file_max}",
         ),
         (
-            {f"f{n}": "" for n in range(FILES_MAX + 1)},
+            {f"f{n}": b"x" * (LIMITS.file_max - 5) + b"{# #}" for n in range(5)},
             [],
-            f"501 files; one folder may have at most {FILES_MAX}",
+            "f4: has 4194304 bytes, with which 20971520 bytes are rendered",
         ),
     ],
     ids=["dot", "undefined", "undefined member", "escape", "latin", "glob", "folder", "file",
-         "bytes", "count"],
+         "bytes"],
 )  # fmt: skip
 def test_what_backstage_would_treat_otherwise_is_refused(
     files: dict[str, str | bytes],

@@ -424,6 +424,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         signatures=signatures,
         webhook=_webhook(settings),
         adopted=frozenset(settings.forge.adopted),
+        size_limit=settings.size_limit,
         people_from=tuple(settings.people_from)
         or (pack_location(settings.forge.url, settings.pack),),
     )

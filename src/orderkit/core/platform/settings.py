@@ -23,6 +23,7 @@ from orderkit.core.platform.installation import SCHEMAS, Installation, read_inst
 from orderkit.core.platform.notification_settings import NotificationSettings, read_notifications
 from orderkit.core.platform.service_access import AccessSettings
 from orderkit.core.portal.profile import Profile, read_profile
+from softwaretemplates.size_limit import MIB, SIZE_LIMIT
 from yamlfiles import yaml11
 from yamlfiles.documents import API_VERSION
 
@@ -132,6 +133,11 @@ SCHEMA: dict[str, Any] = {
                     "additionalProperties": False,
                     "properties": {"functions": function_processes.SCHEMA},
                 },
+                "templates": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {"sizeMiB": {"type": "integer", "minimum": 1, "maximum": 4096}},
+                },
                 "notifications": notification_settings.SCHEMA,
             },
         },
@@ -230,6 +236,8 @@ class PlatformSettings:
     probe: ProbeOrder = field(default_factory=ProbeOrder)
     functions: Sequence[FunctionProcess] = ()
     """Composition functions that plans may call as running processes."""
+    size_limit: int = SIZE_LIMIT
+    """Most bytes that one run of a template may hold in memory."""
     notifications: NotificationSettings = field(default_factory=NotificationSettings)
     """Who is notified about orders, and how."""
 
@@ -265,6 +273,7 @@ class PlatformSettings:
                     **self.installation.to_spec(),
                     **self._probe(),
                     **self._plans(),
+                    **self._templates(),
                     **self._notifications(),
                 },
             }
@@ -278,6 +287,10 @@ class PlatformSettings:
     def _plans(self) -> dict[str, Any]:
         functions = processes_spec(self.functions)
         return {"plans": {"functions": functions}} if functions else {}
+
+    def _templates(self) -> dict[str, Any]:
+        size = self.size_limit // MIB
+        return {} if self.size_limit == SIZE_LIMIT else {"templates": {"sizeMiB": size}}
 
     def _notifications(self) -> dict[str, Any]:
         spec = self.notifications.spec
@@ -381,6 +394,7 @@ def parse(
         functions=read_processes(
             spec.get("plans", {}).get("functions", {}), lambda text: _path(folder, text, home)
         ),
+        size_limit=spec.get("templates", {}).get("sizeMiB", SIZE_LIMIT // MIB) * MIB,
         notifications=read_notifications(
             spec.get("notifications", {}), lambda text: _path(folder, text, home)
         ),

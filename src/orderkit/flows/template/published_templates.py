@@ -89,7 +89,14 @@ def _natural(
 def _folder(
     platform: Platform, pack_files: RepositorySnapshot, folder: PurePosixPath
 ) -> ForgeFolder:
-    return ForgeFolder(platform.forge, platform.pack_repo, pack_files.commit, folder, trusted=True)
+    return ForgeFolder(
+        platform.forge,
+        platform.pack_repo,
+        pack_files.commit,
+        folder,
+        trusted=True,
+        size_limit=platform.size_limit,
+    )
 
 
 def template_of(

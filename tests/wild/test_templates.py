@@ -140,6 +140,41 @@ def test_urls_lead_out_of_the_folder_inside_the_repository_only(
     assert "registered by URL: to run it so, name its checkout with --repository DIR" in alone.err
 
 
+SHARED = "id: log\naction: debug:log\ninput: {message: 'for ${{ parameters.name }}'}\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "in_repository", "alone"),
+    [
+        ("./log.yaml", "for cart", "for cart"),
+        ("../shared/log.yaml", "for cart", "leaves the folder of template.yaml"),
+        ("/shared/log.yaml", "for cart", "leaves the folder of template.yaml"),
+        ("../../secret.yaml", "leaves the template's repository", "leaves the folder"),
+        ("/.git/config", "is in git's own folder", "leaves the folder"),
+        ("./link.yaml", "is a symbolic link", "is a symbolic link"),
+        ("https://example.org/log.yaml", "is not a path in the template's own repository",
+         "is not a path in the template's own repository"),
+    ],
+)  # fmt: skip
+def test_placeholders_bring_files_of_the_template_s_repository(
+    target: str, in_repository: str, alone: str, orderkit: Command, tmp_path: Path
+) -> None:
+    checkout = tmp_path / "checkout"
+    folder = _write(checkout / "cart", {"$yaml": target})
+    (tmp_path / "secret.yaml").write_text("action: debug:log\n")
+    for place in ("cart", "shared"):
+        (checkout / place).mkdir(exist_ok=True)
+        (checkout / place / "log.yaml").write_text(SHARED)
+    (checkout / "cart" / "link.yaml").symlink_to(tmp_path / "secret.yaml")
+    command = ("run", folder, "-p", "name=cart", "--dry-run")
+
+    for done, message in (
+        (orderkit(*command, "--repository", str(checkout)), in_repository),
+        (orderkit(*command), alone),
+    ):
+        assert message in done.out + done.err
+
+
 def _rendered(folder: Path, *options: str, values: object = None) -> tuple[int, Path]:
     (folder / "values.json").write_text(json.dumps(values or {"name": "cart"}))
     arguments = ("--values", str(folder / "values.json"), "--out", str(folder / "out"))

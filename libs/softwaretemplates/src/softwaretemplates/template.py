@@ -27,6 +27,7 @@ from ground.suggestions import did_you_mean
 from softwaretemplates.form_defaults import fill
 from softwaretemplates.form_schema import Schema, SchemaError, accepts, check, problems
 from softwaretemplates.page_conditions import WHEN, check_condition, shown_pages
+from softwaretemplates.placeholders import ReadBeside, resolve_placeholders
 from yamlfiles import yaml12
 
 __all__ = [
@@ -251,13 +252,16 @@ def check_fixed(template: Template, values: Mapping[str, Any]) -> None:
         raise_problems(template.problems(values, problems))
 
 
-def parse_template(data: bytes, *, name: str, choice: str = "") -> Template:
+def parse_template(
+    data: bytes, *, name: str, choice: str = "", read: ReadBeside | None = None
+) -> Template:
     """
     Read and check template.yaml. `name` is the file's name in messages.
 
     Args:
         choice: The name of the Template to read, if the file has several, as Backstage's catalog
             allows. Entities of other kinds are passed over.
+        read: Reads files beside it for its placeholders; None: they stay as they are.
 
     Raises:
         InvalidInputError: Not YAML, not a v1beta3 Template, two steps with the same id, or a form
@@ -268,6 +272,8 @@ def parse_template(data: bytes, *, name: str, choice: str = "") -> Template:
     import jsonschema  # lazy: heavy
 
     document = _chosen(yaml12.load_all(data, name=name), name, choice)
+    if read is not None:
+        document = resolve_placeholders(document, read, name=name)
     problems: list[OrderkitError] = []
     for error in jsonschema.Draft7Validator(_TEMPLATE).iter_errors(document):
         problem = jsonschema.exceptions.best_match([error])

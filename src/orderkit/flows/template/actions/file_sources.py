@@ -18,9 +18,10 @@ from ground.errors import InvalidInputError
 from ground.names import CommitSha, RepoId
 from orderkit.flows.template.actions.action_context import ActionContext, TemplateFolder
 from orderkit.ports.forge import Forge
+from softwaretemplates.placeholders import ReadBeside
 from softwaretemplates.render import LimitError, SkeletonFile
 from softwaretemplates.render.tree import LINK_MODE, PLAIN_MODE, size_error
-from softwaretemplates.size_limit import SIZE_LIMIT
+from softwaretemplates.size_limit import MIB, SIZE_LIMIT
 
 FETCHED_FILES_MAX = 5_000
 """Most files of one fetch from the forge: each is a request."""
@@ -183,6 +184,18 @@ def _beside(url: str, folder: TemplateFolder) -> FetchedPath:
             "url", url, "leaves the template's repository", hint="give the URL of the other one"
         )
     return FetchedPath(url, whole, target)
+
+
+def reader_beside(folder: TemplateFolder) -> ReadBeside:
+    """Return what reads the files that placeholders of a template name, as URLs of steps do."""
+
+    def read(url: str) -> bytes:
+        file = _beside(url, folder).file()
+        if file.symlink is not None or file.size > MIB:
+            raise InvalidInputError("url", url, "is a symbolic link, or has more than 1 MiB")
+        return file.data
+
+    return read
 
 
 def _on_forge(context: ActionContext, url: str) -> tuple[RepoId, CommitSha, PurePosixPath]:

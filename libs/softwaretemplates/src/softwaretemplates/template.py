@@ -25,7 +25,7 @@ from ground.errors import (
 from ground.objects.kube_objects import dig
 from ground.suggestions import did_you_mean
 from softwaretemplates.form_defaults import fill
-from softwaretemplates.form_schema import Schema, SchemaError, accepts, check, problems
+from softwaretemplates.form_schema import Schema, SchemaError, accepts, causes, check, problems
 from softwaretemplates.page_conditions import WHEN, check_condition, shown_pages
 from softwaretemplates.placeholders import ReadBeside, resolve_placeholders
 from yamlfiles import yaml12
@@ -372,9 +372,9 @@ def _page_problems(page: Schema, values: Mapping[str, Any]) -> list[InvalidInput
 
     by_field: dict[str, list[Any]] = {}
     for problem in itertools.islice(problems(page, values), _CAUSES_MAX):
-        cause = jsonschema.exceptions.best_match([problem])
-        for field in _fields(cause):
-            by_field.setdefault(field, []).append(cause)
+        for cause in causes(problem):
+            for field in _fields(cause):
+                by_field.setdefault(field, []).append(cause)
     return [
         _invalid(field, jsonschema.exceptions.best_match(causes), page)
         for field, causes in by_field.items()

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from orderkit.adapters.processes.confined_rendering import ChildLimits
+from orderkit.flows.template.actions.file_sources import FETCHED_FILES_MAX
 from softwaretemplates.render import (
+    TreeOptions,
     builtins,
     cookiecutter,
     engine,
     methods,
     scopes,
-    tree,
     unsupported,
 )
 from softwaretemplates.render import javascript as js
@@ -78,9 +79,18 @@ def page() -> str:
         STRICTER,
         "## Refused before rendering\n\n" + _refusals(early=True),
         "## Refused for some values\n\n" + _refusals(early=False),
-        "## Limits\n\n" + _table(("What", "Most"), _limits()),
+        "## Limits\n\n" + _table(("What", "Most"), _limits()) + SIZES,
     ]
     return "\n".join(parts)
+
+
+SIZES = """
+(1) `--size-limit MIB` of `orderkit run` and `orderkit render`, and `templates.sizeMiB` of
+platform.yaml, set the third. The second is its half, the first its eighth.
+
+(2) Files of this machine that are only copied do not count, whatever their size: binary files,
+links, text without `{{`, `{%`, `{#` or `#}`, and those of `copyWithoutTemplating`.
+"""
 
 
 def _tags() -> str:
@@ -154,11 +164,15 @@ def _refusals(*, early: bool) -> str:
 
 
 def _limits() -> Iterator[tuple[str, str]]:
-    limits = ChildLimits()
-    yield "files in a skeleton", f"{tree.FILES_MAX}"
-    yield "one file, before and after", f"{tree.FILE_BYTES_MAX >> 20} MiB"
-    yield "all files, before and after", f"{tree.TREE_BYTES_MAX >> 20} MiB"
-    yield "one template", f"{SOURCE_MAX:,} characters"
+    limits, options = ChildLimits(), TreeOptions()
+    yield "one file that is rendered, before and after (1)", f"{options.file_max >> 20} MiB"
+    yield (
+        "what is rendered of one folder, before and after (1)",
+        f"{options.rendered_max >> 20} MiB",
+    )
+    yield "what one run holds in memory (1, 2)", f"{options.size_limit >> 20} MiB"
+    yield "files of one fetch from the forge", f"{FETCHED_FILES_MAX:,}"
+    yield "any other template", f"{SOURCE_MAX:,} characters"
     yield "a text that an operation builds", f"{js.TEXT_MAX:,} characters"
     yield "a list that an operation builds", f"{LIST_MAX:,} entries"
     yield "what one template writes", f"{engine.OUTPUT_MAX:,} characters"

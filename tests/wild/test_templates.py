@@ -11,7 +11,7 @@ from templates import step, template
 
 from orderkit.cli.main import run
 from orderkit_standins.serve_platform import Running
-from softwaretemplates.render.tree import FILE_BYTES_MAX, FILES_MAX, TREE_BYTES_MAX
+from softwaretemplates.render import TreeOptions
 
 FORM = {"properties": {"name": {"type": "string"}, "repository": {"type": "string"}}}
 FETCH = step("fetch", "fetch:template", url="./skeleton", values={"name": "${{ parameters.name }}"})
@@ -21,6 +21,7 @@ PUBLISH = step(
     repoUrl="${{ parameters.repository }}",
     description="for ${{ parameters.name }}",
 )
+LIMITS = TreeOptions()
 ELSEWHERE = "repository=github.com?owner=acme&repo=cart"
 
 
@@ -139,6 +140,41 @@ def test_urls_lead_out_of_the_folder_inside_the_repository_only(
     assert "registered by URL: to run it so, name its checkout with --repository DIR" in alone.err
 
 
+SHARED = "id: log\naction: debug:log\ninput: {message: 'for ${{ parameters.name }}'}\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "in_repository", "alone"),
+    [
+        ("./log.yaml", "for cart", "for cart"),
+        ("../shared/log.yaml", "for cart", "leaves the folder of template.yaml"),
+        ("/shared/log.yaml", "for cart", "leaves the folder of template.yaml"),
+        ("../../secret.yaml", "leaves the template's repository", "leaves the folder"),
+        ("/.git/config", "is in git's own folder", "leaves the folder"),
+        ("./link.yaml", "is a symbolic link", "is a symbolic link"),
+        ("https://example.org/log.yaml", "is not a path in the template's own repository",
+         "is not a path in the template's own repository"),
+    ],
+)  # fmt: skip
+def test_placeholders_bring_files_of_the_template_s_repository(
+    target: str, in_repository: str, alone: str, orderkit: Command, tmp_path: Path
+) -> None:
+    checkout = tmp_path / "checkout"
+    folder = _write(checkout / "cart", {"$yaml": target})
+    (tmp_path / "secret.yaml").write_text("action: debug:log\n")
+    for place in ("cart", "shared"):
+        (checkout / place).mkdir(exist_ok=True)
+        (checkout / place / "log.yaml").write_text(SHARED)
+    (checkout / "cart" / "link.yaml").symlink_to(tmp_path / "secret.yaml")
+    command = ("run", folder, "-p", "name=cart", "--dry-run")
+
+    for done, message in (
+        (orderkit(*command, "--repository", str(checkout)), in_repository),
+        (orderkit(*command), alone),
+    ):
+        assert message in done.out + done.err
+
+
 def _rendered(folder: Path, *options: str, values: object = None) -> tuple[int, Path]:
     (folder / "values.json").write_text(json.dumps(values or {"name": "cart"}))
     arguments = ("--values", str(folder / "values.json"), "--out", str(folder / "out"))
@@ -179,20 +215,19 @@ def test_the_extension_of_templates_needs_no_dot(extension: str, tmp_path: Path)
         ),
         ({"a": "x"}, ["--copy-without-templating", "./a"], "finds no file by './a'; write 'a'"),
         ({"a": "x"}, ["--copy-without-templating", "a/"], "'a' is a file and no folder"),
-        ({"a": "x" * (FILE_BYTES_MAX + 1)}, [], f"one file may have at most {FILE_BYTES_MAX}"),
         (
-            {f"f{n}": b"x" * (FILE_BYTES_MAX - 1) for n in range(6)},
+            {"a": "{# #}" + "x" * LIMITS.file_max},
             [],
-            f"all files together have 6291450 bytes, at most {TREE_BYTES_MAX}",
+            f"a: has 4194309 bytes to render; one file may have at most {LIMITS.file_max}",
         ),
         (
-            {f"f{n}": "" for n in range(FILES_MAX + 1)},
+            {f"f{n}": b"x" * (LIMITS.file_max - 5) + b"{# #}" for n in range(5)},
             [],
-            f"501 files; one folder may have at most {FILES_MAX}",
+            "f4: has 4194304 bytes, with which 20971520 bytes are rendered",
         ),
     ],
     ids=["dot", "undefined", "undefined member", "escape", "latin", "glob", "folder", "file",
-         "bytes", "count"],
+         "bytes"],
 )  # fmt: skip
 def test_what_backstage_would_treat_otherwise_is_refused(
     files: dict[str, str | bytes],

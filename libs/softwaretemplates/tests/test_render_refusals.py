@@ -143,9 +143,9 @@ CASES = [
         "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
         LimitError,
     ),
-    Case("a giant source", "x" * (1 << 20) + "y", LimitError),
+    Case("a giant source", "x" * (1 << 24) + "y", LimitError),
     Case("doubling", "{% set x = 'aaaaaaaaaaaaaaaa' %}" + "{% set x = x + x %}" * 30, LimitError),
-    Case("giant output", "{% for a in range(99999) %}" + "x" * 99 + "{% endfor %}", LimitError),
+    Case("giant output", "{% for a in range(99999) %}" + "x" * 199 + "{% endfor %}", LimitError),
 ]
 
 

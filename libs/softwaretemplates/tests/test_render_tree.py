@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import tracemalloc
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -19,6 +21,7 @@ from softwaretemplates.render import (
     TreeOptions,
     UndefinedValueError,
     check_path,
+    judge_tree,
     render_tree,
 )
 
@@ -173,17 +176,117 @@ def test_an_error_in_a_path_names_the_path() -> None:
         render_tree(tree({"${{ 1 | nope }}": ""}), VALUES)
 
 
+MARK = b"{# #}"
+SMALL = TreeOptions(size_limit=8 << 20)
+
+
 @pytest.mark.parametrize(
-    ("files", "reason"),
+    ("files", "problem", "way_out"),
     [
-        ({f"f{at}": "" for at in range(501)}, "501 files"),
-        ({"a": b"x" * ((1 << 20) + 1)}, "a file over 1 MB"),
-        ({f"f{at}": b"\0" * (1 << 20) for at in range(6)}, "6 MB"),
+        (
+            {"a": MARK + b"x" * (1 << 20)},
+            "a: has 1048581 bytes to render; one file may have at most 1048576",
+            "raise the limit: --size-limit 9",
+        ),
+        (
+            {f"f{at}": MARK + b"x" * 1_000_000 for at in range(5)},
+            "f4: has 1000005 bytes, with which 5000025 bytes are rendered;",
+            "raise the limit: --size-limit 10",
+        ),
+        (
+            {f"f{at}": "${{ values.long }}" for at in range(5)},
+            "f4: has 1000000 bytes, with which 5000000 bytes are rendered;",
+            "templates.sizeMiB: 10 in platform.yaml",
+        ),
     ],
+    ids=["a file", "a folder", "a folder, after rendering"],
 )
-def test_large_trees_are_refused(files: dict[str, Any], reason: str) -> None:
-    with pytest.raises(LimitError):
-        render_tree(tree(files), {}), reason
+def test_what_is_rendered_has_a_limit_that_can_be_raised(
+    files: dict[str, Any], problem: str, way_out: str
+) -> None:
+    values = {"long": "x" * 1_000_000}
+
+    with pytest.raises(LimitError) as refused:
+        render_tree(tree(files), values, SMALL)
+
+    assert str(refused.value).startswith(problem)
+    assert way_out in refused.value.hint
+    wanted = int(refused.value.hint.partition("--size-limit ")[2].partition(",")[0])
+    render_tree(tree(files), values, TreeOptions(size_limit=wanted << 20))
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """The content of a large file: one piece, again and again; counts what is read at once."""
+
+    piece: bytes
+    count: int
+
+    @property
+    def size(self) -> int:
+        return len(self.piece) * self.count
+
+    def chunks(self) -> Iterator[bytes]:
+        return itertools.repeat(self.piece, self.count)
+
+
+@pytest.mark.parametrize(
+    ("piece", "options", "how"),
+    [
+        (b"\0" * 65536, SMALL, "copied: binary"),
+        (b"a { b }} \xc3\xbc\n" * 4096, SMALL, "copied: nothing to render"),
+        (
+            b"${{ x }}" * 8192,
+            TreeOptions(copy_without_templating=("**",), size_limit=8 << 20),
+            "copied: copyWithoutTemplating",
+        ),
+    ],
+    ids=["binary", "text", "copyWithoutTemplating"],
+)
+def test_what_is_copied_has_no_limit_and_is_not_held(
+    piece: bytes, options: TreeOptions, how: str
+) -> None:
+    content = Repeated(piece, (16 << 20) // len(piece))
+    files = {PurePosixPath("${{ values.name }}"): SkeletonFile(content)}
+
+    tracemalloc.start()
+    (outcome,) = judge_tree(files, VALUES, options)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert (outcome.how, str(outcome.target)) == (how, "cart")
+    assert outcome.file is not None
+    assert outcome.file.content is content
+    assert most < 2 << 20
+
+
+@pytest.mark.parametrize("at", [0, 1, 65535, 65536, 200_000])
+def test_marks_and_faults_are_found_wherever_a_piece_ends(at: int) -> None:
+    """A mark or a character of several bytes may lie across two pieces."""
+    marked = b"x" * at + b"${{ values.name }}" + "ü€".encode() * 40_000
+    broken = b"x" * 600 + b"x" * at + "ü".encode() * 40_000 + b"\xff"
+
+    def in_pieces(data: bytes) -> SkeletonFile:
+        return SkeletonFile(Pieces(data))
+
+    rendered = render_tree({PurePosixPath("a"): in_pieces(marked)}, VALUES)
+    assert rendered[PurePosixPath("a")].data == marked.replace(b"${{ values.name }}", b"cart")
+    with pytest.raises(RefusedError, match=f"byte {600 + at + 80_000} cannot be read"):
+        render_tree({PurePosixPath("a"): in_pieces(broken)}, VALUES)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Content in pieces of a prime length."""
+
+    whole: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.whole)
+
+    def chunks(self) -> Iterator[bytes]:
+        return (self.whole[at : at + 65_537] for at in range(0, len(self.whole), 65_537))
 
 
 def test_check_path_accepts_ordinary_names() -> None:

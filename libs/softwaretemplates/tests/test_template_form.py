@@ -317,3 +317,62 @@ def test_a_condition_that_fails_on_the_answers_is_an_error() -> None:
 
     with pytest.raises(OrderkitError, match=r"^spec\.parameters\[1\]\.when:1:\d+: "):
         template(pages).validate({"n": [1]})
+
+
+def _branch(key: str, value: Any, *required: str, **more: Any) -> dict[str, Any]:
+    fields = {name: {"type": "string"} for name in required}
+    return {"properties": {key: value, **fields}, "required": list(required), **more}
+
+
+CI = {
+    "properties": {"ci": {"type": "string", "enum": ["none", "tekton", "cloud", "other"]}},
+    "required": ["ci"],
+    "dependencies": {
+        "ci": {
+            "oneOf": [
+                _branch("ci", {"const": "none"}),
+                _branch("ci", {"enum": ["tekton"]}, "namespace", "secret"),
+                {
+                    "properties": {
+                        "ci": {"const": "cloud"},
+                        "region": {"type": "string", "enum": ["north", "south"]},
+                        "kind": {"type": "string", "enum": ["a", "b"]},
+                    },
+                    "dependencies": {
+                        "kind": {
+                            "oneOf": [
+                                _branch("kind", {"const": "a"}),
+                                _branch("kind", {"const": "b"}, "bucket"),
+                            ]
+                        }
+                    },
+                },
+            ]
+        }
+    },
+}
+EITHER = {"oneOf": [_branch("lorem", {"type": "string"}, "lorem"), _branch("x", {}, "ipsum", "x")]}
+
+
+@pytest.mark.parametrize(
+    ("page", "answers", "problems"),
+    [
+        (CI, {"ci": "tekton"}, ["namespace is missing", "secret is missing"]),
+        (CI, {"ci": "tekton", "secret": "s"}, ["namespace is missing"]),
+        (CI, {"ci": "cloud", "region": "west"}, ["region: 'west' is none of north, south"]),
+        (CI, {"ci": "cloud", "kind": "b"}, ["bucket is missing"]),
+        (CI, {"ci": "other"}, ["ci: 'other' is none of none, tekton, cloud"]),
+        (CI, {"ci": "none"}, []),
+        (EITHER, {}, ["lorem is missing"]),
+        (EITHER, {"x": "1"}, ["ipsum is missing"]),
+    ],
+)
+def test_the_branch_that_the_answers_select_is_judged(
+    page: dict[str, Any], answers: dict[str, Any], problems: list[str]
+) -> None:
+    """In the form, only this branch is shown; the value that selects it is no problem."""
+    found = template([page]).problems(answers, [])
+
+    assert len(found) == len(problems)
+    for problem, text in zip(found, problems, strict=True):
+        assert text in str(problem)

@@ -46,6 +46,7 @@ from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requesters
 from orderkit.ports.sign_in import SignIn
 from orderkit.ports.signatures import Signatures
+from softwaretemplates.size_limit import MIB
 from yamlfiles import yaml11
 
 if TYPE_CHECKING:
@@ -429,6 +430,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         signatures=signatures,
         webhook=_webhook(settings),
         adopted=frozenset(settings.forge.adopted),
+        size_limit=settings.templates.size_mib * MIB,
         people_from=tuple(settings.portal.people_from)
         or (pack_location(settings.forge.url, settings.pack),),
     )

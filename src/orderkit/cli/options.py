@@ -40,6 +40,15 @@ function_option = click.option(
     metavar="NAME=HOST:PORT",
     help="Run this Composition function at that address (gRPC without TLS). Repeatable.",
 )
+size_limit_option = click.option(
+    "--size-limit",
+    "size_limit",
+    metavar="MIB",
+    type=click.IntRange(1, 4096),
+    callback=lambda _context, _option, mib: (mib or 0) << 20,
+    help="How much may be held in memory: half of it may be rendered, of one file an eighth. "
+    "Files that are only copied from this machine do not count.  [default: 32 MiB]",
+)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object with a schema field."
 )

@@ -30,6 +30,7 @@ from orderkit.ports.pipeline_functions import PipelineFunctions
 from orderkit.ports.portal import Portal
 from orderkit.ports.processes import ConfinedRenderer
 from orderkit.ports.signatures import Signatures
+from softwaretemplates.size_limit import SIZE_LIMIT
 
 if TYPE_CHECKING:
     from orderkit.core.plan import Plan  # heavy, and every command connects
@@ -79,6 +80,8 @@ class Platform:
     """Returns the time by the API server's clock; None: it is not at hand."""
     adopted: frozenset[str] = frozenset()
     """Who besides our account may own organisations and repositories of the platform."""
+    size_limit: int = SIZE_LIMIT
+    """Most bytes that one run of a template may hold in memory."""
     people_from: tuple[str, ...] = ()
     """Locations of the portal's catalog whose Users are believed (``catalog_origins``)."""
 

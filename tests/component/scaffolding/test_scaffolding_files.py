@@ -15,7 +15,7 @@ from ground.names import RepoId
 from orderkit.flows.template import scaffolder
 from orderkit.flows.template.actions.action_context import ActionContext
 from orderkit.flows.template.actions.file_sources import ForgeFolder, source_of
-from softwaretemplates.render import RenderError, SkeletonFile
+from softwaretemplates.render import LimitError, RenderError, SkeletonFile
 
 EXECUTABLE = 0o100755
 FILES: dict[str, bytes | SkeletonFile] = {
@@ -72,6 +72,27 @@ def test_a_single_file_comes_from_the_forge_too(world: Any) -> None:
     assert tree(world, step("a", "fetch:plain:file", url=url, targetPath="f")) == {
         "f": b"from the forge"
     }
+
+
+def test_what_comes_from_the_forge_has_a_limit_that_can_be_raised(world: Any) -> None:
+    repo = RepoId("o", "r")
+    world.forge.ensure_org("o")
+    world.forge.ensure_repo(repo, description="")
+    world.push(repo, {f"kit/{name}.bin": "\0" * 700_000 for name in "abc"})
+    fetched = step("one", "fetch:plain", url=world.url(repo, "kit"))
+    rest = step("two", "fetch:plain:file", url=world.url(repo, "kit/a.bin"), targetPath="d.bin")
+
+    with pytest.raises(LimitError) as refused:
+        world.run(template(fetched), {}, size_limit=1 << 20)
+    assert str(refused.value) == (
+        "kit/b.bin: has 700000 bytes, with which 1400000 bytes are fetched; at most 1048576 are "
+        "allowed"
+    )
+    assert "raise the limit: --size-limit 2, or templates.sizeMiB: 2" in refused.value.hint
+    with pytest.raises(LimitError, match="the files of all steps have 2800000 bytes together"):
+        world.run(template(fetched, rest), {}, size_limit=2_200_000)
+
+    assert len(world.run(template(fetched, rest), {}, size_limit=3 << 20).workspace) == 4
 
 
 def test_modes_survive_fetching_and_renaming(world: Any) -> None:

@@ -50,6 +50,30 @@ def template(*steps: str, parameters: str = "{}", rest: str = "") -> str:
     )
 
 
+def test_a_copy_knows_the_steps_that_placeholders_bring_and_keeps_those_of_the_form() -> None:
+    form = "{$yaml: ./form.yaml}"
+    files = {
+        PurePosixPath("templates/t/template.yaml"): template(
+            "{$yaml: ../steps/log.yaml}", "{$yaml: /templates/steps/register.yaml}", parameters=form
+        ).encode(),
+        PurePosixPath("templates/t/form.yaml"): b"properties: {size: {type: integer}}\n",
+        PurePosixPath("templates/steps/log.yaml"): b"{id: l, action: debug:log, input: {}}\n",
+        PurePosixPath("templates/steps/register.yaml"): (
+            b"{id: r, action: catalog:register, input: {catalogInfoUrl: x}}\n"
+        ),
+    }
+
+    published = apply_profile(files, Profile.SERVICE, actions=ACTIONS)
+
+    spec = yaml12.load(published[PurePosixPath("templates/t/template.yaml")], name="copy")["spec"]
+    assert spec["parameters"] == {"$yaml": "./form.yaml"}
+    assert spec["steps"][0]["input"]["body"]["values"] == {"size": "${{ parameters.size }}"}
+    assert [step["action"] for step in spec["steps"][2:]] == ["catalog:register"]
+    files[PurePosixPath("templates/t/template.yaml")] = template("{$yaml: /../a}").encode()
+    with pytest.raises(InvalidInputError, match=r"steps\[0\].\$yaml: '/../a' is not a file"):
+        apply_profile(files, Profile.SERVICE, actions=ACTIONS)
+
+
 def test_the_garage_kits_copy_asks_the_service_and_registers() -> None:
     spec = copied(GARAGE, "garage")["spec"]
 

@@ -156,6 +156,81 @@ def first_problem(schema: Schema, value: object) -> Any | None:
     return jsonschema.exceptions.best_match(problems(schema, value))
 
 
+def causes(problem: Any) -> Iterator[Any]:
+    """
+    Yield what a problem comes down to.
+
+    Of ``oneOf`` and ``anyOf`` of a map, these are the problems of the branch that the map's values
+    select by ``const`` or ``enum``, or else of the branch of which it has most properties: the one
+    that the form shows.
+    """
+    import jsonschema  # lazy: heavy
+
+    if problem.validator not in ("oneOf", "anyOf") or not isinstance(problem.instance, dict):
+        yield jsonschema.exceptions.best_match([problem])
+        return
+    branches: dict[int, list[Any]] = {}
+    for error in problem.context:
+        branches.setdefault(error.schema_path[0], []).append(error)
+    choosers = _choosers(problem.validator_value)
+    others = {
+        at: next((error for error in errors if _is_choice(error, choosers)), None)
+        for at, errors in branches.items()
+    }
+    selected = [at for at, error in others.items() if error is None]
+    if selected:
+        best = max(selected, key=lambda at: len(_names(problem.validator_value[at], problem)))
+        for error in branches[best]:
+            yield from causes(error)
+    else:
+        yield _no_choice(problem, list(others.values()))
+
+
+def _choosers(branches: list[Any]) -> set[str]:
+    """Return the fields by which a value selects its branch: each branch says which it takes."""
+    named = [
+        {
+            name
+            for name, schema in (branch.get("properties") or {}).items()
+            if isinstance(schema, dict) and {"const", "enum"} & schema.keys()
+        }
+        for branch in branches
+        if isinstance(branch, dict)
+    ]
+    return set.intersection(*named) if named else set()
+
+
+def _is_choice(error: Any, choosers: set[str]) -> bool:
+    """Say whether an error means that a branch is for another value."""
+    path = error.path
+    return error.validator in ("const", "enum") and len(path) == 1 and path[0] in choosers
+
+
+def _names(branch: Any, problem: Any) -> set[str]:
+    properties = branch.get("properties") if isinstance(branch, dict) else None
+    return set(properties or ()) & set(problem.instance)
+
+
+def _no_choice(problem: Any, choices: list[Any]) -> Any:
+    """Return the error of a value for which there is no branch."""
+    import jsonschema  # lazy: heavy
+
+    if len({error.path[0] for error in choices}) != 1:
+        return problem
+    values: list[Any] = []
+    for error in choices:
+        values += error.validator_value if error.validator == "enum" else [error.validator_value]
+    return jsonschema.ValidationError(
+        "has no branch for this value",
+        validator="enum",
+        path=choices[0].path,
+        validator_value=values,
+        instance=choices[0].instance,
+        schema={},
+        parent=problem,
+    )
+
+
 def accepts(schema: Schema, value: object) -> bool:
     """Return whether form and backend would both accept the value."""
     return next(problems(schema, value), None) is None

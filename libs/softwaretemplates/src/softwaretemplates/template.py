@@ -25,8 +25,9 @@ from ground.errors import (
 from ground.objects.kube_objects import dig
 from ground.suggestions import did_you_mean
 from softwaretemplates.form_defaults import fill
-from softwaretemplates.form_schema import Schema, SchemaError, accepts, check, problems
+from softwaretemplates.form_schema import Schema, SchemaError, accepts, causes, check, problems
 from softwaretemplates.page_conditions import WHEN, check_condition, shown_pages
+from softwaretemplates.placeholders import ReadBeside, resolve_placeholders
 from yamlfiles import yaml12
 
 __all__ = [
@@ -251,13 +252,16 @@ def check_fixed(template: Template, values: Mapping[str, Any]) -> None:
         raise_problems(template.problems(values, problems))
 
 
-def parse_template(data: bytes, *, name: str, choice: str = "") -> Template:
+def parse_template(
+    data: bytes, *, name: str, choice: str = "", read: ReadBeside | None = None
+) -> Template:
     """
     Read and check template.yaml. `name` is the file's name in messages.
 
     Args:
         choice: The name of the Template to read, if the file has several, as Backstage's catalog
             allows. Entities of other kinds are passed over.
+        read: Reads files beside it for its placeholders; None: they stay as they are.
 
     Raises:
         InvalidInputError: Not YAML, not a v1beta3 Template, two steps with the same id, or a form
@@ -268,6 +272,8 @@ def parse_template(data: bytes, *, name: str, choice: str = "") -> Template:
     import jsonschema  # lazy: heavy
 
     document = _chosen(yaml12.load_all(data, name=name), name, choice)
+    if read is not None:
+        document = resolve_placeholders(document, read, name=name)
     problems: list[OrderkitError] = []
     for error in jsonschema.Draft7Validator(_TEMPLATE).iter_errors(document):
         problem = jsonschema.exceptions.best_match([error])
@@ -366,9 +372,9 @@ def _page_problems(page: Schema, values: Mapping[str, Any]) -> list[InvalidInput
 
     by_field: dict[str, list[Any]] = {}
     for problem in itertools.islice(problems(page, values), _CAUSES_MAX):
-        cause = jsonschema.exceptions.best_match([problem])
-        for field in _fields(cause):
-            by_field.setdefault(field, []).append(cause)
+        for cause in causes(problem):
+            for field in _fields(cause):
+                by_field.setdefault(field, []).append(cause)
     return [
         _invalid(field, jsonschema.exceptions.best_match(causes), page)
         for field, causes in by_field.items()

@@ -19,16 +19,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from orderkit.adapters.folders.template_folder import DiskContent
 from softwaretemplates.render import FileOutcome, SkeletonFile
-from softwaretemplates.render.tree import (
-    EXECUTABLE_MODE,
-    FILE_BYTES_MAX,
-    LINK_MODE,
-    PLAIN_MODE,
-    check_count,
-    check_size,
-    check_total,
-)
+from softwaretemplates.render.tree import EXECUTABLE_MODE, LINK_MODE, PLAIN_MODE
 from yamlfiles import yaml12
 
 VALUES_BYTES_MAX = 1 << 20
@@ -62,23 +55,18 @@ def read_values(path: Path) -> dict[str, Any]:
 
 def read_skeleton(folder: Path) -> dict[PurePosixPath, SkeletonFile]:
     """
-    Read every file below a folder; links are read, never followed.
+    Return every file below a folder, read when needed; links are read, never followed.
 
     Raises:
         NotFoundError: There is no such folder, or no file in it.
-        LimitError: It has more files or bytes than the limits allow.
         RefusedError: It holds a device, a pipe or a socket.
     """
     if not folder.is_dir():
         raise NotFoundError(f"the folder {folder} does not exist")
     files: dict[PurePosixPath, SkeletonFile] = {}
-    total = 0
     for path in _files_below(folder):
         name = PurePosixPath(path.relative_to(folder).as_posix())
         files[name] = _read_file(path, name)
-        total += len(files[name].data)
-        check_count(len(files))
-        check_total(total)
     if not files:
         raise NotFoundError(f"{folder} holds no file")
     return files
@@ -100,14 +88,8 @@ def _read_file(path: Path, name: PurePosixPath) -> SkeletonFile:
         return SkeletonFile(b"", LINK_MODE, os.readlink(path))  # noqa: PTH115 - Path tidies the target up
     if not stat.S_ISREG(info.st_mode):
         raise RefusedError(f"{name}: is neither file, folder nor link")
-    check_size(name, info.st_size)
-    with open(path, "rb", opener=_unfollowed) as stream:
-        data = stream.read(FILE_BYTES_MAX + 1)
-    return SkeletonFile(data, EXECUTABLE_MODE if info.st_mode & 0o100 else PLAIN_MODE)
-
-
-def _unfollowed(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    mode = EXECUTABLE_MODE if info.st_mode & 0o100 else PLAIN_MODE
+    return SkeletonFile(DiskContent(path, info.st_size), mode)
 
 
 # --- writing
@@ -206,7 +188,7 @@ def _created(folder: int, target: PurePosixPath, file: SkeletonFile, *, replace:
     mode = 0o755 if file.mode == EXECUTABLE_MODE else 0o644
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     with os.fdopen(os.open(name, flags, mode, dir_fd=folder), "wb") as stream:
-        stream.write(file.data)
+        stream.writelines(file.chunks())
     return True
 
 

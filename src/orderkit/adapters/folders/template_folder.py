@@ -1,5 +1,5 @@
 """
-A template's folder on disk, read on demand, and trees written to disk.
+A template's folder on disk, read on demand and in pieces, and trees written to disk.
 
 Reading never follows a symbolic link: links are handed on as links, which renderers refuse. Modes
 are git's: a file its owner may execute is 100755. Writing makes a whole folder or none: it is built
@@ -13,19 +13,34 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from softwaretemplates.render import SkeletonFile
-from softwaretemplates.render.tree import (
-    EXECUTABLE_MODE,
-    FILE_BYTES_MAX,
-    PLAIN_MODE,
-    check_count,
-    check_size,
-)
+from softwaretemplates.render.tree import EXECUTABLE_MODE, PLAIN_MODE
+from softwaretemplates.size_limit import MIB
 
 _NOT_TEMPLATES = {".git"}
+_PIECE_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class DiskContent:
+    """The content of a file on this machine, which is read when it is needed."""
+
+    path: Path
+    size: int
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the content in pieces; a link that took the file's place is not followed."""
+        with open(self.path, "rb", opener=_unfollowed) as stream:
+            while piece := stream.read(_PIECE_BYTES):
+                yield piece
+
+
+def _unfollowed(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 class DiskFolder:
@@ -55,13 +70,11 @@ class DiskFolder:
         Return every file below a folder by its path relative to it; empty if none.
 
         Raises:
-            LimitError: Too many files, or one too large.
             RefusedError: The folder is a link, or a file is not a plain file.
         """
         start = self._inside(folder)
         files: dict[PurePosixPath, SkeletonFile] = {}
         for path in _files(start) if start.is_dir() else ():
-            check_count(len(files) + 1)
             files[PurePosixPath(path.relative_to(start))] = self._file(path)
         return files
 
@@ -70,7 +83,7 @@ class DiskFolder:
         Return one file, None if it is not there.
 
         Raises:
-            LimitError: It is too large. RefusedError: it is not a plain file.
+            RefusedError: It is not a plain file.
         """
         file = self._inside(path)
         return self._file(file) if file.is_symlink() or file.is_file() else None
@@ -95,9 +108,8 @@ class DiskFolder:
             return SkeletonFile(b"", symlink=str(path.readlink()))
         if not stat.S_ISREG(status.st_mode):
             raise RefusedError(f"{name}: is not a plain file")
-        check_size(PurePosixPath(name), status.st_size)
         mode = EXECUTABLE_MODE if status.st_mode & stat.S_IXUSR else PLAIN_MODE
-        return SkeletonFile(path.read_bytes(), mode)
+        return SkeletonFile(DiskContent(path, status.st_size), mode)
 
 
 def _files(start: Path) -> Iterator[Path]:
@@ -133,11 +145,11 @@ def read_limited(path: Path, *, field: str) -> bytes:
     """
     try:
         size = path.stat().st_size
-        data = path.read_bytes() if size <= FILE_BYTES_MAX else b""
+        data = path.read_bytes() if size <= MIB else b""
     except OSError as error:
         raise NotFoundError(f"{field}: {path} cannot be read ({error.strerror})") from error
-    if size > FILE_BYTES_MAX:
-        raise InvalidInputError(field, str(path), f"is larger than {FILE_BYTES_MAX} bytes")
+    if size > MIB:
+        raise InvalidInputError(field, str(path), f"is larger than {MIB} bytes")
     return data
 
 
@@ -178,7 +190,8 @@ def write_tree(
         for path, file in files.items():
             target = half / path
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(file.data)
+            with target.open("wb") as stream:
+                stream.writelines(file.chunks())
             target.chmod(0o755 if file.mode == EXECUTABLE_MODE else 0o644)
         half.chmod(0o755)
         finish(half)

@@ -16,7 +16,7 @@ import base64
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -36,8 +36,11 @@ from softwaretemplates.render import (
     UnsupportedError,
     judge_tree,
     lint_tree,
+    treat,
 )
 from softwaretemplates.render.integrations import hosts_known, integrations
+from softwaretemplates.render.tree import RENDERED, Treatment
+from softwaretemplates.size_limit import SIZE_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +70,21 @@ def judge_confined(
         LimitError: The child took more time, memory or output than it may.
         RenderError: The options or sizes are refused as a whole.
     """
+    treatments = treat(files, options)
     request = {
-        "files": [[str(path), *_file(file)] for path, file in files.items()],
+        "files": [
+            [str(path), *_file(file, treatments[path]), _treatment_document(treatments[path])]
+            for path, file in files.items()
+        ],
         "values": values,
         "options": _options(options),
         "hosts": None if (hosts := hosts_known()) is None else sorted(hosts),
     }
-    answer = _ask(json.dumps(request), limits)
+    most = limits.output_bytes * max(1, options.size_limit // SIZE_LIMIT)
+    answer = _ask(json.dumps(request), replace(limits, output_bytes=most))
     if "error" in answer:
         raise _error(answer["error"])
-    return [_outcome(outcome) for outcome in answer["outcomes"]]
+    return [_outcome(outcome, files) for outcome in answer["outcomes"]]
 
 
 def _ask(request: str, limits: ChildLimits) -> dict[str, Any]:
@@ -111,19 +119,23 @@ def answer(request: bytes) -> tuple[bytes, Answer | None]:
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
-    files = {PurePosixPath(path): _read_file(fields) for path, *fields in request["files"]}
+    files, treatments = {}, {}
+    for name, *fields, treatment in request["files"]:
+        path = PurePosixPath(name)
+        files[path], treatments[path] = _read_file(fields), _treatment(treatment)
     marks = dict(request["options"])
     options = TreeOptions(
         copy_without_templating=tuple(marks.pop("copy_without_templating")),
         template_file_extension=marks.pop("template_file_extension"),
         links=marks.pop("links"),
+        size_limit=marks.pop("size_limit"),
         delimiters=Delimiters(**marks),
     )
     values = request["values"]
     judge: Callable[[], list[FileOutcome]] = (
-        (lambda: lint_tree(files, options))
+        (lambda: lint_tree(files, options, treatments))
         if values is None
-        else (lambda: judge_tree(files, values, options))
+        else (lambda: judge_tree(files, values, options, treatments))
     )
     try:
         with integrations(request["hosts"]):
@@ -141,6 +153,7 @@ def _options(options: TreeOptions) -> dict[str, Any]:
         "copy_without_templating": list(options.copy_without_templating),
         "template_file_extension": options.template_file_extension,
         "links": options.links,
+        "size_limit": options.size_limit,
         "start": marks.start,
         "end": marks.end,
         "trim_blocks": marks.trim_blocks,
@@ -149,8 +162,18 @@ def _options(options: TreeOptions) -> dict[str, Any]:
     }
 
 
-def _file(file: SkeletonFile) -> list[Any]:
-    return [base64.b64encode(file.data).decode(), file.mode, file.symlink]
+def _file(file: SkeletonFile, treatment: Treatment) -> list[Any]:
+    """Return a file as the other side needs it: with content only if that is rendered."""
+    data = file.data if treatment == RENDERED else b""
+    return [base64.b64encode(data).decode(), file.mode, file.symlink]
+
+
+def _treatment_document(treatment: Treatment) -> str | dict[str, Any]:
+    return treatment if isinstance(treatment, str) else _error_document(treatment)
+
+
+def _treatment(document: str | dict[str, Any]) -> Treatment:
+    return document if isinstance(document, str) else _error(document)
 
 
 def _read_file(fields: list[Any]) -> SkeletonFile:
@@ -164,17 +187,21 @@ def _outcome_document(outcome: FileOutcome) -> dict[str, Any]:
         "path": str(outcome.path),
         "how": outcome.how,
         "target": None if outcome.target is None else str(outcome.target),
-        "file": None if outcome.file is None else _file(outcome.file),
+        "file": None if outcome.file is None else _file(outcome.file, outcome.how),
         "error": None if outcome.error is None else _error_document(outcome.error),
     }
 
 
-def _outcome(document: dict[str, Any]) -> FileOutcome:
+def _outcome(document: dict[str, Any], files: Tree) -> FileOutcome:
+    """Read an outcome; a file that is only copied is our own, not what the child says of it."""
+    path, how, file = PurePosixPath(document["path"]), str(document["how"]), document["file"]
+    if file is not None:
+        file = _read_file(file) if how == RENDERED else files[path]
     return FileOutcome(
-        PurePosixPath(document["path"]),
-        str(document["how"]),
+        path,
+        how,
         None if document["target"] is None else PurePosixPath(document["target"]),
-        None if document["file"] is None else _read_file(document["file"]),
+        file,
         None if document["error"] is None else _error(document["error"]),
     )
 

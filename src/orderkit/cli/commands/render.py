@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orderkit.cli.options import json_option
+from orderkit.cli.options import json_option, size_limit_option
 from orderkit.cli.output import say
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ _PARTLY, _FAILED = 5, 1
 @click.option(
     "--keep-going", is_flag=True, help="Write the files that render and report the others."
 )
+@size_limit_option
 @json_option
 def render_command(
     skeleton: str,
@@ -66,6 +67,7 @@ def render_command(
     lstrip_blocks: bool,
     replace: bool,
     keep_going: bool,
+    size_limit: int,
     as_json: bool,
 ) -> int:
     """
@@ -84,7 +86,7 @@ def render_command(
     from orderkit.flows.template import rendering
 
     confined = None if is_reference_pack(Path(skeleton)) else judge_confined
-    options = _options(verbatim, extension, compat, trim_blocks, lstrip_blocks)
+    options = _options(verbatim, extension, compat, trim_blocks, lstrip_blocks, size_limit)
     if only_check:
         files = rendered_folder.read_skeleton(Path(skeleton))
         report = rendering.check(files, options, confined)
@@ -108,11 +110,17 @@ def render_command(
 
 
 def _options(
-    verbatim: tuple[str, ...], extension: str, compat: bool, trim: bool, lstrip: bool
+    verbatim: tuple[str, ...],
+    extension: str,
+    compat: bool,
+    trim: bool,
+    lstrip: bool,
+    size_limit: int,
 ) -> TreeOptions:
     from ground.errors import UsageError
     from softwaretemplates.render import Delimiters, TreeOptions
     from softwaretemplates.render.tree import dotted
+    from softwaretemplates.size_limit import SIZE_LIMIT
 
     if extension and (verbatim or compat):
         raise UsageError(
@@ -122,7 +130,8 @@ def _options(
         )
     start = "{{" if compat else "${{"
     marks = Delimiters(start, trim_blocks=trim, lstrip_blocks=lstrip, cookiecutter=compat)
-    return TreeOptions(verbatim, dotted(extension), marks, links=True)
+    size_limit = size_limit or SIZE_LIMIT
+    return TreeOptions(verbatim, dotted(extension), marks, links=True, size_limit=size_limit)
 
 
 def _show(report: SkeletonReport, target: Path | None, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orderkit.cli.options import json_option, platform_option, requester_option
+from orderkit.cli.options import json_option, platform_option, requester_option, size_limit_option
 
 if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     default="",
     help="The Template to run, if TEMPLATE is a file with several.",
 )
+@size_limit_option
 @requester_option
 @platform_option
 @json_option
@@ -73,6 +74,7 @@ def run_command(
     out_folder: str | None,
     checkout: str | None,
     choice: str,
+    size_limit: int,
     requester: str,
     platform_file: str | None,
     as_json: bool,
@@ -92,12 +94,12 @@ def run_command(
 
     if out_folder:
         check_free(Path(out_folder))
-    platform = _platform(platform_file)
+    platform = _platform(platform_file, size_limit)
     run_request = placing.TemplateRunRequest(
         order_views.assignments(assignments),
         _map(values_file, "--values"),
         requester,
-        _options(secrets, environment_file, dry_run=dry_run),
+        _options(secrets, environment_file, dry_run=dry_run, size_limit=size_limit),
     )
     steps = run_views.Steps(as_json=as_json)
     source = _source(template, platform, checkout, choice)
@@ -107,14 +109,17 @@ def run_command(
     run_views.show_run(result, steps.events, run_views.RunDestination(dry_run, out_folder), as_json)
 
 
-def _platform(platform_file: str | None) -> Platform | None:
+def _platform(platform_file: str | None, size_limit: int) -> Platform | None:
     """Connect to the platform; None if none is named and none was started."""
+    from dataclasses import replace
+
     from orderkit.cli.connecting import settings_path
     from orderkit.cli.options import connect_to
 
     if not platform_file and not settings_path(platform_file).exists():
         return None
-    return connect_to(platform_file)
+    platform = connect_to(platform_file)
+    return replace(platform, size_limit=size_limit) if size_limit else platform
 
 
 def _source(
@@ -143,7 +148,7 @@ def _source(
 
 
 def _options(
-    secrets: tuple[str, ...], environment_file: str | None, *, dry_run: bool
+    secrets: tuple[str, ...], environment_file: str | None, *, dry_run: bool, size_limit: int
 ) -> TaskOptions:
     from orderkit.adapters.processes.confined_rendering import judge_confined
     from orderkit.flows.template.scaffolder import Environment, TaskOptions
@@ -153,6 +158,7 @@ def _options(
         environment=Environment(_map(environment_file, "--environment")),
         dry_run=dry_run,
         confined=judge_confined,
+        size_limit=size_limit,
     )
 
 

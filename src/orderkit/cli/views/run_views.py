@@ -77,7 +77,7 @@ def _object(
         "files": [
             {
                 "path": str(path),
-                "sizeBytes": len(file.data),
+                "sizeBytes": file.size,
                 "executable": file.mode == EXECUTABLE_MODE,
             }
             for path, file in sorted(result.workspace.items())

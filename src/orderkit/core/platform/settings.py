@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, Self
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from compositions.function_processes import FunctionAddresses
 from ground.errors import InvalidInputError
@@ -24,6 +24,7 @@ from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.platform.service_access import AccessSettings, Text, Url
 from orderkit.core.portal.profile import Profile
+from softwaretemplates.size_limit import MIB, SIZE_LIMIT
 
 CLUSTER_NAME = "local"
 """The portal's default name for its own cluster."""
@@ -123,6 +124,15 @@ class PlanSettings(StrictShape, frozen=True):
     """Composition functions that plans may call as running processes."""
 
 
+class TemplateSettings(StrictShape, frozen=True):
+    """What templates may do."""
+
+    size_mib: Annotated[int, Meta(ge=1, le=4096)] = field(
+        default=SIZE_LIMIT // MIB, name="sizeMiB"
+    )
+    """How much one run may hold in memory."""
+
+
 class PlatformSettings(Installation, frozen=True, kw_only=True):
     """One platform, as platform.yaml describes it."""
 
@@ -139,6 +149,7 @@ class PlatformSettings(Installation, frozen=True, kw_only=True):
     """Values for the pack's hidden fields, by their names in kit.yaml."""
     probe: ProbeOrder = ProbeOrder()
     plans: PlanSettings = PlanSettings()
+    templates: TemplateSettings = TemplateSettings()
     notifications: NotificationSettings = NotificationSettings()
     """Who is notified about orders, and how."""
 

@@ -16,7 +16,8 @@ Pure. Called while a pack is published; `natural_path` by everything that interp
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Container
+import posixpath
+from collections.abc import Callable, Collection, Container
 from pathlib import PurePosixPath
 
 from ground.errors import InvalidInputError
@@ -98,9 +99,23 @@ def apply_profile(
                 folder=path.parent.name,
                 actions=actions,
                 plugin=file_profile is Profile.PLUGIN,
+                read=_reader_beside(files, path.parent),
             )
         )
     return published
+
+
+def _reader_beside(files: Files, folder: PurePosixPath) -> Callable[[str], bytes]:
+    """Return what reads files of a pack for the placeholders of a template in a folder."""
+
+    def read(target: str) -> bytes:
+        start = "." if target.startswith("/") else str(folder)
+        path = PurePosixPath(posixpath.normpath(posixpath.join(start, target.lstrip("/"))))
+        if path not in files:
+            raise InvalidInputError("", target, "is not a file of the pack")
+        return files[path]
+
+    return read
 
 
 def is_form_of_change(path: PurePosixPath) -> bool:

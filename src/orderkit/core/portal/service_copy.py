@@ -24,6 +24,7 @@ from typing import Any
 from ground.errors import InvalidInputError
 from orderkit.core.portal.refusal_step import REFUSED, refusal_step
 from orderkit.core.portal.template_copy import rewritten
+from softwaretemplates.placeholders import ReadBeside, resolve_placeholders
 from softwaretemplates.render.lexer import BACKSTAGE, Lexer, Tag, TemplateToken, TokenKind
 from softwaretemplates.template import Template, TemplateStep, parse_template
 from yamlfiles import yaml12
@@ -51,7 +52,13 @@ _OUT_OF_REACH = {
 
 
 def service_copy(
-    data: bytes, *, name: str, folder: str, actions: Collection[str], plugin: bool = False
+    data: bytes,
+    *,
+    name: str,
+    folder: str,
+    actions: Collection[str],
+    plugin: bool = False,
+    read: ReadBeside | None = None,
 ) -> bytes:
     """
     Return the copy of a template.yaml. Deterministic; the form's text is untouched.
@@ -61,13 +68,16 @@ def service_copy(
         folder: The template's folder in the pack, by which the service finds it.
         actions: Ids of the actions that the service can run.
         plugin: The portal has Orderkit's plugins.
+        read: Reads the files that its placeholders name; those of the form stay placeholders.
 
     Raises:
         InvalidInputError: It is not a template, or one of its steps cannot run in the service.
     """
-    template = parse_template(data, name=name)
+    template = parse_template(data, name=name, read=read)
     _check(template, name, actions)
     document = yaml12.load(data, name=name)
+    if read is not None:
+        document = resolve_placeholders(document, read, name=name)
     _check_permissions(template, document)
     steps = (
         [_plugin_step(template, folder)]

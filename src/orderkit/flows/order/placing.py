@@ -421,6 +421,7 @@ def _run(
             portal=task.portal,
             confined=platform.confined,
             publish=publish_rendered,
+            size_limit=platform.size_limit,
         ),
         user=scaffolder.User(task.requester.ref, proof=task.requester.proof),
         task_id=task.id or _task_id(task.source.template, task.parameters, task.requester),

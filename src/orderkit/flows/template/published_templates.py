@@ -16,7 +16,7 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.portal.profile import TEMPLATES, natural_path
 from orderkit.flows.platform import Platform, RepositorySnapshot, pack_snapshot, published_pack
 from orderkit.flows.template import scaffolder
-from orderkit.flows.template.actions.file_sources import ForgeFolder
+from orderkit.flows.template.actions.file_sources import ForgeFolder, reader_beside
 from softwaretemplates.template import Template, parse_template
 
 
@@ -83,13 +83,23 @@ def _natural(
 ) -> Template | None:
     path = natural_path(folder, pack_files.blobs)
     revision = platform.forge.read(platform.pack_repo, path, pack_files.commit)
-    return None if revision is None else parse_template(revision.data, name=str(path))
+    if revision is None:
+        return None
+    read = reader_beside(_folder(platform, pack_files, folder))
+    return parse_template(revision.data, name=str(path), read=read)
 
 
 def _folder(
     platform: Platform, pack_files: RepositorySnapshot, folder: PurePosixPath
 ) -> ForgeFolder:
-    return ForgeFolder(platform.forge, platform.pack_repo, pack_files.commit, folder, trusted=True)
+    return ForgeFolder(
+        platform.forge,
+        platform.pack_repo,
+        pack_files.commit,
+        folder,
+        trusted=True,
+        size_limit=platform.size_limit,
+    )
 
 
 def template_of(
@@ -101,4 +111,5 @@ def template_of(
     Raises:
         InvalidInputError: It is not a v1beta3 Template, or the file has several.
     """
-    return TemplateSource(parse_template(data, name=str(path), choice=choice), folder)
+    template = parse_template(data, name=str(path), choice=choice, read=reader_beside(folder))
+    return TemplateSource(template, folder)

@@ -3,8 +3,8 @@ Render strings, data and trees as Backstage's scaffolder does, or fail.
 
 The public names are here. The modules below are layered ``unsupported < render_errors < javascript
 < operands < filters, methods < builtins, lexer < grammar < parser, operations < engine < data,
-tree``. Importing this package imports Jinja2 (about 50 ms), so commands import it only when they
-need it. No I/O.
+tree_paths < tree``. Importing this package imports Jinja2 (about 50 ms), so commands import it only
+when they need it. No I/O.
 """
 
 from softwaretemplates.render.data import render_data
@@ -23,12 +23,13 @@ from softwaretemplates.render.tree import (
     SkeletonFile,
     Tree,
     TreeOptions,
-    check_path,
     check_tree,
     judge_tree,
     lint_tree,
     render_tree,
+    treat,
 )
+from softwaretemplates.render.tree_paths import check_path
 
 __all__ = [
     "BACKSTAGE",
@@ -55,6 +56,7 @@ __all__ = [
     "lint_tree",
     "render_data",
     "render_tree",
+    "treat",
     "truthy",
     "used_backstage_filters",
 ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 CHECKED_BYTES = 512
 _RESERVE = 3
+HEAD_BYTES = CHECKED_BYTES + _RESERVE
 _MARKS = (b"\xef\xbb\xbf", b"\x00\x00\xfe\xff", b"\xff\xfe\x00\x00", b"\x84\x31\x95\x33")
 _UTF16_MARKS = (b"\xfe\xff", b"\xff\xfe")
 _ORDINARY = bytes((*range(7, 15), *range(32, 128)))
@@ -18,7 +19,7 @@ _LEADS = ((0xC0, 0xDF, 1), (0xE0, 0xEF, 2), (0xF0, 0xF7, 3))
 
 def is_binary(data: bytes) -> bool:
     """Return whether Backstage would copy the file unchanged."""
-    head = data[: CHECKED_BYTES + _RESERVE]
+    head = data[:HEAD_BYTES]
     if not head or head.startswith(_MARKS):
         return False
     if head.startswith(b"%PDF-"):

@@ -40,7 +40,7 @@ from softwaretemplates.render.scopes import Budget, Encoded, Frame
 
 __all__ = ["OUTPUT_MAX"]
 
-OUTPUT_MAX = 1 << 22
+OUTPUT_MAX = 1 << 24
 """Maximum characters that one template, or one part of it, may write."""
 
 

@@ -24,8 +24,8 @@ from softwaretemplates.render.unsupported import UnsupportedConstruct
 
 __all__ = ["BACKSTAGE", "SOURCE_MAX", "Lexer", "Tag", "TemplateToken", "TokenKind"]
 
-SOURCE_MAX = 1 << 20
-"""Longest template, in characters."""
+SOURCE_MAX = 1 << 24
+"""Longest template, in characters. Of a file, ``TreeOptions.file_max`` allows less."""
 
 
 @dataclass(frozen=True, slots=True)

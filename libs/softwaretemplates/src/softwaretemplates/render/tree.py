@@ -2,7 +2,8 @@
 Render a skeleton, a tree of files in memory, as Backstage's ``fetch:template`` does.
 
 Paths are templates too. A path that becomes empty, starts with a slash or has an empty part drops
-its file. Binary files, links, and files matched by ``copyWithoutTemplating`` keep their bytes.
+its file. Binary files, links, text without a mark of the language, and files matched by
+``copyWithoutTemplating`` keep their bytes: they are read in pieces, and have no limit of size.
 Stricter than Backstage, because users of the form type the values: a value that was never passed is
 an error, not an empty string. Refused are two files that render to one path, text that is not
 UTF-8, names that some system cannot store, and links that leave the tree. Folders exist only as
@@ -13,53 +14,84 @@ No I/O.
 
 from __future__ import annotations
 
+import codecs
 import functools
+import itertools
 import posixpath
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Protocol
 
 from ground.errors import OrderkitError, RefusedError
-from softwaretemplates.render.binary import is_binary
+from softwaretemplates.render.binary import HEAD_BYTES, is_binary
 from softwaretemplates.render.engine import KEPT_MAX, Renderable, compile_template
 from softwaretemplates.render.globs import matching
 from softwaretemplates.render.javascript import Closed, Value
 from softwaretemplates.render.lexer import BACKSTAGE, Delimiters
 from softwaretemplates.render.render_errors import LimitError, RenderError
+from softwaretemplates.render.tree_paths import TakenPaths, check_path
+from softwaretemplates.size_limit import MIB, SIZE_LIMIT
 
 __all__ = [
     "EXECUTABLE_MODE",
-    "FILES_MAX",
-    "FILE_BYTES_MAX",
     "LINK_MODE",
     "PLAIN_MODE",
-    "TREE_BYTES_MAX",
-    "check_count",
+    "RENDERED",
+    "StoredContent",
+    "Treatment",
     "check_size",
-    "check_total",
     "dotted",
+    "is_template",
+    "size_error",
+    "treat",
 ]
 
-FILES_MAX, FILE_BYTES_MAX, TREE_BYTES_MAX = 500, 1 << 20, 5 << 20
-NAME_BYTES_MAX, PATH_BYTES_MAX = 255, 1024
 PLAIN_MODE, EXECUTABLE_MODE, LINK_MODE = 0o100644, 0o100755, 0o120000
+RENDERED = "rendered"
 _MARKS = re.compile(r"\{\{|\{%|\{#|#\}")
-"""A path without a match contains no template."""
-_DEVICES = frozenset(
-    {"con", "prn", "aux", "nul"}
-    | {f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10)}
-)
+
+
+class StoredContent(Protocol):
+    """The content of a file that stays where it is until it is needed."""
+
+    @property
+    def size(self) -> int: ...
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the content in pieces, from its beginning."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class SkeletonFile:
     """A file of a tree. `mode` is git's; `symlink` is a link's target."""
 
-    data: bytes
+    content: bytes | StoredContent
     mode: int = PLAIN_MODE
     symlink: str | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.content) if isinstance(self.content, bytes) else self.content.size
+
+    @property
+    def held_bytes(self) -> int:
+        """How much memory its content takes: none if it is read when it is needed."""
+        return len(self.content) if isinstance(self.content, bytes) else 0
+
+    @property
+    def data(self) -> bytes:
+        """The whole content; of a large file, prefer `chunks`."""
+        return self.content if isinstance(self.content, bytes) else b"".join(self.chunks())
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the content in pieces."""
+        if isinstance(self.content, bytes):
+            yield self.content
+        else:
+            yield from self.content.chunks()
 
 
 Tree = Mapping[PurePosixPath, SkeletonFile]
@@ -75,6 +107,17 @@ class TreeOptions:
     delimiters: Delimiters = BACKSTAGE
     links: bool = False
     """Symbolic links inside the tree are kept as they are; otherwise they are refused."""
+    size_limit: int = SIZE_LIMIT
+
+    @property
+    def rendered_max(self) -> int:
+        """Most bytes that are rendered, and that rendering may give."""
+        return self.size_limit // 2
+
+    @property
+    def file_max(self) -> int:
+        """Most bytes of one file that is rendered, before and after."""
+        return self.size_limit // 8
 
     @property
     def root(self) -> str:
@@ -99,6 +142,9 @@ class FileOutcome:
     error: OrderkitError | None = None
 
 
+Treatment = str | OrderkitError
+"""What happens to a file: how it is copied, ``rendered``, or why it is refused."""
+
 _DEFAULTS = TreeOptions()
 
 
@@ -115,7 +161,7 @@ def render_tree(
         RenderError: A template is malformed or fails; file, line and column are named.
         UndefinedValueError: A template prints a value that `values` lacks.
         RefusedError: A path would leave the tree, a link, a collision of names.
-        LimitError: Too many files, or too large.
+        LimitError: What has to be rendered is too large.
     """
     rendered: dict[PurePosixPath, SkeletonFile] = {}
     for outcome in _outcomes(files, values, options):
@@ -127,36 +173,68 @@ def render_tree(
 
 
 def judge_tree(
-    files: Tree, values: Mapping[str, Value], options: TreeOptions = _DEFAULTS
+    files: Tree,
+    values: Mapping[str, Value],
+    options: TreeOptions = _DEFAULTS,
+    treatments: Mapping[PurePosixPath, Treatment] | None = None,
 ) -> list[FileOutcome]:
     """
     Render what can be rendered, and return the outcome of each file.
 
+    Args:
+        treatments: What `treat` said; content of a file that is copied is then not looked at.
+
     Raises:
-        LimitError: Too many files, or too large, before or after rendering.
+        LimitError: What has to be rendered is too large, before or after rendering.
     """
-    return list(_outcomes(files, values, options))
+    return list(_outcomes(files, values, options, treatments))
 
 
-def lint_tree(files: Tree, options: TreeOptions = _DEFAULTS) -> list[FileOutcome]:
+def lint_tree(
+    files: Tree,
+    options: TreeOptions = _DEFAULTS,
+    treatments: Mapping[PurePosixPath, Treatment] | None = None,
+) -> list[FileOutcome]:
     """
     Compile every file and path without values; the outcomes have no files.
 
     Raises:
-        LimitError: Too many files, or too large.
+        LimitError: What has to be rendered is too large.
     """
-    _check_sizes(files)
-    plan = _Plan(files, options)
+    plan = _Plan(files, options, treatments)
     return [plan.lint(path) for path in sorted(files)]
 
 
+def treat(files: Tree, options: TreeOptions = _DEFAULTS) -> dict[PurePosixPath, Treatment]:
+    """
+    Return what happens to each file. Reads every text once, in pieces, and runs no template.
+
+    Raises:
+        LimitError: What has to be rendered is too large.
+        UnsupportedError: A glob is refused.
+    """
+    verbatim = matching(options.copy_without_templating, files)
+    treatments: dict[PurePosixPath, Treatment] = {}
+    total = 0
+    for path in sorted(files):
+        try:
+            treatments[path] = _treatment(path, files[path], options, is_verbatim=path in verbatim)
+        except RefusedError as error:
+            treatments[path] = error
+        if treatments[path] == RENDERED:
+            total += check_size(path, files[path].size, options, total)
+    return treatments
+
+
 def _outcomes(
-    files: Tree, values: Mapping[str, Value], options: TreeOptions
+    files: Tree,
+    values: Mapping[str, Value],
+    options: TreeOptions,
+    treatments: Mapping[PurePosixPath, Treatment] | None = None,
 ) -> Iterator[FileOutcome]:
-    _check_sizes(files)
-    plan = _Plan(files, options)
+    plan = _Plan(files, options, treatments)
     context = {options.root: Closed(values)}
-    claimed = _Taken()
+    claimed = TakenPaths()
     size = 0
     for path in sorted(files):
         outcome = plan.outcome(path, context)
@@ -165,25 +243,26 @@ def _outcomes(
             if clash is not None:
                 yield FileOutcome(path, "refused", outcome.target, error=clash)
                 continue
-            size += len(outcome.file.data)
-            if size > TREE_BYTES_MAX:
-                raise LimitError(
-                    f"the rendered files have more than {TREE_BYTES_MAX} bytes together",
-                    hint=_SMALLER,
-                )
+            if outcome.how == RENDERED:
+                size += check_size(path, outcome.file.size, options, size)
         yield outcome
 
 
 class _Plan:
     """How each file of one tree is treated."""
 
-    def __init__(self, files: Tree, options: TreeOptions) -> None:
+    def __init__(
+        self,
+        files: Tree,
+        options: TreeOptions,
+        treatments: Mapping[PurePosixPath, Treatment] | None = None,
+    ) -> None:
         if options.template_file_extension and options.delimiters.cookiecutter:
             raise RenderError("templateFileExtension cannot stand beside cookiecutterCompat")
         if options.template_file_extension and options.copy_without_templating:
             raise RenderError("templateFileExtension cannot stand beside copyWithoutTemplating")
         self._files, self._options = files, options
-        self._verbatim = matching(options.copy_without_templating, files)
+        self._treatments = treat(files, options) if treatments is None else treatments
 
     def outcome(self, path: PurePosixPath, context: Mapping[str, Value]) -> FileOutcome:
         try:
@@ -192,7 +271,7 @@ class _Plan:
                 return FileOutcome(path, "skipped: its name becomes empty")
             how = self._treatment(path)
             file = self._files[path]
-            if how == "rendered":
+            if how == RENDERED:
                 file = SkeletonFile(self._rendered(path, file.data, context), file.mode)
             return FileOutcome(path, how, target, file)
         except (RenderError, RefusedError) as error:
@@ -201,18 +280,18 @@ class _Plan:
     def lint(self, path: PurePosixPath) -> FileOutcome:
         try:
             source = str(path)
-            if _MARKS.search(source):
+            if is_template(source):
                 self._compile(source, f"the path {source}")
             else:
                 check_path(source, origin=source)
             how = self._treatment(path)
-            if how == "rendered":
+            if how == RENDERED:
                 self._compile(self._files[path].data.decode(), source)
         except UnicodeDecodeError as error:
-            return FileOutcome(path, "refused", error=_no_text(path, error))
+            return FileOutcome(path, "refused", error=_no_text(path, error.start))
         except (RenderError, RefusedError) as error:
             return FileOutcome(path, "refused", error=error)
-        return FileOutcome(path, "fits" if how == "rendered" else how)
+        return FileOutcome(path, "fits" if how == RENDERED else how)
 
     def _compile(self, source: str, name: str) -> None:
         try:
@@ -221,39 +300,17 @@ class _Plan:
             raise error.named(name) from error
 
     def _treatment(self, path: PurePosixPath) -> str:
-        file, extension = self._files[path], self._options.template_file_extension
-        if file.symlink is not None:
-            self._check_link(path, file.symlink)
-            return "copied: a symbolic link"
-        copied = "copied: copyWithoutTemplating" if path in self._verbatim else ""
-        if extension and path.suffix != extension:
-            copied = "copied: without the extension"
-        if is_binary(file.data):
-            return copied or "copied: binary"
-        if copied:
-            _check_text(path, file.data)
-        return copied or "rendered"
-
-    def _check_link(self, path: PurePosixPath, link: str) -> None:
-        if not self._options.links:
-            raise RefusedError(
-                f"{path}: is a symbolic link", hint="put a file there; links are not rendered"
-            )
-        inside = posixpath.normpath(posixpath.join(str(path.parent), link))
-        if link.startswith("/") or inside == ".." or inside.startswith("../") or "\0" in link:
-            raise RefusedError(
-                f"{path}: is a symbolic link to {link!r}, which leaves the tree",
-                hint="link to a file of the skeleton, by a relative path",
-            )
-        if any(segment.casefold() == ".git" for segment in inside.split("/")):
-            raise RefusedError(f"{path}: is a symbolic link into git's own folder")
+        treatment = self._treatments[path]
+        if isinstance(treatment, OrderkitError):
+            raise treatment
+        return treatment
 
     def _target(self, path: PurePosixPath, context: Mapping[str, Value]) -> PurePosixPath | None:
         """Return the target path, or None if the file is left out."""
         source = str(path)
         extension = self._options.template_file_extension
         cut = source.removesuffix(extension) if path.suffix == extension else source
-        if not _MARKS.search(cut):
+        if not is_template(cut):
             return check_path(cut, origin=source)
         try:
             rendered = compile_template(cut, self._options.delimiters).render(context, strict=True)
@@ -274,21 +331,75 @@ class _Plan:
             template = _template_of(data, self._options.delimiters)
             text = template.render(context, strict=True)
         except UnicodeDecodeError as error:
-            raise _no_text(path, error) from error
+            raise _no_text(path, error.start) from error
         except RenderError as error:
             raise error.named(str(path)) from error
-        encoded = _encode(text)
-        if len(encoded) > FILE_BYTES_MAX:
-            raise _too_large(path, f"renders to {len(encoded)}")
-        return encoded
+        return _encode(text)
 
 
-def _check_text(path: PurePosixPath, data: bytes) -> None:
-    """Refuse text that Backstage, which reads and writes it as UTF-8, would destroy."""
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        raise _no_text(path, error) from error
+def _treatment(
+    path: PurePosixPath, file: SkeletonFile, options: TreeOptions, *, is_verbatim: bool
+) -> str:
+    if file.symlink is not None:
+        _check_link(path, file.symlink, are_kept=options.links)
+        return "copied: a symbolic link"
+    extension = options.template_file_extension
+    copied = "copied: copyWithoutTemplating" if is_verbatim else ""
+    if extension and path.suffix != extension:
+        copied = "copied: without the extension"
+    if is_binary(_head(file)):
+        return copied or "copied: binary"
+    has_marks = _scan_text(path, file)
+    return copied or (RENDERED if has_marks else "copied: nothing to render")
+
+
+def is_template(text: str) -> bool:
+    """Say whether a text has marks of the language; without one, rendering changes nothing."""
+    return _MARKS.search(text) is not None
+
+
+def _head(file: SkeletonFile) -> bytes:
+    head = b""
+    for chunk in file.chunks():
+        head += chunk[:HEAD_BYTES]
+        if len(head) >= HEAD_BYTES:
+            break
+    return head
+
+
+def _scan_text(path: PurePosixPath, file: SkeletonFile) -> bool:
+    """
+    Say whether a text has marks of the language.
+
+    Raises:
+        RefusedError: Backstage, which reads and writes it as UTF-8, would destroy it.
+    """
+    decoder, place, last, has_marks = codecs.getincrementaldecoder("utf-8")(), 0, "", False
+    for chunk in itertools.chain(file.chunks(), (b"",)):
+        held = len(decoder.getstate()[0])
+        try:
+            text = decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError as error:
+            raise _no_text(path, place - held + error.start) from error
+        place += len(chunk)
+        has_marks = has_marks or is_template(last + text)
+        last = text[-1:] or last
+    return has_marks
+
+
+def _check_link(path: PurePosixPath, link: str, *, are_kept: bool) -> None:
+    if not are_kept:
+        raise RefusedError(
+            f"{path}: is a symbolic link", hint="put a file there; links are not rendered"
+        )
+    inside = posixpath.normpath(posixpath.join(str(path.parent), link))
+    if link.startswith("/") or inside == ".." or inside.startswith("../") or "\0" in link:
+        raise RefusedError(
+            f"{path}: is a symbolic link to {link!r}, which leaves the tree",
+            hint="link to a file of the skeleton, by a relative path",
+        )
+    if any(segment.casefold() == ".git" for segment in inside.split("/")):
+        raise RefusedError(f"{path}: is a symbolic link into git's own folder")
 
 
 def _template_of(data: bytes, delimiters: Delimiters) -> Renderable:
@@ -303,9 +414,9 @@ def _kept_template(data: bytes, delimiters: Delimiters) -> Renderable:
     return compile_template(data.decode(), delimiters)
 
 
-def _no_text(path: PurePosixPath, error: UnicodeDecodeError) -> RefusedError:
+def _no_text(path: PurePosixPath, byte: int) -> RefusedError:
     return RefusedError(
-        f"{path}: is neither UTF-8 text nor binary: byte {error.start} cannot be read",
+        f"{path}: is neither UTF-8 text nor binary: byte {byte} cannot be read",
         hint="Backstage would destroy it, also if it is only copied; store it as UTF-8",
     )
 
@@ -318,52 +429,13 @@ def _encode(text: str) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-class _Taken:
-    """The paths in use, as files or folders, by case-folded name."""
-
-    def __init__(self) -> None:
-        self._files: dict[str, PurePosixPath] = {}
-        self._folders: dict[str, PurePosixPath] = {}
-
-    def claim(self, target: PurePosixPath, origin: PurePosixPath) -> RefusedError | None:
-        """Claim a path, or return the error that names the file that has it."""
-        key = folded(str(target))
-        parents = [key[:at] for at, char in enumerate(key) if char == "/"]
-        other = self._files.get(key)
-        if other is not None:
-            return RefusedError(
-                f"{origin}: renders to '{target}', which {other} renders to already",
-                hint="give the files names that differ by more than case",
-            )
-        other = self._folders.get(key) or next(
-            (self._files[parent] for parent in parents if parent in self._files), None
-        )
-        if other is not None:
-            return RefusedError(
-                f"{origin}: '{target}' and what {other} renders to are file and folder of one path",
-                hint="rename one of them",
-            )
-        self._files[key] = origin
-        for parent in parents:
-            self._folders.setdefault(parent, origin)
-        return None
-
-
-@functools.lru_cache(maxsize=4096)
-def folded(path: str) -> str:
-    """Return the path as systems see it that ignore case or Unicode normalization."""
-    return path.casefold() if path.isascii() else unicodedata.normalize("NFC", path).casefold()
-
-
 def check_tree(files: Tree) -> None:
     """
     Refuse trees that we never write.
 
     Raises:
-        LimitError: Too many files, or too large.
         RefusedError: A link, or a path that could leave the tree.
     """
-    _check_sizes(files)
     for path, file in files.items():
         check_path(str(path), origin=str(path))
         if file.symlink is not None:
@@ -372,93 +444,30 @@ def check_tree(files: Tree) -> None:
             )
 
 
-def _check_sizes(files: Tree) -> None:
-    check_count(len(files))
-    for path, file in files.items():
-        check_size(path, len(file.data))
-    check_total(sum(len(file.data) for file in files.values()))
-
-
-_SMALLER = "leave out what needs no rendering, or fetch it in a step of its own"
-
-
-def check_count(count: int) -> None:
+def check_size(path: PurePosixPath | str, size: int, options: TreeOptions, total: int = 0) -> int:
     """
-    Refuse a tree of too many files.
+    Return a file's size if it may be rendered besides `total` other bytes.
 
     Raises:
-        LimitError: It has more than 500.
+        LimitError: It may not.
     """
-    if count > FILES_MAX:
-        raise LimitError(f"{count} files; one folder may have at most {FILES_MAX}", hint=_SMALLER)
-
-
-def check_size(path: PurePosixPath, size: int) -> None:
-    """
-    Refuse a file that is too large.
-
-    Raises:
-        LimitError: It has more than 1 MiB.
-    """
-    if size > FILE_BYTES_MAX:
-        raise _too_large(path, f"has {size}")
-
-
-def check_total(size: int) -> None:
-    """
-    Refuse files that are too large together.
-
-    Raises:
-        LimitError: They have more than 5 MiB.
-    """
-    if size > TREE_BYTES_MAX:
-        raise LimitError(
-            f"all files together have {size} bytes, at most {TREE_BYTES_MAX} are allowed",
-            hint=_SMALLER,
+    if size > options.file_max:
+        what = f"{path}: has {size} bytes to render; one file may have at most {options.file_max}"
+        raise size_error(what, 8 * size)
+    if total + size > options.rendered_max:
+        what = (
+            f"{path}: has {size} bytes, with which {total + size} bytes are rendered; one folder "
+            f"may have at most {options.rendered_max}"
         )
+        raise size_error(what, 2 * (total + size))
+    return size
 
 
-def _too_large(path: PurePosixPath, size: str) -> LimitError:
+def size_error(problem: str, wanted_bytes: int) -> LimitError:
+    """Return the error for what exceeds the limit of sizes, and would fit into a higher one."""
+    wanted = -(-wanted_bytes // MIB)
     return LimitError(
-        f"{path}: the file {size} bytes, one file may have at most {FILE_BYTES_MAX}", hint=_SMALLER
+        problem,
+        hint=f"raise the limit: --size-limit {wanted}, or templates.sizeMiB: {wanted} in "
+        "platform.yaml; or copy what needs no rendering: copyWithoutTemplating",
     )
-
-
-def check_path(path: str, *, origin: str) -> PurePosixPath:
-    """
-    Return a relative path that stays below its root on every system.
-
-    Raises:
-        RefusedError: It is absolute, climbs, or has a part that some system cannot store.
-    """
-    reason, relative_path = _checked(path)
-    if reason:
-        path_text = path if len(path) <= 80 else f"{path[:79]}…"  # noqa: PLR2004 - a line of a terminal
-        raise RefusedError(
-            f"{origin}: the path {path_text!r} {reason}",
-            hint="change the value that is in the name",
-        )
-    return relative_path
-
-
-@functools.lru_cache(maxsize=4096)
-def _checked(path: str) -> tuple[str | None, PurePosixPath]:
-    return next(_path_problems(path), None), PurePosixPath(path)
-
-
-def _path_problems(path: str) -> Iterator[str]:
-    if path.startswith("/") or not path:
-        yield "is absolute or empty"
-    if len(path.encode("utf-8", "replace")) > PATH_BYTES_MAX:
-        yield f"is longer than {PATH_BYTES_MAX} bytes"
-    for segment in path.split("/"):
-        if segment == "..":
-            yield "leaves its folder"
-        if segment.casefold() in {".git", "git~1"}:
-            yield "would write into git's own folder"
-        if "\\" in segment or any(unicodedata.category(c) in {"Cc", "Cf", "Cs"} for c in segment):
-            yield "has a control, format or backslash character"
-        if len(segment.encode("utf-8", "replace")) > NAME_BYTES_MAX:
-            yield f"has a name longer than {NAME_BYTES_MAX} bytes"
-        if segment.partition(".")[0].casefold() in _DEVICES:
-            yield "has the name of a device"

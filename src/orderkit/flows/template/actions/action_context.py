@@ -21,7 +21,8 @@ from orderkit.ports.forge import Forge
 from orderkit.ports.portal import Portal
 from orderkit.ports.processes import ConfinedRenderer
 from softwaretemplates.render import SkeletonFile
-from softwaretemplates.render.tree import EXECUTABLE_MODE
+from softwaretemplates.render.tree import EXECUTABLE_MODE, size_error
+from softwaretemplates.size_limit import SIZE_LIMIT
 
 Files = Mapping[PurePosixPath, bytes]
 Inputs = Mapping[str, Any]
@@ -67,6 +68,8 @@ class Services:
     portal: Portal
     publish: Publish
     confined: ConfinedRenderer
+    size_limit: int = SIZE_LIMIT
+    """Most bytes that a task may hold in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,8 @@ class ActionContext:
     workspace: dict[PurePosixPath, SkeletonFile] = field(default_factory=dict)
     unseen: set[PurePosixPath] = field(default_factory=set)
     """Where steps that a dry run could not run may have put files."""
+    size_limit: int = SIZE_LIMIT
+    """Most bytes that the task may hold in memory; files that stay on disk count nothing."""
 
     @property
     def services(self) -> Services:
@@ -169,6 +174,22 @@ class ActionContext:
         if path not in self.workspace and any(p.is_relative_to(path) for p in self.workspace):
             raise RefusedError(f"{path}: is a folder in the workspace already")
         self.workspace[path] = file
+
+    def check_size(self) -> None:
+        """
+        Check what the workspace holds in memory.
+
+        Raises:
+            LimitError: It is too much; the largest file is named.
+        """
+        held = sum(file.held_bytes for file in self.workspace.values())
+        if held > self.size_limit:
+            path, file = max(self.workspace.items(), key=lambda item: item[1].held_bytes)
+            raise size_error(
+                f"the files of all steps have {held} bytes together, at most {self.size_limit} are "
+                f"allowed; the largest is {path} with {file.held_bytes}",
+                held,
+            )
 
     def holds(self, path: PurePosixPath) -> bool:
         """Say whether a file or folder of the workspace has this path."""

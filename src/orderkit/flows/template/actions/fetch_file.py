@@ -9,6 +9,7 @@ would corrupt while rendering, is refused too.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -31,10 +32,10 @@ from softwaretemplates.render import (
     RenderError,
     SkeletonFile,
     TreeOptions,
-    check_tree,
     compile_template,
 )
 from softwaretemplates.render.javascript import Closed
+from softwaretemplates.render.tree import PLAIN_MODE, check_size, is_template
 
 
 def _template(context: ActionContext, inputs: Inputs) -> Outputs:
@@ -44,14 +45,17 @@ def _template(context: ActionContext, inputs: Inputs) -> Outputs:
         return {}
     source = source_of(context, inputs["url"])
     confined = None if source.folder.trusted else context.confined
-    context.put(target, SkeletonFile(_rendered(_file(source).data, inputs, confined)))
-    check_tree(context.workspace)
+    options = tree_options(inputs, context.size_limit)
+    context.put(target, SkeletonFile(_rendered(_file(source).data, inputs, options, confined)))
+    context.check_size()
     context.log(f"wrote {target}")
     return {}
 
 
-def _rendered(data: bytes, inputs: Inputs, confined: ConfinedRenderer | None) -> bytes:
-    options, values = tree_options(inputs), inputs.get("values") or {}
+def _rendered(
+    data: bytes, inputs: Inputs, options: TreeOptions, confined: ConfinedRenderer | None
+) -> bytes:
+    values = inputs.get("values") or {}
     try:
         source = data.decode()
     except UnicodeDecodeError as error:
@@ -59,6 +63,9 @@ def _rendered(data: bytes, inputs: Inputs, confined: ConfinedRenderer | None) ->
             f"{inputs['url']}: is not UTF-8 text: byte {error.start} cannot be read",
             hint="Backstage would destroy it; fetch it with fetch:plain:file",
         ) from error
+    if not is_template(source):
+        return data
+    check_size(inputs["url"], len(data), options)
     try:
         if confined is not None:
             return _confined(confined, data, values, options)
@@ -84,8 +91,8 @@ def _confined(
 
 def _plain(context: ActionContext, inputs: Inputs) -> Outputs:
     target = target_path(inputs["targetPath"])
-    context.put(target, SkeletonFile(_file(source_of(context, inputs["url"])).data))
-    check_tree(context.workspace)
+    context.put(target, replace(_file(source_of(context, inputs["url"])), mode=PLAIN_MODE))
+    context.check_size()
     context.log(f"wrote {target}")
     return {}
 

@@ -38,7 +38,7 @@ from softwaretemplates.render.tree import dotted
 
 
 def _template(context: ActionContext, inputs: Inputs) -> Outputs:
-    options = tree_options(inputs)
+    options = tree_options(inputs, context.size_limit)
     source, values = source_of(context, inputs["url"]), inputs.get("values") or {}
     rendered = _rendered(context, source, values, options)
     _place(context, rendered, inputs, overwrite=bool(inputs.get("replace")))
@@ -63,7 +63,7 @@ def _rendered(
     return files
 
 
-def tree_options(inputs: Inputs) -> TreeOptions:
+def tree_options(inputs: Inputs, size_limit: int) -> TreeOptions:
     """
     Read the inputs that say how to render.
 
@@ -84,6 +84,7 @@ def tree_options(inputs: Inputs) -> TreeOptions:
             trim_blocks=bool(inputs.get("trimBlocks")),
             lstrip_blocks=bool(inputs.get("lstripBlocks")),
         ),
+        size_limit=size_limit,
     )
 
 
@@ -107,7 +108,7 @@ def _place(
         target = folder / path
         if overwrite or target not in context.workspace:
             context.put(target, file)
-    check_tree(context.workspace)
+    context.check_size()
     context.log(f"{len(files)} files in {folder}")
 
 

@@ -18,9 +18,13 @@ from ground.errors import InvalidInputError
 from ground.names import CommitSha, RepoId
 from orderkit.flows.template.actions.action_context import ActionContext, TemplateFolder
 from orderkit.ports.forge import Forge
-from softwaretemplates.render import SkeletonFile
-from softwaretemplates.render.tree import LINK_MODE, PLAIN_MODE, check_count
+from softwaretemplates.placeholders import ReadBeside
+from softwaretemplates.render import LimitError, SkeletonFile
+from softwaretemplates.render.tree import LINK_MODE, PLAIN_MODE, size_error
+from softwaretemplates.size_limit import MIB, SIZE_LIMIT
 
+FETCHED_FILES_MAX = 5_000
+"""Most files of one fetch from the forge: each is a request."""
 _SOURCE_URL = re.compile(
     r"(?P<base>https?://.+)/(?P<owner>[^/]+)/(?P<repo>[^/]+)/src/(branch|commit|tag)/"
     r"(?P<ref>[^/]+)(?:/(?P<path>.*?))?/?\Z"
@@ -38,9 +42,10 @@ class ForgeFolder:
         root: PurePosixPath,
         *,
         trusted: bool = False,
+        size_limit: int = SIZE_LIMIT,
     ) -> None:
         self._forge, self._repo, self._commit, self._root = forge, repo, commit, root
-        self.trusted = trusted
+        self.trusted, self._size_limit = trusted, size_limit
         self._modes: Mapping[PurePosixPath, int] | None = None
 
     def tree(self, folder: PurePosixPath) -> Mapping[PurePosixPath, SkeletonFile]:
@@ -48,22 +53,46 @@ class ForgeFolder:
         Return every file below a folder by its path relative to it; links as links.
 
         Raises:
-            LimitError: There are too many.
+            LimitError: There are too many, or too large together to be held in memory.
         """
         start = self._root / folder
         inside = [
             path for path in self._file_modes() if path.is_relative_to(start) and path != start
         ]
-        check_count(len(inside))
-        files = {path.relative_to(start): self._file(path) for path in inside}
-        return {path: file for path, file in files.items() if file is not None}
+        if len(inside) > FETCHED_FILES_MAX:
+            raise LimitError(
+                f"{start}: has {len(inside)} files; at most {FETCHED_FILES_MAX} are fetched",
+                hint="fetch its folders in steps of their own",
+            )
+        files: dict[PurePosixPath, SkeletonFile] = {}
+        total = 0
+        for path in inside:
+            file = self._file(path)
+            if file is None:
+                continue
+            total += file.size
+            if total > self._size_limit:
+                raise size_error(
+                    f"{path}: has {file.size} bytes, with which {total} bytes are fetched; at most "
+                    f"{self._size_limit} are allowed",
+                    total,
+                )
+            files[path.relative_to(start)] = file
+        return files
 
     def read(self, path: PurePosixPath) -> SkeletonFile | None:
         return self._file(self._root / path)
 
     def repository(self) -> tuple[ForgeFolder, PurePosixPath]:
         top = PurePosixPath()
-        whole = ForgeFolder(self._forge, self._repo, self._commit, top, trusted=self.trusted)
+        whole = ForgeFolder(
+            self._forge,
+            self._repo,
+            self._commit,
+            top,
+            trusted=self.trusted,
+            size_limit=self._size_limit,
+        )
         return whole, self._root
 
     def _file_modes(self) -> Mapping[PurePosixPath, int]:
@@ -128,9 +157,10 @@ def source_of(context: ActionContext, url: str) -> FetchedPath:
     if "://" not in url:
         return _beside(url, context.template)
     repo, commit, path = _on_forge(context, url)
-    return FetchedPath(
-        url, ForgeFolder(context.services.forge, repo, commit, PurePosixPath()), path
+    folder = ForgeFolder(
+        context.services.forge, repo, commit, PurePosixPath(), size_limit=context.size_limit
     )
+    return FetchedPath(url, folder, path)
 
 
 def _beside(url: str, folder: TemplateFolder) -> FetchedPath:
@@ -154,6 +184,18 @@ def _beside(url: str, folder: TemplateFolder) -> FetchedPath:
             "url", url, "leaves the template's repository", hint="give the URL of the other one"
         )
     return FetchedPath(url, whole, target)
+
+
+def reader_beside(folder: TemplateFolder) -> ReadBeside:
+    """Return what reads the files that placeholders of a template name, as URLs of steps do."""
+
+    def read(url: str) -> bytes:
+        file = _beside(url, folder).file()
+        if file.symlink is not None or file.size > MIB:
+            raise InvalidInputError("url", url, "is a symbolic link, or has more than 1 MiB")
+        return file.data
+
+    return read
 
 
 def _on_forge(context: ActionContext, url: str) -> tuple[RepoId, CommitSha, PurePosixPath]:

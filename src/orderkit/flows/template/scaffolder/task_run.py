@@ -39,6 +39,7 @@ from orderkit.flows.template.scaffolder.task_values import (
 )
 from softwaretemplates.render import FileOutcome, SkeletonFile, Tree, TreeOptions, Unknown
 from softwaretemplates.render.integrations import integrations
+from softwaretemplates.size_limit import SIZE_LIMIT
 from softwaretemplates.template import Template, TemplateStep
 
 _DEFAULTS = TaskOptions()
@@ -99,6 +100,7 @@ def run(
         lambda line: log.append(masker.text(line)),
         options.confined or (services.confined if services else _refused),
         options.dry_run,
+        size_limit=options.size_limit or (services.size_limit if services else SIZE_LIMIT),
     )
     task = TemplateTask(template, values, context, options, masker, on_step, log)
     with integrations(_hosts(services)):

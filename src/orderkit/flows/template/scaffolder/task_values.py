@@ -52,6 +52,8 @@ class TaskOptions:
     """Run only actions that change nothing but the workspace; others give example outputs."""
     confined: ConfinedRenderer | None = None
     """Renders untrusted skeletons; None: the renderer of the platform's services."""
+    size_limit: int = 0
+    """Most bytes that the task may hold in memory; 0: the platform's own limit."""
 
 
 @dataclass(frozen=True, slots=True)

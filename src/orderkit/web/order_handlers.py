@@ -158,7 +158,7 @@ def get_order(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show one order, compared with the head of its repository."""
     entry, ledger_files = located_for(service, call, "read")
     report = order_damage.status(service.platform, entry.order, ledger_files)
-    return ServiceResponse(200, report.to_json())
+    return ServiceResponse(200, tracing.trace_of(service.platform, report).report.to_json())
 
 
 def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:

@@ -254,3 +254,18 @@ def test_a_team_may_ask_for_more_than_its_limit(desk: Desk, orderkit: Command) -
     assert waiting.state == "waiting"
     assert settled is None or settled.state == "delivered", settled.missing
     assert "automated" in desk.in_ledger(report.entry)
+
+
+def test_an_order_that_waits_neither_fails_nor_was_removed(desk: Desk, orderkit: Command) -> None:
+    """Above all ``repair`` does not put its Application into the ledger, past the approval."""
+    entry = desk.order().entry
+    order = str(entry.order)
+
+    assert order not in orderkit("doctor").out
+    assert "was removed" not in orderkit("status", order).out
+    assert "first failing" not in orderkit("trace", order).out
+    assert order not in orderkit("list", "--failing").out
+    repaired = orderkit("repair", order, "--json").json
+
+    assert repaired["steps"] == []
+    assert desk.in_ledger(entry) == ""

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import requests
 from commands import Command
 
 from ground.names import OrderId, RepoId, TeamName
+from ground.objects.kube_objects import CONFIG_MAP, ObjectKey
 from orderkit.cli.connecting import SECRET_HEADER, service_options, token
 from orderkit.core.order import ledger, ledger_applications, order_file
 from orderkit.core.order.ledger import OrderEntry
@@ -269,3 +271,35 @@ def test_a_closed_model_leaves_no_thread(platform: Running) -> None:
 
     left = {thread for thread in threading.enumerate() if thread.name.startswith("live ")}
     assert left <= before
+
+
+def test_an_object_that_the_server_refused_fails_the_order_in_its_own_words(
+    platform: Running, model: OrderModel, orderkit: Command, team: str
+) -> None:
+    """The XR says "Unsynced resources" only; an event of it has the server's sentence."""
+    bay, cluster = f"garage-{team}", platform.platform.cluster
+    cluster.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": bay}}, owner="test"
+    )
+    owner = {
+        "apiVersion": "example.org/v1", "kind": "Other", "name": "other", "uid": "1",
+        "controller": True,
+    }  # fmt: skip
+    taken = {"name": "spec-sheet", "namespace": bay, "ownerReferences": [owner]}
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": taken}, owner="test")
+
+    name = order(platform, team)
+    row = row_when(model, name, lambda row: "ownerReferences" in row.reason)
+
+    assert row.phase == "Failing"
+    for command in (("status", name), ("list", "--failing"), ("doctor",)):
+        # a list leaves a new reason out until it is known to hold no Secret
+        shown = until(
+            platform.platform.clock, partial(orderkit, *command),
+            lambda done: "ownerReferences" in done.out, timeout_s=DEADLINE_S, goal=str(command),
+        )  # fmt: skip
+        assert name in shown.out, command
+    waited = orderkit("order", "garage", f"team_name={team}", "stage=stage1", "--timeout", "5")
+    assert "ownerReferences" in waited.err
+    cluster.delete(ObjectKey(CONFIG_MAP, "spec-sheet", bay))
+    row_when(model, name, is_ready)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from commands import Command
 from tests.component.leases.conftest import TurnedClock
 from tests.component.leases.test_lease_sweeps import KilledError, killed
-from tests.component.workspaces.conftest import Workspace, ordered_workspace
+from tests.component.workspaces.conftest import TEAM, Workspace, ordered_workspace
 
 from compositions.managed_state import FAIL
 from ground.objects.kube_objects import ObjectKey, annotations_of
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.order.live_order import find_living
 from orderkit.flows.platform import Platform
+from orderkit.flows.waiting import until
+from orderkit.ports.clock import SystemClock
 from orderkit_standins.providers.cloud_twin import EXTERNAL
+from orderkit_standins.serve_platform import Running
 
 HOUR = timedelta(hours=1)
 EXTERNAL_NAME = "crossplane.io/external-name"
@@ -184,3 +188,39 @@ def test_a_workspace_that_its_provider_reports_has_failed_until_that_is_over(
     assert "Throttling" in orderkit("trace", workspace.order).out
     fail(None)
     assert "sshCommand" in workspace.until_phase("Ready")
+
+
+def test_a_part_that_cannot_be_made_fails_the_order_everywhere(
+    orderkit: Command, workspace: Workspace, running_platform: Running
+) -> None:
+    """Also if the order is Ready for Crossplane, as after an update that a provider refused."""
+    order, cluster = workspace.order, running_platform.platform.cluster
+    instance = ObjectKey.of(workspace.one("Instance"))
+    cluster.patch(instance, {"metadata": {"annotations": {FAIL: "vanished"}}}, owner="test")
+
+    def listed() -> dict[str, Any]:
+        rows = orderkit("list", "--team", TEAM, "--json").json["orders"]
+        return next(row for row in rows if row["order"] == order)
+
+    row = until(SystemClock(), listed, lambda row: "failed" in row["reason"], timeout_s=60,
+                goal="a failing row")  # fmt: skip
+    assert row["phase"] == "Failing"
+    sentence = f"{instance}: observe failed: NotFound: Instance '{instance.name}' was deleted"
+
+    assert row["reason"].startswith(sentence)
+    assert row["parts"]["failing"]["name"] == instance.name
+    shown = orderkit("status", order, "--json").json
+    assert (shown["phase"], shown["ready"]) == ("Failing", False)
+    assert shown["reason"].startswith(sentence)
+    assert sentence in orderkit("list", "--failing").out
+    assert sentence in orderkit("doctor").out
+    assert orderkit("wait", order, "--fail-after", "1s").code == 11
+    cluster.patch(instance, {"metadata": {"annotations": {FAIL: None}}}, owner="test")
+    until(SystemClock(), listed, lambda row: row["phase"] == "Ready", timeout_s=60, goal="a row")
+
+
+def test_a_workspace_that_is_stopped_says_so(orderkit: Command, workspace: Workspace) -> None:
+    assert orderkit("change", workspace.order, "running=false").code == 0
+    workspace.until_phase("Stopped")
+
+    assert "it is stopped" in orderkit("status", workspace.order).out

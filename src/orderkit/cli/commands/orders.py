@@ -198,13 +198,14 @@ def status_command(
     Example: orderkit status garage-ae86
     """
     from orderkit.cli.views import status_views
-    from orderkit.flows.order import order_damage, viewing
+    from orderkit.flows.order import order_damage, tracing, viewing
     from orderkit.ports.requesters import Requester
 
     platform = connect_to(platform_file, reads_only=True)
-    report = order_damage.status(platform, order)
+    tree = tracing.trace_of(platform, order_damage.status(platform, order))
+    report = tree.report
     viewer = viewing.Viewer(Requester(default_requester()))
-    shown = viewing.view(platform, order, viewer, report=report)
+    shown = viewing.view(platform, order, viewer, tree=tree)
     status_views.show_status(report, shown, as_json)
     return EXIT_DIFFERS if check and not report.state.ready else 0
 

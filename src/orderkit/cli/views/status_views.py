@@ -46,6 +46,8 @@ def _troubles(report: OrderReport, view: OrderView) -> Pairs:
     state, attention = report.state, view.row.attention
     if state.reason and not any(state.reason == entry.sentence for entry in attention):
         yield "reason", state.reason
+    elif view.row.reason and not attention:
+        yield "reason", view.row.reason
     for entry in attention:
         yield "attention", entry.sentence
         if entry.change:

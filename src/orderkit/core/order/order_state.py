@@ -39,7 +39,7 @@ SENTENCES: Mapping[Phase, str] = {
     "Written": "It is in the ledger, and Argo CD has no Application for it yet.",
     "Delivering": "Git is ahead of the cluster: Argo CD applies the newest commit.",
     "Assembling": "Crossplane composes its parts, and not all of them are ready.",
-    "Ready": "Its newest commit is delivered, and everything is ready.",
+    "Ready": "Its newest commit is delivered, and its parts are as it asks.",
     "Attention": "It is delivered, but somebody should look at it.",
     "Failing": "Something is wrong that does not pass by itself.",
     "Ending": "Its end is under way.",
@@ -140,6 +140,8 @@ def _judge_xr(xr: Manifest) -> tuple[Phase, Hindrance]:
     return "Assembling" if unready else "Ready", Hindrance(unready)
 
 
+PAUSED_PART = "it is paused"
+"""How the reason of a part begins that nobody acts on."""
 _ABSENT = Hindrance("its composite resource is not in the cluster")
 _NOTHING = Hindrance(
     "Argo CD finds no object in its repository",
@@ -234,7 +236,7 @@ def object_unready(obj: Manifest) -> str:
     Kinds without the condition Synced (kagent's Agents, Kyverno's Policies) are judged by Ready.
     """
     if is_paused(obj):
-        return f"it is paused: {how_to_resume(obj, in_git=False)}"
+        return f"{PAUSED_PART}: {how_to_resume(obj, in_git=False)}"
     if condition(obj, "Synced"):
         return xr_failure(obj) or xr_unready(obj)
     ready = condition(obj, "Ready")

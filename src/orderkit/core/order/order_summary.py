@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from ground.argocd.delivery_hindrances import applied, hindrance
@@ -27,7 +28,7 @@ from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.damage import in_entry, state_with
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.order_cost import OrderCost
-from orderkit.core.order.order_state import REMEDIES, OrderState, judge
+from orderkit.core.order.order_state import PAUSED_PART, REMEDIES, OrderState, judge
 from orderkit.core.order.order_view import (
     Attention,
     Fact,
@@ -37,6 +38,7 @@ from orderkit.core.order.order_view import (
     Parts,
     PartState,
 )
+from orderkit.core.order.part_failures import LONG_AGO, MISSING_OBJECT, UNSYNCED, counts
 from orderkit.core.secret_values import NO_SECRETS, SecretTexts
 
 VALUE_MAX, REASON_MAX = 500, 2_000
@@ -47,6 +49,8 @@ _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BINARY = 1024
 _LONGEST_SECRET = 4_000
 """Characters of a text after those that are shown in which the end of a Secret's value may be."""
+_STOPPED = frozenset({"Stopped", "Paused", "Parked", "Suspended", "Hibernated", "Terminated"})
+"""Phases of an XR's own status in which it does not work, although all its parts are ready."""
 _WAITS_FOR_OTHERS = "Unready resources"
 """How the reason of an XR begins that waits for parts of its own."""
 
@@ -58,6 +62,7 @@ def summarize(
     *,
     secrets: SecretTexts = NO_SECRETS,
     forge_url: str = "",
+    now: datetime | None = None,
 ) -> OrderRow:
     """
     Return an order's row.
@@ -67,8 +72,9 @@ def summarize(
         costs: What it costs; None if that is not known.
         secrets: The values of its Secrets: no text of the row contains them.
         forge_url: Where people reach the forge; empty: as Argo CD reaches it.
+        now: The time at which failures of parts are judged; None: of this machine's clock.
     """
-    state = state_of(sources)
+    state = with_parts(state_of(sources), sources.judged_parts, now or datetime.now(UTC))
     return row_of(sources, state, kit, costs, secrets=secrets, forge_url=forge_url)
 
 
@@ -79,6 +85,52 @@ def state_of(sources: OrderSources) -> OrderState:
     if application is None or state.phase in ("Waiting", "Ending"):
         return state
     return state_with(state, entry.order, list(in_entry(entry, application)))
+
+
+def with_parts(state: OrderState, parts: Sequence[PartState], now: datetime) -> OrderState:
+    """
+    Return the state of an order with what its parts tell.
+
+    A part that fails makes it Failing, with the words of that part: the XR itself may be Ready,
+    as after an update that a provider refused. A part that is paused needs attention.
+    """
+    is_unsynced = state.phase == "Failing" and state.reason.startswith(UNSYNCED)
+    if not (is_unsynced or state.phase == "Assembling" or (state.ready and not state.is_held)):
+        return state
+    failing = next(failing_parts(parts, now), None)
+    if failing is not None:
+        return replace(state, phase="Failing", reason=_named(failing), advice=_advice(failing))
+    stopped = next((part for part in parts if part.reason.startswith(PAUSED_PART)), None)
+    if state.phase == "Ready" and stopped is not None:
+        what, _, resume = stopped.reason.partition(": ")
+        reason = f"{stopped.key}: {what}, so nothing about it changes"
+        return replace(state, phase="Attention", reason=reason, advice=resume)
+    return state
+
+
+def _stopped(state: OrderState, xr: Manifest | None) -> str:
+    """Say that an order is Ready because it is as it shall be: stopped."""
+    phase = dig(xr, "status", "phase") if state.phase == "Ready" else None
+    return f"it is {phase.lower()}" if isinstance(phase, str) and phase in _STOPPED else ""
+
+
+def failing_parts(parts: Sequence[PartState], now: datetime) -> Iterator[PartState]:
+    """Yield the parts that fail by now, those to blame first: an XR fails because of its parts."""
+    failing = [part for part in parts if counts(part.fails_from, now)]
+    yield from (part for part in failing if not part.reason.startswith(UNSYNCED))
+    yield from (part for part in failing if part.reason.startswith(UNSYNCED))
+
+
+def _named(part: PartState) -> str:
+    return f"{part.key}: {part.reason}" if part.reason else f"{part.key} fails"
+
+
+def _advice(part: PartState) -> str:
+    """Return what helps against a failure, if its words name something that is missing."""
+    missing = MISSING_OBJECT.search(part.reason)
+    if missing is None:
+        return ""
+    return f"make {missing['what']}, or name one that exists: orderkit change, or correct the kit"
 
 
 def row_of(
@@ -94,6 +146,8 @@ def row_of(
     entry, application, xr = sources.entry, sources.application, sources.xr
     texts = _Texts(secrets)
     attention, gaps = _attention(state, kit, xr, application)
+    if state.phase == "Attention" and not attention:
+        attention = (Attention(state.reason),)
     state = _with_attention(state, attention)
     expires, warning = _lease(application)
     return OrderRow(
@@ -101,9 +155,9 @@ def row_of(
         team=entry.team,
         kit=ledger.kit_of(application or {}) or (kit.name if kit else ""),
         phase=state.phase,
-        reason=texts.clean(state.reason, REASON_MAX),
+        reason=texts.clean(state.reason or _stopped(state, xr), REASON_MAX),
         remedy=texts.clean(_remedy(state, entry.order), REASON_MAX),
-        since=_since(state, application, xr),
+        since=_since(state, application, xr) or _failing_since(state, sources.judged_parts),
         created=min(filter(None, map(_created, (application, xr))), default=""),
         owner=texts.clean(ledger.requester_of(application) or sources.owner),
         parts=_parts(sources.parts, texts),
@@ -307,6 +361,9 @@ def _parts(parts: Sequence[PartState], texts: _Texts) -> Parts:
 def _failing(parts: Sequence[PartState]) -> Iterator[PartState]:
     """Yield what fails, what is to blame first: an XR is unready because of its parts."""
     waiting = [part for part in parts if not _is_ready(part) and part.reason]
+    yield from (
+        part for part in waiting if part.fails_from and not part.reason.startswith(UNSYNCED)
+    )
     yield from (part for part in waiting if part.synced == "False")
     yield from (part for part in waiting if not part.reason.startswith(_WAITS_FOR_OTHERS))
     yield from waiting
@@ -337,6 +394,12 @@ def _since(state: OrderState, application: Manifest | None, xr: Manifest | None)
         case "Attention" if state.paused and xr:
             times = [(condition(xr, "Synced") or {}).get("lastTransitionTime")]
     return max((time for time in map(_time, times) if time), default="")
+
+
+def _failing_since(state: OrderState, parts: Sequence[PartState]) -> str:
+    """Return since when the part fails that is why the order does."""
+    times = (part.fails_from for part in parts if part.fails_from > LONG_AGO)
+    return min(times, default="") if state.phase == "Failing" else ""
 
 
 def _lease(application: Manifest | None) -> tuple[str, str]:

@@ -28,6 +28,8 @@ class PartState:
     ready: str
     reason: str = ""
     """Why it is not ready; empty if it is, or if nobody knows. May hold a Secret's value."""
+    fails_from: str = ""
+    """When `reason` begins to count as a failure, RFC 3339; empty: it passes by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,13 @@ class OrderSources:
     """Who has to agree before it is delivered, and why; empty: nobody."""
     change_approval: str = ""
     """Which open changes of it wait for whose agreement, and why; empty: none."""
+    own: PartState | None = None
+    """Why its XR fails, by the XR's events; None if nobody asked, or they do not say."""
+
+    @property
+    def judged_parts(self) -> tuple[PartState, ...]:
+        """Everything that may be why the order fails."""
+        return (*self.parts, self.own) if self.own else self.parts
 
 
 @dataclass(frozen=True, slots=True)

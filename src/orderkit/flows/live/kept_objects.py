@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -72,7 +72,13 @@ def kept_object(manifest: Manifest, *, is_kits: bool) -> KeptObject:
     state = part_state(manifest)
     key = _shared(state.key)
     return KeptObject(
-        PartState(key, _word(state.synced), _word(state.ready), _short(state.reason)),
+        replace(
+            state,
+            key=key,
+            synced=_word(state.synced),
+            ready=_word(state.ready),
+            reason=_short(state.reason),
+        ),
         composed,
         uid=_shared_text(metadata(manifest).get("uid")) if composed or is_kits else "",
         owner_uid=_shared_text(owner.get("uid")),

@@ -14,8 +14,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from ground.errors import InProgressError, NotFoundError, OrderkitError
 from ground.objects.kube_objects import (
@@ -30,8 +31,9 @@ from ground.objects.kube_objects import (
 )
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
-from orderkit.core.order.order_summary import state_of, summarize
-from orderkit.core.order.order_view import OrderRow, OrderSources
+from orderkit.core.order.order_summary import state_of, summarize, with_parts
+from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
+from orderkit.core.order.part_failures import UNSYNCED, seconds_until
 from orderkit.core.order.part_states import UNREAD
 from orderkit.core.secret_values import SecretTexts
 from orderkit.flows.approval.settling import settle_all
@@ -40,6 +42,7 @@ from orderkit.flows.live.cluster_objects import ClusterObjects
 from orderkit.flows.live.following import KindFollower, Receiver
 from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_owners, with_pack
 from orderkit.flows.live.live_row import LiveRow
+from orderkit.flows.live.row_causes import RowCauses
 from orderkit.flows.live.row_costs import RowCosts
 from orderkit.flows.live.row_masks import RowMasks
 from orderkit.flows.live.waiting_changes import WaitingChanges
@@ -96,6 +99,7 @@ class OrderModel:
         self._objects = ClusterObjects(self._note)
         self._masks = RowMasks(platform, self._note)
         self._costs = RowCosts(platform, self._note)
+        self._causes = RowCauses(platform, self._note)
         self._records = ForgeRecords()
         self._forge_heard_s, self._forge_error = time.monotonic(), "not read yet"
         self._waiting_changes = WaitingChanges(platform)
@@ -107,6 +111,8 @@ class OrderModel:
         """By kind: whether it is followed as a kit's."""
         self._kit_kinds: frozenset[Kind] = frozenset()
         self._revisions: dict[str, object] = {}
+        self._due_s: dict[str, float] = {}
+        """By order: when its row is to be made again. Only the thread of rows reads and writes."""
         self._hint, self._complete, self._stop = (threading.Event() for _ in range(3))
         self._applications = KindFollower(
             platform.cluster,
@@ -178,6 +184,7 @@ class OrderModel:
         """Begin to read, in threads."""
         self._applications.start()
         self._masks.start()
+        self._causes.start()
         for thread in self._threads:
             thread.start()
 
@@ -188,6 +195,7 @@ class OrderModel:
         with self._wake:
             self._wake.notify_all()
         self._masks.stop()
+        self._causes.stop()
         self._costs.stop()
         for thread in self._threads:
             thread.join(_JOIN_S)
@@ -197,6 +205,7 @@ class OrderModel:
         for follower in followers:
             follower.join(_JOIN_S)
         self._masks.join(_JOIN_S)
+        self._causes.join(_JOIN_S)
 
     # -- what followers say
 
@@ -315,7 +324,10 @@ class OrderModel:
         """Wait for changes and make their rows."""
         with self._wake:
             if not self._changed:
-                self._wake.wait(REREAD_S if self._complete.is_set() else _FIRST_LOOK_S)
+                longest_s = REREAD_S if self._complete.is_set() else _FIRST_LOOK_S
+                due_s = min(self._due_s.values(), default=float("inf")) - time.monotonic()
+                self._wake.wait(max(0.0, min(longest_s, due_s)))
+        self._note_due()
         self._stop.wait(_GATHER_S)
         self._follow_kinds()
         if not self._complete.is_set():
@@ -386,6 +398,8 @@ class OrderModel:
         if entry is None:
             self._masks.forget(order)
             self._costs.forget(order)
+            self._causes.forget(order)
+            self._due_s.pop(order, None)
             return None
         try:
             application = self._objects.application(order)
@@ -401,6 +415,8 @@ class OrderModel:
             sources = OrderSources(
                 entry, is_ending, application, xr, parts, owner, approval, change_approval
             )
+            sources = self._looked_closer(order, key, sources)
+            parts = sources.judged_parts
             declared, forge_url = kits.get(kit), self._platform.forge.base_url
 
             costs = self._costs.of(order, xr, records.pack_commit)
@@ -409,12 +425,44 @@ class OrderModel:
                 return summarize(sources, declared, costs, secrets=secrets, forge_url=forge_url)
 
             row = self._masks.masked(sources, key, make)
-            return LiveRow.of(row, key, is_ready=state_of(sources).ready)
+            now = self._platform.clock.now()
+            self._look_again(order, parts, now)
+            is_ready = with_parts(state_of(sources), parts, now).ready
+            return LiveRow.of(row, key, is_ready=is_ready)
         except Exception:  # whatever somebody pushed: one order must not hide all others
             logger.exception("a bug while making the row of %s", order)
             reason = "this is a bug in Orderkit: the service's log has more"
             row = OrderRow(entry.order, entry.team, "", "Failing", reason)
             return LiveRow.of(row, None, is_ready=False)
+
+    def _looked_closer(
+        self, order: str, key: ObjectKey | None, sources: OrderSources
+    ) -> OrderSources:
+        """Return sources with what events and Pods say about parts of an order that assembles."""
+        state = state_of(sources)
+        is_unsynced = state.phase == "Failing" and state.reason.startswith(UNSYNCED)
+        if key is None or not (is_unsynced or state.phase == "Assembling"):
+            self._causes.forget(order)
+            return sources
+        root = (PartState(key, "False", "-", state.reason),) if is_unsynced else ()
+        looked = self._causes.of(order, (*root, *sources.parts))
+        own = looked[0] if is_unsynced and looked[0].fails_from else None
+        return replace(sources, parts=looked[len(root) :], own=own)
+
+    def _look_again(self, order: str, parts: Sequence[PartState], now: datetime) -> None:
+        """Have the row made again when an error of a part has lasted too long to pass."""
+        begin = [seconds_until(part.fails_from, now) for part in parts if part.fails_from]
+        waits_s = min((wait_s for wait_s in begin if wait_s > 0), default=None)
+        if waits_s is None:
+            self._due_s.pop(order, None)
+        else:
+            self._due_s[order] = time.monotonic() + waits_s
+
+    def _note_due(self) -> None:
+        now_s = time.monotonic()
+        for order in [order for order, due_s in self._due_s.items() if due_s <= now_s]:
+            del self._due_s[order]
+            self._note(order)
 
     def _unknown(self, kind: Kind) -> str | None:
         """Return why the objects of a kind are not known; see `ClusterObjects.parts`."""

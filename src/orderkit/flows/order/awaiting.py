@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -40,6 +40,8 @@ from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.waiting import until
 
 Goal = Literal["ready", "gone", "commit"]
+FAILING_S = 60.0
+"""How long waiting goes on while an order fails: some failures pass."""
 OnWait = Callable[[str], object] | None
 
 
@@ -52,7 +54,7 @@ class WaitRequest:
     commit: str = ""
     """For the goal ``commit``: its id, whole or shortened."""
     timeout_s: float = 1_200.0
-    failing_s: float = 60.0
+    failing_s: float = FAILING_S
     """Give up once the order was Failing for so long without a break."""
 
 
@@ -99,7 +101,7 @@ def wait(platform: Platform, request: WaitRequest, *, on_wait: OnWait = None) ->
         return _gone(platform, request, on_wait)
     if request.goal == "commit":
         return _delivered(platform, request, on_wait)
-    is_over = _Over(platform, request.failing_s)
+    is_over = FailsTooLong(platform, request.failing_s)
     report = until_ready(
         platform, request.order, timeout_s=request.timeout_s, is_over=is_over, on_wait=on_wait
     )
@@ -160,11 +162,11 @@ def _is_stuck(state: OrderState) -> bool:
 
 
 @dataclass(slots=True)
-class _Over:
+class FailsTooLong:
     """Says when waiting does not help any more. Failing may pass, so it gets a while."""
 
     platform: Platform
-    failing_s: float
+    failing_s: float = FAILING_S
     _since_s: float | None = None
 
     def __call__(self, state: OrderState) -> bool:
@@ -197,22 +199,22 @@ def until_ready(
     """
     asking, tell = RepeatedRefresh(platform), WaitReport(platform, on_wait)
 
-    def ask(report: OrderReport) -> None:
+    def look() -> OrderReport:
+        report = report_of(platform, order)
         if asking.is_due() and (behind := _behind(platform, report)):
             with suppress(AccessError):  # whoever only waits may not be allowed to
                 asking.look(behind)
-        tell(report.state, report.xr)
+        return replace(report, state=tell(report.state, report.xr))
 
     return until(
         platform.clock,
-        lambda: report_of(platform, order),
+        look,
         lambda report: report.state.ready or is_over(report.state),
         is_hopeless=lambda report: is_hopeless(report.state),
         timeout_s=timeout_s,
         goal=f"{order}: becoming Ready",
         why_not=lambda report: f"{report.state.phase}: {report.state.reason}",
         advice=lambda report: report.row().remedy,
-        on_look=ask,
     )
 
 
@@ -232,7 +234,7 @@ def _behind(platform: Platform, report: OrderReport) -> str:
 
 def _delivered(platform: Platform, request: WaitRequest, on_wait: OnWait) -> Waited:
     """Wait until a commit, or one that contains it, is Ready."""
-    is_stuck = _Over(platform, request.failing_s)
+    is_stuck = FailsTooLong(platform, request.failing_s)
     before = report_of(platform, request.order)
     if before.state.phase in ("Waiting", "Ending"):
         check_ready(before)

@@ -20,6 +20,7 @@ from orderkit.flows.order import order_report
 from orderkit.flows.order.order_damage import IsListed, entry_of, look, with_damages
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.repository_damage import NEWEST
+from orderkit.flows.order.tracing import trace_of
 from orderkit.flows.platform import Platform, ledger_snapshot
 
 _AT_ONCE = 8
@@ -29,8 +30,9 @@ def damaged_orders(platform: Platform, reports: Sequence[OrderReport]) -> Iterat
     """
     Yield each order with its damages told, and those that only Argo CD still knows.
 
-    An order that is Ready costs two or three requests to the forge; only if these show a sign of
-    damage, or if it is not Ready, is everything looked at.
+    An order that is Ready costs two or three requests to the forge, and one to the cluster for each
+    of its parts; only if these show a sign of damage, or if it is not Ready, is everything looked
+    at.
     """
     listed = {report.entry.order for report in reports}
     applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
@@ -48,6 +50,7 @@ def _told(platform: Platform, is_listed: IsListed, report: OrderReport) -> Order
     if report.state.phase == "Ending":
         return report
     try:
+        report = trace_of(platform, report).report
         if report.state.ready and not _has_signs(platform, is_listed, report):
             return report
         return with_damages(report, look(platform, report.entry, report, is_listed).damages)

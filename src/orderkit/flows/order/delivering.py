@@ -47,8 +47,7 @@ class _Watch:
         state = order_state.judge(application, xr, head=at, ending=False)
         state = without_secrets(self._platform, xr, state)
         state = held_by_window(self._platform, self._live.kit, state)
-        self._report(state, self._xr if xr else None)
-        return state
+        return self._report(state, self._xr if xr else None)
 
 
 def await_commit(

@@ -132,7 +132,7 @@ def look(
         return DamagedOrder(entry, report.kit, application, tuple(edits))  # it is no order
     damages = [
         *edits,
-        *_in_ledger(platform, entry, is_listed),
+        *_in_ledger(platform, entry, is_listed, is_proposed=report.state.phase == "Waiting"),
         *on_forge(platform, entry, report),
         *in_cluster(application, xr, report.state.head),
         *_lease(platform, entry, application),
@@ -176,7 +176,9 @@ def _copied(
     return None
 
 
-def _in_ledger(platform: Platform, entry: OrderEntry, is_listed: IsListed) -> Iterator[Damage]:
+def _in_ledger(
+    platform: Platform, entry: OrderEntry, is_listed: IsListed, *, is_proposed: bool
+) -> Iterator[Damage]:
     team_path = ledger.team_path(entry.team)
     if not is_listed(team_path):
         yield Damage(
@@ -185,7 +187,7 @@ def _in_ledger(platform: Platform, entry: OrderEntry, is_listed: IsListed) -> It
             f" {_who_removed(platform, platform.ledger, team_path)}",
         )
     path = entry.application_path
-    if not is_listed(path):
+    if not is_proposed and not is_listed(path):  # approval is what brings a proposed one there
         yield Damage(
             DamageKind.LEDGER,
             f"{platform.ledger} has no {path} any more:"

@@ -89,10 +89,11 @@ def read_orders(
     Raises:
         RemoteError: The platform does not answer, or not to us.
     """
-    from orderkit.flows.order import order_report  # lazy: what the service answers needs neither
+    from orderkit.flows.order import order_report, tracing  # lazy: the service's rows need neither
     from orderkit.flows.order.registrations import registered_by, registered_owners
 
-    reports = {str(report.entry.order): report for report in order_report.list_orders(platform)}
+    listed = tracing.with_failing_parts(platform, order_report.list_orders(platform))
+    reports = {str(report.entry.order): report for report in listed}
     rows = [report.row() for report in reports.values()]
     if not owners and not all(row.owner for row in rows):
         owners.update(registered_owners(platform))

@@ -31,7 +31,7 @@ from orderkit.core.order import order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files
 from orderkit.flows.order import cost_limit, order_report
-from orderkit.flows.order.awaiting import until_ready
+from orderkit.flows.order.awaiting import FailsTooLong, until_ready
 from orderkit.flows.order.live_order import placed_xr
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.provided_entity import ProvidedEntity
@@ -196,9 +196,7 @@ def order(
             platform,
             entry.order,
             timeout_s=request.timeout_s,
-            is_hopeless=lambda state: (
-                state.phase == "Waiting" or state.is_held or state.lacks_function
-            ),
+            is_hopeless=FailsTooLong(platform),
             on_wait=on_wait,
         )
     else:

@@ -8,8 +8,8 @@ from ground.objects.kube_objects import Manifest, dig
 from orderkit.core.order.order_state import OrderState
 from orderkit.flows.platform import Platform
 
-CROSSPLANES_OWN = "Unready resources: "
-"""How a text begins that no station wrote, and that most orders have for a while."""
+CROSSPLANES_OWN = ("Unready resources: ", "Unsynced resources: ")
+"""How texts begin that no station wrote, and that most orders have for a while."""
 
 
 def without_secrets(platform: Platform, xr: Manifest | None, state: OrderState) -> OrderState:

@@ -6,7 +6,8 @@ What ``crossplane resource trace`` shows for an XR, beginning one step earlier, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,13 +17,18 @@ from ground.errors import AccessError, RemoteError
 from ground.objects.kube_objects import Manifest, ObjectKey, controller, dig
 from orderkit.core.order.observed_parts import ObservedPart, observed_part
 from orderkit.core.order.order_state import OrderState
-from orderkit.core.order.part_states import MISSING, part_state
+from orderkit.core.order.order_summary import with_parts
+from orderkit.core.order.order_view import PartState
+from orderkit.core.order.part_failures import UNSYNCED
+from orderkit.core.order.part_states import MISSING
 from orderkit.core.secret_values import NO_SECRETS, SECRET, SecretTexts
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.order.closer_look import closer_state
 from orderkit.flows.order.order_report import OrderReport, status
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
 
+_AT_ONCE = 8
 _PARTS_EVERY_S = 3.0
 """How often a waiting command reads all parts of an order, each with a request."""
 
@@ -40,6 +46,8 @@ class TraceNode:
     """An XR of the order refers to it, but something else owns it."""
     observed: ObservedPart | None = None
     """What there is in the cloud, if the order only observes it."""
+    fails_from: str = ""
+    """See `PartState.fails_from`."""
 
     def to_json(self) -> dict[str, Any]:
         """Return this node and all below it."""
@@ -66,6 +74,10 @@ class Trace:
     root: TraceNode
     failing: TraceNode | None = None
 
+    def part_states(self) -> Iterator[PartState]:
+        """Yield what the order's XR, and XRs below it, compose."""
+        return _part_states(self.root, self.report.xr)
+
     def parts(self) -> Iterator[ObjectKey]:
         """Yield the order's own objects: its XR, and what that owns."""
         for _, node in self.root.walk():
@@ -87,7 +99,11 @@ def trace(platform: Platform, order: str, ledger_files: RepositorySnapshot | Non
 
 
 def trace_of(platform: Platform, report: OrderReport) -> Trace:
-    """Read the tree of an order whose report is known."""
+    """
+    Read the tree of an order whose report is known.
+
+    The state of the trace's report is the one that its parts make it: see `with_parts`.
+    """
     key = application_key(report.entry.order)
     application = report.sources.application
     children = [_node(platform, report.xr, frozenset(), None)] if report.xr else []
@@ -98,7 +114,25 @@ def trace_of(platform: Platform, report: OrderReport) -> Trace:
     if hindrance and report.check and report.check.errors:
         hindrance = replace(hindrance, reason=report.state.reason)
     root = _application_node(key, application, hindrance, tuple(children))
-    return Trace(report, root, None if report.state.ready else _first_failing(root))
+    own = [_state(node) for node in root.children]
+    states = (*_part_states(root, report.xr), *own)
+    state = with_parts(report.state, states, platform.clock.now())
+    report = replace(report, state=state)
+    is_fine = report.state.ready or report.state.phase == "Waiting"
+    return Trace(report, root, None if is_fine else _first_failing(root))
+
+
+def with_failing_parts(platform: Platform, reports: Sequence[OrderReport]) -> list[OrderReport]:
+    """Return reports of a list whose states say which part fails; reads those that assemble."""
+
+    def looked(report: OrderReport) -> OrderReport:
+        is_unsynced = report.state.reason.startswith(UNSYNCED)
+        if report.state.phase != "Assembling" and not is_unsynced:
+            return report
+        return trace_of(platform, report).report
+
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        return list(threads.map(looked, reports))
 
 
 class WaitReport:
@@ -107,32 +141,41 @@ class WaitReport:
     def __init__(self, platform: Platform, on_wait: Callable[[str], object] | None) -> None:
         self._platform, self._on_wait = platform, on_wait
         self._parts, self._read_s = "", float("-inf")
+        self._states: tuple[PartState, ...] = ()
 
-    def __call__(self, state: OrderState, key: ObjectKey | None) -> None:
-        """Tell it; the parts are read anew after `_PARTS_EVERY_S`."""
-        if self._on_wait is None or state.ready:
-            return
+    def __call__(self, state: OrderState, key: ObjectKey | None) -> OrderState:
+        """
+        Tell it, and return the state with what the parts tell.
+
+        They are read anew after `_PARTS_EVERY_S`. An order that is Ready is not held up by them.
+        """
+        if state.ready:
+            return state
         now_s = self._platform.clock.monotonic_s()
         if key is None or state.phase in ("Written", "Delivering"):
-            self._parts = ""
+            self._parts, self._states = "", ()
         elif now_s - self._read_s >= _PARTS_EVERY_S:
-            self._parts, self._read_s = self._read(key), now_s
-        self._on_wait(f"{state.phase}{self._parts or _colon(state.reason)}")
+            self._parts, self._states = self._read(key)
+            self._read_s = now_s
+        if self._on_wait is not None:
+            self._on_wait(f"{state.phase}{self._parts or _colon(state.reason)}")
+        return with_parts(state, self._states, self._platform.clock.now())
 
-    def _read(self, key: ObjectKey) -> str:
+    def _read(self, key: ObjectKey) -> tuple[str, tuple[PartState, ...]]:
         try:
             root = _node(self._platform, key, frozenset(), None)
             xr = get_object(self._platform, key)
         except RemoteError:
-            return ""  # the look that follows says so
-        parts = [node for depth, node in root.walk() if depth and not node.is_foreign]
-        if not parts or xr is None:
-            return ""
+            return "", ()  # the look that follows says so
+        nodes = [node for depth, node in root.walk() if depth and not node.is_foreign]
+        if not nodes or xr is None:
+            return "", ()
+        if any(map(_may_show_secrets, nodes)):
+            root = _without_secrets(root, self._platform.secrets_of(self._platform, xr))
         failing = _first_failing(root)
-        ready = sum(not node.reason for node in parts)
+        ready = sum(not node.reason for node in nodes)
         why = f"{failing.key}: {failing.reason}" if failing else ""
-        text = self._platform.secrets_of(self._platform, xr).redact(why)
-        return f" {ready}/{len(parts)}{_colon(text)}"
+        return f" {ready}/{len(nodes)}{_colon(why)}", (*_part_states(root, None), _state(root))
 
 
 def _colon(text: str) -> str:
@@ -193,9 +236,26 @@ def _node(
         for child in composed_keys(manifest)
         if child not in above
     )
-    state = part_state(manifest)
-    observed = observed_part(manifest)
-    return TraceNode(key, state.synced, state.ready, state.reason, children, observed=observed)
+    state = closer_state(platform, manifest)
+    return TraceNode(
+        key,
+        state.synced,
+        state.ready,
+        state.reason,
+        children,
+        observed=observed_part(manifest),
+        fails_from=state.fails_from,
+    )
+
+
+def _part_states(root: TraceNode, xr: ObjectKey | None) -> Iterator[PartState]:
+    for _, node in root.walk():
+        if node is not root and node.key != xr and not node.is_foreign:
+            yield _state(node)
+
+
+def _state(node: TraceNode) -> PartState:
+    return PartState(node.key, node.synced, node.ready, node.reason, node.fails_from)
 
 
 def _owner_text(manifest: Manifest) -> str:

@@ -22,7 +22,7 @@ from orderkit.core.order.change.change_rules import ChangeRequester, ChangeVerdi
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_summary import plain
-from orderkit.core.order.order_view import Attention, OfferedChange, OpenPull, OrderView, PartState
+from orderkit.core.order.order_view import Attention, OfferedChange, OpenPull, OrderView
 from orderkit.flows.order import cost_limit, order_damage
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
@@ -57,22 +57,21 @@ def view(
     viewer: Viewer,
     *,
     ledger_files: RepositorySnapshot | None = None,
-    report: OrderReport | None = None,
+    tree: Trace | None = None,
 ) -> OrderView:
     """
     Return an order's view.
 
     Args:
         ledger_files: The ledger's files, if they were read already.
-        report: What `order_damage.status` reports, if that was asked already.
+        tree: The order's tree, if it was read already.
 
     Raises:
         NotFoundError: The ledger has no such order; the message says if it ended.
     """
-    report = report or order_damage.status(platform, order, ledger_files)
-    entry = report.entry
+    tree = tree or trace_of(platform, order_damage.status(platform, order, ledger_files))
+    report, entry = tree.report, tree.report.entry
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        tree = threads.submit(trace_of, platform, report)
         costs = threads.submit(_tried, lambda: _costs(platform, report))
         live = _tried(lambda: find_living(platform, order, ledger_files))
         pulls = threads.submit(_tried, lambda: _pulls(platform, entry))
@@ -85,7 +84,7 @@ def view(
     ordered_by = owner.result() or ""
     newest = (entries.result() or [])[:1]
     head, values = at_head or (None, {})
-    row = report.row(tuple(_parts(tree.result())), costs.result())
+    row = report.row(tuple(tree.part_states()), costs.result())
     if pushed := excess.result():
         row = replace(row, attention=(*row.attention, Attention(plain(pushed))))
     return OrderView(
@@ -96,7 +95,7 @@ def view(
         _changes(live, viewer, ordered_by) if live else (),
         newest[0].to_json() if newest else None,
         tuple(report.check.to_json()) if report.check else (),
-        tuple(node.observed for _, node in tree.result().root.walk() if node.observed),
+        tuple(node.observed for _, node in tree.root.walk() if node.observed),
     )
 
 
@@ -118,15 +117,6 @@ def _excess(platform: Platform, live: LiveOrder | None, newest: Sequence[History
     if live is None or not newest or newest[0].proved:
         return ""
     return cost_limit.team_excess(platform, live.team, ledger_snapshot(platform).blobs)
-
-
-def _parts(tree: Trace) -> list[PartState]:
-    nodes = [node for _, node in tree.root.walk() if not node.is_foreign]
-    return [
-        PartState(node.key, node.synced, node.ready, node.reason)
-        for node in nodes
-        if node is not tree.root and node.key != tree.report.xr
-    ]
 
 
 def _values(platform: Platform, live: LiveOrder) -> tuple[str, Mapping[str, Any]]:

@@ -86,6 +86,12 @@ def also(*wanted: tuple[str, Manifest], ready: Ready = Ready.UNSPECIFIED) -> Map
 
 CLOCK = "from datetime import date\ndate.today()\n"
 NOTE = "                note: {type: string, description: A note.}\n"
+RANDOM = (
+    "  fixtures:\n"
+    "    - apiVersion: v1\n      kind: Secret\n"
+    "      metadata: {name: db, namespace: shop}\n"
+    "      stringData: {host: db.example.org, hash: x7Kq2Lm9Zt}\n"
+)
 LATER_KIT = labkit.KIT.replace("  changes:", "  fields:\n    note: {ask: later}\n  changes:")
 LATER: Changes = {
     XRD: labkit.TEXTS[XRD].replace("                size:\n", NOTE + "                size:\n")
@@ -489,6 +495,17 @@ CASES = [
         place="definition.yaml:",
     ),
     Case(KitRule.SECRET_WITHHELD, "a password", swap(XRD, (SIZE, PASSWORD + SIZE))),
+    Case(
+        KitRule.PUBLIC_KEY,
+        "a password",
+        swap(KIT, ("  changes:", "  secrets: {public: [host, admin-password]}\n  changes:")),
+        place="kit.yaml:9",
+    ),
+    Case(
+        KitRule.PUBLIC_KEY,
+        "a random value in a fixture",
+        swap(KIT, ("  changes:", f"  secrets: {{public: [host, hash]}}\n{RANDOM}  changes:")),
+    ),
     Case(KitRule.CHANGE_NAMES, "the team", swap(KIT, ("[size]", "[size, team]"), ("step", "any"))),
     Case(
         KitRule.CHANGE_DIRECTION,

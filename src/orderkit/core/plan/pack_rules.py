@@ -32,6 +32,8 @@ class PackRules:
 
     imports: Mapping[GroupKind, Import] = field(default_factory=dict)
     """How orders take over what exists in the cloud, by the kind of their XR."""
+    public_keys: Mapping[GroupKind, frozenset[str]] = field(default_factory=dict)
+    """Keys of Secrets that kits declare public, by the kind of their XR."""
     settings: Sequence[Manifest] = ()
     """The pack's EnvironmentConfigs. A plan reads the cluster's instead."""
 
@@ -45,12 +47,18 @@ class PackRules:
             {**self.behaviours, **other.behaviours},
             {**self.team_fields, **other.team_fields},
             {**self.imports, **other.imports},
+            {**self.public_keys, **other.public_keys},
             (*self.settings, *other.settings),
         )
 
     def behaviour(self, kind: Kind) -> Behaviour:
         """Return how managed resources of a kind behave."""
         return behaviour_of(self.behaviours, kind.group, kind.kind)
+
+    def public_keys_of(self, xr: Manifest) -> frozenset[str]:
+        """Return the keys of Secrets that the kit of an XR declares public."""
+        kind = Kind.of(xr)
+        return self.public_keys.get((kind.group, kind.kind), frozenset())
 
     @property
     def scopes(self) -> dict[Kind, bool]:

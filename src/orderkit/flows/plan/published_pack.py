@@ -237,9 +237,11 @@ def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
     data_kinds: dict[tuple[str, str], bool] = {}
     teams: dict[tuple[str, str], str] = {}
     imports: dict[tuple[str, str], Import] = {}
+    public: dict[tuple[str, str], frozenset[str]] = {}
     for kit in kits:
         data_kinds |= kit.data_kinds
         teams |= {(kit.kind.group, kit.kind.kind): kit.team_from} if kit.team_from else {}
+        public |= {(kit.kind.group, kit.kind.kind): kit.public_keys} if kit.public_keys else {}
         imports |= {(kit.kind.group, kit.kind.kind): kit.imports} if kit.imports else {}
     return PackRules(
         delivered={**managed_kinds.layer, **layer_of(delivered)},
@@ -248,5 +250,6 @@ def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
         behaviours=managed_kinds.behaviours,
         team_fields=teams,
         imports=imports,
+        public_keys=public,
         settings=[manifest for manifest in delivered if Kind.of(manifest) == ENVIRONMENT],
     )

@@ -172,7 +172,7 @@ Orderkit's embedded platform runs. State: {folder}
 
   console   {console_link(settings, default_requester())}
             (signs you in once, within ten minutes; 'orderkit console' makes another link)
-{held_back_text(running)}{_next(running, pack)}
+{held_back_text(running)}{unplayed_text(running, pack)}{_next(running, pack)}
 Stop with ctrl-C; nothing is lost.
 """
 
@@ -184,6 +184,21 @@ def held_back_text(running: Running) -> str:
         return ""
     again = "Then start 'orderkit up' again. Until then, the platform serves what it had."
     return "\n".join(["", "Left out, because it is not safe:", "", *lines, "", again, ""])
+
+
+def unplayed_text(running: Running, pack: Path) -> str:
+    """Name the kinds that kits of the pack compose and nothing serves, and what helps."""
+    from orderkit.adapters.folders.pack_folder import read_folder
+    from orderkit.core.kit.pack import read_pack
+    from orderkit.core.unserved_kinds import unserved_advice
+    from orderkit_standins.providers.unplayed_kinds import unplayed_kinds
+
+    unplayed = unplayed_kinds(running.platform.cluster, read_pack(read_folder(pack)))
+    if not unplayed:
+        return ""
+    lines = [f"  {kind}\n    → {unserved_advice(kind)}" for kind in unplayed]
+    title = "Nothing here serves these kinds of the pack; orders with such a part fail:"
+    return "\n".join(["", title, "", *lines, ""])
 
 
 def _next(running: Running, pack: Path) -> str:

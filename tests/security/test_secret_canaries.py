@@ -44,6 +44,8 @@ from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, runnin
 
 SECRET = Kind("", "v1", "Secret")
 REQUIRED, LIVE, RENDERED = "Kan4rie-required/7", "Kan4rie-live+8", "Kan4rie-rendered 9"
+PIN = "pin-815"
+"""Easy to guess: found by where it comes from."""
 
 
 def hashed(value: str) -> str:
@@ -57,6 +59,7 @@ CANARIES = {
     for form in forms_of(text)
 }
 """What a station makes of its own constants alone is not a secret: the pack has it in the open."""
+CANARIES |= {PIN}
 STATION = f'''"""Everything that a station should not do with Secrets."""
 
 from __future__ import annotations
@@ -93,7 +96,10 @@ def station(request):
     sheet = {{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}}
     response.want("sheet", sheet)
     response.add_condition("Weak", "True", "Password", f"{{password}} is weak")
+    user, pin = _value(vault, "username"), _value(vault, "pin")
     response.merge_status({{"stage": f"{{spec['stage']}} {{password}} {{live}}"}})
+    response.merge_status({{"address": f"postgres.{{home}}.example.org"}})
+    response.merge_status({{"connection": f"postgres://{{user}}:{{pin}}@postgres.{{home}}"}})
     return response
 
 
@@ -112,9 +118,16 @@ def leaking_pack(target: Path) -> Path:
     for role in roles:
         role["rules"][0]["resources"] += ["secrets", "configmaps"]
     rbac.write_text(yaml.safe_dump_all(roles))
+    xrd = target / "gitops" / "apis" / "garage" / "definition.yaml"
+    defined = yaml.safe_load(xrd.read_text())
+    status = defined["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    status["properties"] |= {name: {"type": "string"} for name in ("address", "connection")}
+    xrd.write_text(yaml.safe_dump(defined, sort_keys=False))
     kit = target / "templates" / "garage" / "kit.yaml"
     declared = yaml.safe_load(kit.read_text())
-    declared["spec"]["outputs"].append({"name": "stage", "path": "stage"})
+    declared["spec"]["outputs"] += [
+        {"name": name, "path": name} for name in ("address", "connection", "stage")
+    ]
     kit.write_text(yaml.safe_dump(declared, sort_keys=False))
     return target
 
@@ -156,7 +169,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     )  # fmt: skip
     with running(request, on_step=lambda *_: None) as found:
         cluster = found.platform.cluster
-        cluster.create(a_secret("vault", "default", password=REQUIRED), owner="test")
+        vault = a_secret("vault", "default", password=REQUIRED, username="postgres", pin=PIN)
+        cluster.create(vault, owner="test")
         bay = new_bay(found.platform)
         assert await_commit(found.platform, bay.order, bay.head, timeout_s=180).ready
         write_live(found, bay)
@@ -350,10 +364,11 @@ def test_an_output_with_a_secret_in_it_is_read_with_secrets_only(
     read = orderkit("outputs", site.order, "--json", "--secrets")
 
     assert refused.code == 4, refused.err
-    assert "output 'stage'" in refused.err
+    assert "output 'connection'" in refused.err
     assert "has the value of a Secret in it" in refused.err
     assert leaks(refused.out + refused.err) == []
-    assert (read.code, read.json["secret"]) == (0, ["stage"])
+    assert (read.code, read.json["secret"]) == (0, ["connection", "stage"])
+    assert read.json["outputs"]["address"].startswith("postgres.garage-")
     assert leaks(read.out) != []
     assert leaks(read.err) == []
 

@@ -17,6 +17,7 @@ from ground.errors import UsageError
 from orderkit.cli.command_list import EXTRA_OF
 
 if TYPE_CHECKING:
+    from ground.objects.kube_objects import Kind
     from orderkit.ports.forge import Forge
 
 COMMANDS, PLATFORMS = "orderkit.commands", "orderkit.platforms"
@@ -40,6 +41,9 @@ class StandIns(Protocol):
 
     def running_catalog(self, forge: Forge) -> AbstractContextManager[tuple[str, str]]:
         """Run a catalog on the loopback until the block ends; hand out its URL and its token."""
+
+    def serves(self, kind: Kind) -> bool:
+        """Return whether the embedded cluster serves a kind of Kubernetes' own."""
 
 
 def command(name: str) -> click.Command:

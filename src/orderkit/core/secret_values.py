@@ -2,8 +2,10 @@
 The values of Secrets: where they are in objects, and whether a text contains one.
 
 A Secret counts at any depth of an object: composed, wrapped in a provider's Object, or observed in
-its status. Texts are compared with every value and its encodings (``ground.secrets``), and with the
-parts of a value that is JSON, a URL, or lines of ``name: value``.
+its status. Texts are compared with every value that is hard to guess (``guessable_values``) and its
+encodings (``ground.secrets``), and with such parts of a value that is JSON, a URL, or lines of
+``name: value``. What is easy to guess stands in texts that have nothing to do with the Secret: it
+is found by where it comes from (``plan.secret_traces``), or not at all.
 """
 
 from __future__ import annotations
@@ -19,18 +21,15 @@ from urllib.parse import unquote, urlsplit
 
 from ground.objects.kube_objects import Kind, Manifest, annotations_of
 from ground.secrets import MASK, SHORTEST, forms_of
+from orderkit.core.guessable_values import SHORTEST_SEARCHED, is_searched
 
 SECRET = Kind("", "v1", "Secret")
 OPEN_FIELDS = {"apiVersion", "kind", "metadata", "type", "immutable"}
 """What a Secret shows. Everything else is secret, also a misspelt ``stringdata``."""
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Where ``kubectl apply`` keeps a second copy of the whole object, including secrets."""
-SHORTEST_INSIDE = 8
-"""Shorter values are found only as whole words: inside words they would be everywhere."""
 _COMPARED_MAX = 1_000
 """Characters of a long value that are compared."""
-_WORDS = {"true", "false", "null", "none"}
-"""Values that are not secret, and stand in most objects."""
 _PARTS_MAX = 200
 """Of one value: a whole configuration file may be in a Secret."""
 _NAME = re.compile(r"""[\w."'-]+""")
@@ -55,16 +54,40 @@ def secrets_in(value: Any) -> Iterator[Manifest]:
             pending += [entry for entry in reversed(entries) if isinstance(entry, dict | list)]
 
 
-def values_of(objects: Iterable[Any]) -> Iterator[str]:
-    """Yield the values of all Secrets in objects, decoded; one that is not text as it stands."""
+def values_of(objects: Iterable[Any], *, public: Collection[str] = ()) -> Iterator[str]:
+    """
+    Yield the values of all Secrets in objects that texts are searched for, decoded.
+
+    A value that is not text is yielded as it stands.
+
+    Args:
+        public: Keys of Secrets that are declared public.
+    """
     for manifest in objects:
         for secret in secrets_in(manifest):
             for name, values in secret.items():
-                for text in leaves(values) if name not in OPEN_FIELDS else ():
-                    yield (decoded(text) if name == "data" else "") or text
+                for key, text in leaves_by_key(values) if name not in OPEN_FIELDS else ():
+                    value = (decoded(text) if name == "data" else "") or text
+                    if key not in public and may_be_searched(value, key):
+                        yield value
             applied = annotations_of(secret).get(APPLIED)
             if applied:
-                yield from values_of([as_json(applied)])
+                yield from values_of([as_json(applied)], public=public)
+
+
+def entries_of(objects: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    """Yield the keys and decoded texts of all Secrets in objects."""
+    for manifest in objects:
+        for secret in secrets_in(manifest):
+            for name in ("data", "stringData"):
+                values = secret.get(name)
+                for key, text in values.items() if isinstance(values, dict) else ():
+                    yield str(key), decoded(str(text)) if name == "data" else str(text)
+
+
+def may_be_searched(value: str, key: str) -> bool:
+    """Return whether texts are searched for a value of a Secret, or for a part of it."""
+    return is_searched(value, key) or any(_searched_parts(value))
 
 
 def decoded(text: str) -> str:
@@ -86,29 +109,33 @@ def as_json(text: str) -> Any:
 class SecretTexts:
     """Values that no view may show, in all their forms."""
 
-    def __init__(self, values: Iterable[str], *, public: Collection[str] = ()) -> None:
+    def __init__(
+        self, values: Iterable[str], *, public: Collection[str] = (), words: Iterable[str] = ()
+    ) -> None:
         """
-        Take values.
+        Take values. Those that are easy to guess are not searched for.
 
         Args:
             public: Texts that everybody knows, such as names of objects: no secrets.
+            words: Values to take out wherever they stand as whole words, easy to guess or not.
         """
-        secret = {value for value in values if len(value) >= SHORTEST} - {*public, *_WORDS}
-        parts = {part for value in secret for part in islice(_parts(value), _PARTS_MAX)} - {*public}
-        long = {text for text in secret | parts if len(text) >= SHORTEST_INSIDE}
-        forms = {form for text in long for form in forms_of(text[:_COMPARED_MAX])}
+        secret = set(values)
+        parts = {text for value in secret for text in _searched_parts(value)}
+        searched = {*filter(is_searched, secret), *parts} - {*public}
+        forms = {form for text in searched for form in forms_of(text[:_COMPARED_MAX])}
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
-        words = sorted(re.escape(form) for text in secret - long for form in forms_of(text))
-        self._word = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(words)})(?![A-Za-z0-9])")
-        self._has_words = bool(words)
+        short = {word for word in words if len(word) >= SHORTEST} - {*public}
+        escaped = sorted(map(re.escape, short), key=lambda form: (-len(form), form))
+        self._word = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(escaped)})(?![A-Za-z0-9])")
+        self._has_words = bool(escaped)
 
     def __bool__(self) -> bool:
         return bool(self._forms) or self._has_words
 
-    def in_text(self, text: str, *, long_only: bool = False) -> bool:
+    def in_text(self, text: str) -> bool:
         """Return whether a text contains a value."""
         return any(form in text for form in self._forms) or (
-            self._has_words and not long_only and bool(self._word.search(text))
+            self._has_words and bool(self._word.search(text))
         )
 
     def redact(self, text: str) -> str:
@@ -137,29 +164,44 @@ class SecretTexts:
 NO_SECRETS = SecretTexts(())
 
 
-def _parts(value: str) -> Iterator[str]:
-    """Yield the texts inside a structured value that may be secrets of their own."""
-    yield from (text for text in leaves(as_json(value)) if len(text) >= SHORTEST_INSIDE)
+def _searched_parts(value: str) -> Iterator[str]:
+    parts = islice(_parts(value), _PARTS_MAX)
+    return (text for key, text in parts if is_searched(text, key))
+
+
+def _parts(value: str) -> Iterator[tuple[str, str]]:
+    """Yield the texts inside a structured value that may be secrets of their own, with a key."""
+    structure = as_json(value) if value.lstrip()[:1] in {"{", "[", '"'} else None
+    yield from ((key, text) for key, text in leaves_by_key(structure) if _is_long(text))
     for line in value.splitlines():
         for separator in ("=", ": "):
             name, _, rest = line.partition(separator)
             text = rest.strip().strip("\"'")
-            if len(text) >= SHORTEST_INSIDE and _NAME.fullmatch(name.strip()):
-                yield text
+            if _is_long(text) and _NAME.fullmatch(name.strip()):
+                yield name.strip(), text
     if "://" in value:
         try:
-            yield unquote(urlsplit(value.strip()).password or "")
+            yield "password", unquote(urlsplit(value.strip()).password or "")
         except ValueError:
             return
 
 
+def _is_long(text: str) -> bool:
+    return len(text) >= SHORTEST_SEARCHED
+
+
 def leaves(value: Any) -> Iterator[str]:
     """Yield all texts in a value, at any depth."""
+    return (text for _, text in leaves_by_key(value))
+
+
+def leaves_by_key(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield all texts in a value, at any depth, with the nearest key above."""
     if isinstance(value, str):
-        yield value
+        yield key, value
     elif isinstance(value, dict):
-        for entry in value.values():
-            yield from leaves(entry)
+        for name, entry in value.items():
+            yield from leaves_by_key(entry, str(name))
     elif isinstance(value, list):
         for entry in value:
-            yield from leaves(entry)
+            yield from leaves_by_key(entry, key)

@@ -12,7 +12,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from ground.objects.kube_objects import Kind
 from orderkit.ports.forge import Forge
+
+
+def serves(kind: Kind) -> bool:
+    """Return whether the embedded cluster serves a kind of Kubernetes' own."""
+    from orderkit_standins.cluster.served_builtin_kinds import BUILT_IN
+
+    return kind in {served.kind for served in BUILT_IN}
 
 
 @contextlib.contextmanager

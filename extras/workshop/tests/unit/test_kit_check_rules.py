@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import labkit
@@ -40,6 +40,8 @@ class Case:
     stations: Mapping[str, Station] = field(default_factory=dict)
     place: str = ""
     """File and line at which it is told."""
+    not_embedded: str = ""
+    """A kind that the embedded cluster lacks; empty: it is not installed."""
 
 
 def swap(path: str, *pairs: tuple[str, str]) -> Changes:
@@ -86,6 +88,12 @@ def also(*wanted: tuple[str, Manifest], ready: Ready = Ready.UNSPECIFIED) -> Map
 
 CLOCK = "from datetime import date\ndate.today()\n"
 NOTE = "                note: {type: string, description: A note.}\n"
+RANDOM = (
+    "  fixtures:\n"
+    "    - apiVersion: v1\n      kind: Secret\n"
+    "      metadata: {name: db, namespace: shop}\n"
+    "      stringData: {host: db.example.org, hash: x7Kq2Lm9Zt}\n"
+)
 LATER_KIT = labkit.KIT.replace("  changes:", "  fields:\n    note: {ask: later}\n  changes:")
 LATER: Changes = {
     XRD: labkit.TEXTS[XRD].replace("                size:\n", NOTE + "                size:\n")
@@ -489,6 +497,17 @@ CASES = [
         place="definition.yaml:",
     ),
     Case(KitRule.SECRET_WITHHELD, "a password", swap(XRD, (SIZE, PASSWORD + SIZE))),
+    Case(
+        KitRule.PUBLIC_KEY,
+        "a password",
+        swap(KIT, ("  changes:", "  secrets: {public: [host, admin-password]}\n  changes:")),
+        place="kit.yaml:9",
+    ),
+    Case(
+        KitRule.PUBLIC_KEY,
+        "a random value in a fixture",
+        swap(KIT, ("  changes:", f"  secrets: {{public: [host, hash]}}\n{RANDOM}  changes:")),
+    ),
     Case(KitRule.CHANGE_NAMES, "the team", swap(KIT, ("[size]", "[size, team]"), ("step", "any"))),
     Case(
         KitRule.CHANGE_DIRECTION,
@@ -825,6 +844,16 @@ CASES = [
         {**composing(VM_KIND), **granting("compute.example.org", "virtualmachines")},
         VM_MISSPELT,
     ),
+    Case(
+        PipelineRule.NOT_EMBEDDED,
+        "a kind of Kubernetes",
+        {**composing(("v1", "LimitRange")), **granting('""', "limitranges")},
+        also(
+            ("limit", thing("LimitRange", "limit", home="lab-a", spec={"limits": []})),
+            ready=Ready.TRUE,
+        ),
+        not_embedded="LimitRange",
+    ),
     Case(PipelineRule.IMPORT_POLICY, "managed at once", IMPORTING, importing("managed")),
     Case(PipelineRule.IMPORT_POLICY, "never managed", IMPORTING, importing("observed")),
     Case(PipelineRule.IMPORT_POLICY, "not named", IMPORTING, importing("named")),
@@ -907,7 +936,11 @@ def told(case: Case) -> list[tuple[KitRule | PipelineRule, str, Finding]]:
         pages = labkit.generated(labkit.TEXTS)
         page = next(data for path, data in pages.items() if str(path) == "docs/kits/lab.md")
         changes["docs/kits/lab.md"] = page.decode() + "more\n"
-    found = check_kit(labkit.subject(changes, stations)).findings
+    subject = labkit.subject(changes, stations)
+    if case.not_embedded:
+        pack = replace(subject.pack, embedded=lambda kind: kind.kind != case.not_embedded)
+        subject = replace(subject, pack=pack)
+    found = check_kit(subject).findings
     rules = []
     for entry in found:
         assert isinstance(entry.about, Finding)

@@ -178,6 +178,7 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
         ),
         composes=tuple(map(_kind, spec.get("composes", ()))),
         requires=tuple(map(_kind, spec.get("requires", ()))),
+        public_keys=frozenset(dig(spec, "secrets", "public", default=())),
         data_kinds=data_kinds(spec),
         outputs=tuple(map(_output, spec.get("outputs", ()))),
         facts=tuple(_fact(entry) for entry in spec.get("facts", ()) if not is_fixture(entry)),

@@ -349,6 +349,20 @@ _SPEC: dict[str, Schema] = {
             )
         },
     ),
+    "secrets": closed(
+        "What views show of the Secrets that the stations make or read.",
+        ["public"],
+        {
+            "public": list_of(
+                {"type": "string", "pattern": r"^[-._a-zA-Z0-9]+$", "maxLength": 253},
+                "Keys whose values everybody may see, for example host, port, username. Every "
+                "other value is masked, and so is what stations make of it.",
+                minItems=1,
+                maxItems=50,
+                uniqueItems=True,
+            ),
+        },
+    ),
     "outputs": list_of(OUTPUT, "What people order the kit for, in this order.", maxItems=20),
     "facts": list_of(
         {"if": {"required": ["apiVersion"]}, "then": _FIXTURE, "else": SHOWN_FACT},

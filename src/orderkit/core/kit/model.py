@@ -327,6 +327,8 @@ class Kit:
     examples: tuple[Example, ...] = ()
     composes: tuple[KindRef, ...] = ()
     requires: tuple[KindRef, ...] = ()
+    public_keys: frozenset[str] = frozenset()
+    """Keys of the order's Secrets whose values everybody may see."""
     data_kinds: DataKinds = field(default_factory=dict)
     """Whether kinds hold data, as the kit declares."""
     outputs: tuple[KitOutput, ...] = ()

@@ -20,6 +20,7 @@ from compositions.python_functions import is_not_run
 from ground.argocd.delivery_hindrances import Hindrance, delivers_nothing, hindrance, short
 from ground.names import CommitSha
 from ground.objects.kube_objects import Kind, Manifest, condition, dig, metadata
+from orderkit.core.unserved_kinds import advice_on
 
 __all__ = ["OrderState", "Phase", "delivery_failure", "judge", "short", "undelivered"]
 
@@ -108,7 +109,8 @@ def judge(
     phase, why = _judge(application, xr, head or revision, ending=ending)
     throttled = xr is not None and is_throttled(xr)
     is_held = phase == "Attention"
-    return OrderState(phase, why.reason, head, revision, why.advice, throttled, is_held)
+    advice = why.advice or advice_on(why.reason)
+    return OrderState(phase, why.reason, head, revision, advice, throttled, is_held)
 
 
 def _judge(

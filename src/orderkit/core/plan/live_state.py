@@ -93,8 +93,7 @@ def _touches_secrets(before: Assembly, live: ObservedOrder) -> bool:
     """Return whether a live field may hold what a Secret had, even if that is gone now."""
     traces = before.secret_traces
     return bool(
-        traces.values
-        or traces.outcomes
+        traces.outcomes
         or any(Kind.parse(s.api_version, s.kind) == SECRET for s in before.requirements)
         or any(next(secrets_in(manifest), None) for manifest in live.resources.values())
     )
@@ -103,7 +102,8 @@ def _touches_secrets(before: Assembly, live: ObservedOrder) -> bool:
 def _guarded(start: Assembly, live: ObservedOrder, hidden: set[SecretField]) -> Assembly:
     """Return the order as it lives, with what masks need to know about its live fields."""
     traces = start.secret_traces
-    values = {*traces.values, *values_of(live.resources.values())}
+    public = traces.public_keys
+    values = {*traces.values, *values_of(live.resources.values(), public=public)}
     traces = replace(traces, values=frozenset(values), fields=traces.fields | frozenset(hidden))
     return replace(start, secret_traces=traces)
 

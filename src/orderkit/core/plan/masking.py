@@ -3,11 +3,13 @@ Take the values of Secrets out of a plan, before any view sees it.
 
 Masked is: everything that a Secret holds, at any depth of an object, and the copy that ``kubectl
 apply`` keeps; every field that follows from a Secret (``secret_traces``); every field that contains
-the value of one in any encoding (``secret_values``); and such values in sentences. A field is
-masked whole, so that neither length nor place of a value shows. Whether a masked field changes is
-said in the words of ``kubectl diff``. Counts, dangers and faults are those of the real values. A
-field of the plan that this module does not know is masked text by text; only those in `_OPEN` are
-left alone.
+the value of one in any encoding, if it is hard to guess (``secret_values``); and such values in
+sentences. A sentence about a resource has no text of its masked fields either, easy to guess or
+not. Keys of Secrets that the kit declares public are shown, and so is what follows from them. A
+field is masked whole, so that neither length nor place of a value shows. Whether a masked field
+changes is said in the words of ``kubectl diff``. Counts, dangers and faults are those of the real
+values. A field of the plan that this module does not know is masked text by text; only those in
+`_OPEN` are left alone.
 
 The fields of the order itself are not compared with Secrets: they are in Git, and the requester
 chose them.
@@ -32,7 +34,6 @@ from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.secret_values import (
     APPLIED,
     OPEN_FIELDS,
-    SHORTEST_INSIDE,
     SecretTexts,
     is_secret,
     leaves,
@@ -44,6 +45,8 @@ BEFORE, AFTER = f"{MASK} (before)", f"{MASK} (after)"
 """Both sides of a masked field that changes."""
 FOLLOWS = "not shown, because it follows from a Secret"
 """What stands for a sentence that cannot be shown."""
+_VALUES = ("data", "stringData")
+"""The maps of a Secret whose keys a kit may declare public."""
 _IDENTITY: set[Steps] = {
     ("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"),
 }  # fmt: skip
@@ -94,14 +97,20 @@ def masked(plan: Plan, mind: DangerContext | None = None, *, fresh: Assembly | N
     traced = any(side.secret_traces.fields for side in sides)
     if not (values or traced or any(next(secrets_in(manifest), None) for manifest in objects)):
         return plan
-    return _mask_for(sides, {*values, *values_of(objects)}).plan(plan)
+    public = _public_keys(sides)
+    return _mask_for(sides, {*values, *values_of(objects, public=public)}).plan(plan)
 
 
 def masked_assembly(assembly: Assembly, existing: Collection[Manifest]) -> Assembly:
     """Return an assembly without the values of Secrets, as `masked` does with a plan's sides."""
     objects = [*existing, *assembly.resources.values(), *assembly.observed.values(), assembly.xr]
-    values = {*assembly.secret_traces.values, *values_of(objects)}
+    public = assembly.secret_traces.public_keys
+    values = {*assembly.secret_traces.values, *values_of(objects, public=public)}
     return _mask_for((assembly,), values).assembly(assembly)
+
+
+def _public_keys(sides: Collection[Assembly]) -> frozenset[str]:
+    return frozenset(key for side in sides for key in side.secret_traces.public_keys)
 
 
 def _mask_for(sides: Collection[Assembly], values: Collection[str]) -> _PlanMask:
@@ -116,10 +125,24 @@ def _mask_for(sides: Collection[Assembly], values: Collection[str]) -> _PlanMask
         frozenset(place for trace in traces for place in trace.keys),
         frozenset(text for trace in traces for text in trace.texts),
         frozenset(text for side in sides for text in leaves(side.input_xr.get("spec"))),
+        _public_keys(sides),
         complete=all(trace.complete for trace in traces),
     )
-    copies = {text for side in sides for text in mask.hidden_texts(side)}
-    return replace(mask, sentences=SecretTexts({*values, *copies}, public=public))
+    hidden = [pair for side in sides for pair in mask.hidden_texts(side)]
+    sentences = {*values, *(text for _, text in hidden)}
+    about: dict[str, set[str]] = {}
+    for path, text in hidden:
+        about.setdefault(path, set()).add(text)
+    shown = {path: " ".join(mask.shown_texts(sides, path)) for path in about}
+    words = {path: {t for t in texts if t not in shown[path]} for path, texts in about.items()}
+    return replace(
+        mask,
+        sentences=SecretTexts(sentences, public=public),
+        about={
+            path: SecretTexts(sentences, public=public, words=texts)
+            for path, texts in words.items()
+        },
+    )
 
 
 def _open_names(assembly: Assembly, fields: Collection[SecretField]) -> Iterator[str]:
@@ -137,6 +160,8 @@ class _Place:
     path: str
     steps: Steps = ()
     hidden: bool = False
+    in_secret: bool = False
+    """It is the ``data`` or ``stringData`` of a Secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +175,14 @@ class _PlanMask:
     """Sentences, and paths of resources, that follow from a Secret."""
     open_texts: frozenset[str]
     """The fields of the order itself."""
+    public_keys: frozenset[str]
+    """Keys of Secrets that the kit declares public."""
+    about: Mapping[str, SecretTexts] = field(default_factory=dict)
+    """For sentences about one resource, by its path: with all contents of its hidden fields."""
     complete: bool = field(kw_only=True)
 
     def plan(self, plan: Plan) -> Plan:
-        dangers = (self.rest(danger, path=self.path(danger.path)) for danger in plan.dangers)
+        dangers = (self.at(d.path).rest(d, path=self.path(d.path)) for d in plan.dangers)
         xr, was = plan.after.xr, plan.before.xr
         return self.rest(
             plan,
@@ -167,6 +196,10 @@ class _PlanMask:
             paused={self.path(path): self.text(text) for path, text in plan.paused.items()},
         )
 
+    def at(self, path: str) -> _PlanMask:
+        """Return the mask for sentences about one resource."""
+        return replace(self, sentences=self.about[path]) if path in self.about else self
+
     def drift(self, plan: Plan, drift: Drift) -> Drift:
         sides = [
             side.resources.get(drift.path) if drift.path else side.xr
@@ -174,7 +207,7 @@ class _PlanMask:
         ]
         manifests = (sides[0], sides[1])
         differing = tuple(self.difference(drift.path, f, (), manifests) for f in drift.fields)
-        return self.rest(drift, path=self.path(drift.path), fields=differing)
+        return self.at(drift.path).rest(drift, path=self.path(drift.path), fields=differing)
 
     def assembly(self, assembly: Assembly) -> Assembly:
         def objects(by_path: Mapping[str, Manifest]) -> dict[str, Manifest]:
@@ -188,7 +221,7 @@ class _PlanMask:
             observed=objects(assembly.observed),
             kept=objects(assembly.kept),
             waves=tuple(tuple(map(self.path, wave)) for wave in assembly.waves),
-            faults=tuple(self.fault(assembly, fault) for fault in assembly.faults),
+            faults=tuple(self.at(f.path).fault(assembly, f) for f in assembly.faults),
             requirements=(),
             settings={
                 self.text(path): self.rest(
@@ -200,7 +233,7 @@ class _PlanMask:
             pinned={self.path(path): self.text(text) for path, text in assembly.pinned.items()},
             assumed=(),
             guesses=tuple(self.rest(g, path=self.path(g.path)) for g in assembly.guesses),
-            notes=tuple(self.rest(note, path=self.path(note.path)) for note in assembly.notes),
+            notes=tuple(self.at(n.path).rest(n, path=self.path(n.path)) for n in assembly.notes),
             made_by={self.path(path): self.text(made) for path, made in assembly.made_by.items()},
             stuck=frozenset(map(self.path, assembly.stuck)),
             secret_traces=SecretTraces(),
@@ -286,29 +319,39 @@ class _PlanMask:
         if path in self.messages:
             return MASK
         parts = path.split("/")
-        return "/".join(MASK if self.texts.in_text(p, long_only=True) else p for p in parts)
+        return "/".join(MASK if self.texts.in_text(p) else p for p in parts)
 
     def text(self, text: str) -> str:
         """Return a sentence without secrets."""
         return FOLLOWS if text in self.messages else self.sentences.redact(text)
 
-    def hidden_texts(self, assembly: Assembly) -> Iterator[str]:
-        """Yield the long texts of hidden fields."""
+    def hidden_texts(self, assembly: Assembly) -> Iterator[tuple[str, str]]:
+        """Yield the texts of hidden fields, each with the path of its resource."""
         objects = {"": {"status": assembly.xr.get("status") or {}}, **assembly.resources}
         for path, manifest in objects.items():
             if (path, ()) not in self.fields:
-                texts = self._hidden_leaves(self._place(path), manifest)
-                yield from (text for text in texts if len(text) >= SHORTEST_INSIDE)
+                for place, text in self._texts(self._place(path), manifest):
+                    if self._hides(place, text):
+                        yield path, text
 
-    def _hidden_leaves(self, place: _Place, value: Any) -> Iterator[str]:
+    def shown_texts(self, sides: Collection[Assembly], path: str) -> Iterator[str]:
+        """Yield what everybody sees of one resource."""
+        for side in sides:
+            manifest = side.resources.get(path, {}) if path else side.xr
+            for place, text in self._texts(self._place(path), manifest):
+                yield from map(str, place.steps)
+                if not self._hides(place, text):
+                    yield text
+
+    def _texts(self, place: _Place, value: Any) -> Iterator[tuple[_Place, str]]:
         if isinstance(value, dict):
             for key, entry in value.items():
-                yield from self._hidden_leaves(self._inside(place, value, key), entry)
+                yield from self._texts(self._inside(place, value, key), entry)
         elif isinstance(value, list):
             for index, entry in enumerate(value):
-                yield from self._hidden_leaves(self._inside(place, value, index), entry)
-        elif isinstance(value, str) and self._hides(place, value):
-            yield value
+                yield from self._texts(self._inside(place, value, index), entry)
+        elif isinstance(value, str):
+            yield place, value
 
     def _hides_field(self, fault: Fault, manifest: Manifest) -> bool:
         """Return whether a fault is about a hidden field."""
@@ -326,7 +369,9 @@ class _PlanMask:
         """Yield the paths of everything that Secrets in an object hold."""
         for key, entry in value.items() if isinstance(value, dict) else ():
             path = f"{above}.{key}".strip(".")
-            if is_secret(value) and key not in OPEN_FIELDS:
+            if is_secret(value) and key in _VALUES and isinstance(entry, dict):
+                yield from (f"{path}.{name}" for name in entry if name not in self.public_keys)
+            elif is_secret(value) and key not in OPEN_FIELDS:
                 yield path
             else:
                 yield from self._secret_fields(entry, path)
@@ -347,13 +392,15 @@ class _PlanMask:
 
     def _inside(self, place: _Place, value: Any, step: Step) -> _Place:
         steps = (*place.steps, step)
+        is_public = place.in_secret and step in self.public_keys
         hidden = (
-            place.hidden
+            (place.hidden and not is_public)
             or (place.path, steps) in self.fields
             or (is_secret(value) and step not in OPEN_FIELDS)
             or step == APPLIED
         )
-        return _Place(place.path, steps, hidden)
+        in_secret = is_secret(value) and step in _VALUES and not place.hidden
+        return _Place(place.path, steps, hidden, in_secret)
 
     def _value(self, place: _Place, value: Any, other: Any, mark: str) -> Any:
         if isinstance(value, dict):
@@ -391,13 +438,13 @@ class _PlanMask:
         if not (self.complete or is_named):
             return True
         is_open = not isinstance(value, str) or value in self.open_texts
-        return not is_open and self.texts.in_text(value, long_only=is_named)
+        return not is_open and self.texts.in_text(value)
 
     def _key(self, place: _Place, key: Step) -> Step:
         if isinstance(key, int) or (not place.path and place.steps[:1] == ("spec",)):
             return key
         follows = (place.path, (*place.steps, key)) in self.keys
-        return MASK if follows or self.texts.in_text(key, long_only=True) else key
+        return MASK if follows or self.texts.in_text(key) else key
 
 
 def _numbered(pairs: Iterator[tuple[Step, Any]]) -> dict[Step, Any]:

@@ -19,6 +19,8 @@ class PackRules:
 
     delivered: Layer = field(default_factory=dict)
     """Kinds of the pack's CRDs and XRDs, and of its ``schemas/``."""
+    described: frozenset[GroupKind] = frozenset()
+    """Kinds of these that only ``schemas/`` has: the pack brings them to no cluster."""
     supplied: Layer = field(default_factory=dict)
     """Kinds passed for this plan. They take precedence over the cluster's."""
     roles: Sequence[Manifest] = ()
@@ -32,25 +34,39 @@ class PackRules:
 
     imports: Mapping[GroupKind, Import] = field(default_factory=dict)
     """How orders take over what exists in the cloud, by the kind of their XR."""
+    public_keys: Mapping[GroupKind, frozenset[str]] = field(default_factory=dict)
+    """Keys of Secrets that kits declare public, by the kind of their XR."""
     settings: Sequence[Manifest] = ()
     """The pack's EnvironmentConfigs. A plan reads the cluster's instead."""
 
     def joined(self, other: PackRules) -> PackRules:
         """Return the rules of two packs combined. `other` takes precedence."""
+        brought = {*self._brought, *other._brought}
         return PackRules(
-            {**self.delivered, **other.delivered},
-            {**self.supplied, **other.supplied},
-            (*self.roles, *other.roles),
-            {**self.data_kinds, **other.data_kinds},
-            {**self.behaviours, **other.behaviours},
-            {**self.team_fields, **other.team_fields},
-            {**self.imports, **other.imports},
-            (*self.settings, *other.settings),
+            delivered={**self.delivered, **other.delivered},
+            described=(self.described | other.described) - brought,
+            supplied={**self.supplied, **other.supplied},
+            roles=(*self.roles, *other.roles),
+            data_kinds={**self.data_kinds, **other.data_kinds},
+            behaviours={**self.behaviours, **other.behaviours},
+            team_fields={**self.team_fields, **other.team_fields},
+            imports={**self.imports, **other.imports},
+            public_keys={**self.public_keys, **other.public_keys},
+            settings=(*self.settings, *other.settings),
         )
+
+    @property
+    def _brought(self) -> frozenset[GroupKind]:
+        return frozenset(self.delivered.keys() - self.described)
 
     def behaviour(self, kind: Kind) -> Behaviour:
         """Return how managed resources of a kind behave."""
         return behaviour_of(self.behaviours, kind.group, kind.kind)
+
+    def public_keys_of(self, xr: Manifest) -> frozenset[str]:
+        """Return the keys of Secrets that the kit of an XR declares public."""
+        kind = Kind.of(xr)
+        return self.public_keys.get((kind.group, kind.kind), frozenset())
 
     @property
     def scopes(self) -> dict[Kind, bool]:

@@ -7,6 +7,8 @@ resource that is composed only for some values. If stations cannot work with oth
 is known, and every value counts. The same method finds what follows from a uid
 (``unknown_fields``).
 
+Keys that the kit declares public keep their values: nothing follows from those.
+
 ``masking`` uses the result.
 """
 
@@ -16,7 +18,7 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
 
@@ -52,6 +54,7 @@ def with_secret_traces(
     *,
     attributed: Mapping[str, str] | None = None,
     before: Assembly | None = None,
+    public: frozenset[str] | None = None,
 ) -> Assembly:
     """
     Return an assembly with what follows from Secrets.
@@ -59,20 +62,24 @@ def with_secret_traces(
     Args:
         xr, workshop, observed, attributed: What the assembly was made with.
         before: The assembly whose outcome `observed` is, if it is one.
+        public: Keys of Secrets from which nothing follows that is secret; None: those that the kit
+            declares public.
     """
     objects = [*workshop.existing, *observed.values(), *_looked_up(assembly, workshop)]
-    values = frozenset(value for value in values_of(objects) if value)
+    public = workshop.laws.public_keys_of(xr) if public is None else public
+    values = frozenset(values_of(objects, public=public))
     known = before.secret_traces if before is not None else SecretTraces()
-    if not (values or known.outcomes):
-        return assembly
+    if not (known.outcomes or any(next(secrets_in(each), None) for each in objects)):
+        return replace(assembly, secret_traces=SecretTraces(public_keys=public))
     outcomes: list[Mapping[str, Manifest]] = []
     fields: set[SecretField] = set()
     keys: set[SecretField] = set()
     texts: set[str] = set()
     complete = known.complete
     for number, suffix in enumerate(("", _LONGER)):
-        seen = known.outcomes[number] if known.outcomes else _disguised_all(observed, suffix)
-        other = assemble(xr, _disguised(workshop, suffix), observed=seen, attributed=attributed)
+        disguise = _Disguise(suffix, public)
+        seen = known.outcomes[number] if known.outcomes else disguise.all(observed)
+        other = assemble(xr, disguise.workshop(workshop), observed=seen, attributed=attributed)
         outcomes.append(other.observed)
         if _fails_only(other, assembly):
             complete = complete and bool(suffix)  # a longer value may well be refused
@@ -82,7 +89,13 @@ def with_secret_traces(
         keys |= {field for field, is_key in differing.items() if is_key}
         texts |= _texts(assembly) - _texts(other)
     traces = SecretTraces(
-        values, frozenset(fields), frozenset(keys), frozenset(texts), complete, tuple(outcomes)
+        values,
+        frozenset(fields),
+        frozenset(keys),
+        frozenset(texts),
+        complete,
+        tuple(outcomes),
+        public,
     )
     return replace(assembly, secret_traces=traces)
 
@@ -98,7 +111,7 @@ def secret_fields(assembly: Assembly, live: Mapping[str, Manifest]) -> frozenset
         live: By path; the XR at ''.
     """
     traces = assembly.secret_traces
-    if not (traces.values or traces.outcomes):
+    if not traces.outcomes:
         return frozenset()
     if not traces.complete:
         return traces.fields | {("", ("status",)), *((path, ()) for path in live if path)}
@@ -124,49 +137,59 @@ def _looked_up(assembly: Assembly, workshop: AssemblyContext) -> Iterator[Manife
             yield from workshop.lookup(selector)
 
 
-def _disguised(workshop: AssemblyContext, suffix: str) -> AssemblyContext:
-    """Return the workshop with other values in its Secrets."""
-    existing = [_disguised_in(manifest, suffix) for manifest in workshop.existing]
-    lookup = _DisguisedLookup(workshop.lookup, suffix) if workshop.lookup is not None else None
-    return replace(workshop, existing=existing, lookup=lookup)
+@dataclass(frozen=True, slots=True)
+class _Disguise:
+    """Gives Secrets other values of the same form."""
+
+    suffix: str
+    """What makes values longer."""
+    public: frozenset[str]
+    """Keys that keep their values."""
+
+    def workshop(self, workshop: AssemblyContext) -> AssemblyContext:
+        """Return the workshop with other values in its Secrets."""
+        existing = [self.manifest(manifest) for manifest in workshop.existing]
+        lookup = _DisguisedLookup(workshop.lookup, self) if workshop.lookup is not None else None
+        return replace(workshop, existing=existing, lookup=lookup)
+
+    def all(self, objects: Mapping[str, Manifest]) -> dict[str, Manifest]:
+        return {path: self.manifest(manifest) for path, manifest in objects.items()}
+
+    def manifest(self, value: Any) -> Any:
+        """Return an object with other values in its Secrets; without one, the same object."""
+        if next(secrets_in(value), None) is None:
+            return value
+        if isinstance(value, list):
+            return [self.manifest(entry) for entry in value]
+        if not is_secret(value):
+            return {key: self.manifest(entry) for key, entry in value.items()}
+        secret = dict(value)
+        for name, other in (("data", _other_data), ("stringData", _other_text)):
+            if isinstance(secret.get(name), dict):
+                secret[name] = {
+                    key: text if key in self.public else other(str(text), self.suffix)
+                    for key, text in secret[name].items()
+                }
+        applied = annotations_of(secret).get(APPLIED)
+        if applied:
+            notes = {**annotations_of(secret), APPLIED: _other_text(applied, self.suffix)}
+            secret["metadata"] = {**metadata(secret), "annotations": notes}
+        return secret
 
 
 class _DisguisedLookup:
     """Looks up objects with other values in their Secrets; disguises each once."""
 
-    def __init__(self, lookup: Lookup, suffix: str) -> None:
-        self._lookup, self._suffix = lookup, suffix
+    def __init__(self, lookup: Lookup, disguise: _Disguise) -> None:
+        self._lookup, self._disguise = lookup, disguise
         self._answers: dict[str, Sequence[Manifest]] = {}
 
     def __call__(self, selector: Selector) -> Sequence[Manifest]:
         name = selector_text(selector)
         if name not in self._answers:
             objects = self._lookup(selector)
-            self._answers[name] = [_disguised_in(each, self._suffix) for each in objects]
+            self._answers[name] = [self._disguise.manifest(each) for each in objects]
         return self._answers[name]
-
-
-def _disguised_all(objects: Mapping[str, Manifest], suffix: str) -> dict[str, Manifest]:
-    return {path: _disguised_in(manifest, suffix) for path, manifest in objects.items()}
-
-
-def _disguised_in(value: Any, suffix: str) -> Any:
-    """Return an object with other values in the Secrets in it; without one, the same object."""
-    if next(secrets_in(value), None) is None:
-        return value
-    if isinstance(value, list):
-        return [_disguised_in(entry, suffix) for entry in value]
-    if not is_secret(value):
-        return {key: _disguised_in(entry, suffix) for key, entry in value.items()}
-    secret = dict(value)
-    for name, other in (("data", _other_data), ("stringData", _other_text)):
-        if isinstance(secret.get(name), dict):
-            secret[name] = {key: other(str(text), suffix) for key, text in secret[name].items()}
-    applied = annotations_of(secret).get(APPLIED)
-    if applied:
-        notes = {**annotations_of(secret), APPLIED: _other_text(applied, suffix)}
-        secret["metadata"] = {**metadata(secret), "annotations": notes}
-    return secret
 
 
 def _other_data(text: str, suffix: str) -> str:

@@ -127,9 +127,7 @@ class PlanSettings(StrictShape, frozen=True):
 class TemplateSettings(StrictShape, frozen=True):
     """What templates may do."""
 
-    size_mib: Annotated[int, Meta(ge=1, le=4096)] = field(
-        default=SIZE_LIMIT // MIB, name="sizeMiB"
-    )
+    size_mib: Annotated[int, Meta(ge=1, le=4096)] = field(default=SIZE_LIMIT // MIB, name="sizeMiB")
     """How much one run may hold in memory."""
 
 

@@ -106,11 +106,7 @@ class _AnsweredQuestions:
         """Return the facts with what the cluster knows."""
         served = dict(self._served(facts_needed.kinds))
         laws = self.workshop.laws
-        unserved = [
-            kind
-            for kind in facts_needed.composed
-            if self._is_unserved(kind, served, laws.delivered)
-        ]
+        unserved = [kind for kind in facts_needed.composed if self._is_unserved(kind, served)]
         facts = replace(
             facts,
             schemas=_schemas(laws.supplied, served, laws.delivered, built_in()),
@@ -163,15 +159,11 @@ class _AnsweredQuestions:
             kept[key] = known_kind
         return known_kind
 
-    def _is_unserved(
-        self, kind: Kind, served: Mapping[GroupKind, KnownKind], delivered: Layer
-    ) -> bool:
-        """Say whether neither the cluster has the kind, nor the pack once it is delivered."""
-        group_kind = (kind.group, kind.kind)
-        delivered_kind = delivered.get(group_kind)
-        if group_kind in served or (
-            delivered_kind and kind.version in delivered_kind.validator.versions
-        ):
+    def _is_unserved(self, kind: Kind, served: Mapping[GroupKind, KnownKind]) -> bool:
+        """Return whether the cluster does not have a kind, and the pack does not deliver it."""
+        group_kind, laws = (kind.group, kind.kind), self.workshop.laws
+        delivered = None if group_kind in laws.described else laws.delivered.get(group_kind)
+        if group_kind in served or (delivered and kind.version in delivered.validator.versions):
             return False
         try:
             return not self.cluster.serves(kind)

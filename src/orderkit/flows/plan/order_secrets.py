@@ -2,18 +2,26 @@
 The Secrets of a living order: those that it composes, and those that its stations require.
 
 The flows that report an order's state mask their values in what the cluster says about it: a
-station or provider may write a password into a condition or an event. Secrets that these
-credentials may not read are not known.
+station or provider may write a password into a condition or an event. A text that the stations made
+of a value that is easy to guess, or in which no value can be found, is masked as a whole wherever
+it stands. So is a live text with such a value that the stations would not write now. If the
+stations refuse other values, nobody knows what they made: then values that are easy to guess are
+masked as whole words. Secrets that these credentials may not read are not known.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import Manifest, metadata
-from orderkit.core.plan import assemble
-from orderkit.core.secret_values import NO_SECRETS, SecretTexts, values_of
+from ground.objects.values import value_at
+from orderkit.core.guessable_values import has_random_word, names_public
+from orderkit.core.plan import Assembly, assemble, with_secret_traces
+from orderkit.core.plan.assembly import SecretField
+from orderkit.core.plan.secret_traces import secret_fields
+from orderkit.core.secret_values import NO_SECRETS, SecretTexts, entries_of, leaves, values_of
 from orderkit.flows.plan.cluster_questions import observed_of
 from orderkit.flows.plan.order_plan import AnsweredQuestions
 from orderkit.flows.plan.published_pack import published_workshop
@@ -28,9 +36,64 @@ def order_secrets(platform: Platform, xr: Manifest) -> SecretTexts:
             observed_of(platform.cluster, xr, lambda part: workshop.blueprint(part) is not None)
         )
         questions = AnsweredQuestions(platform.cluster)
+        workshop = replace(workshop, lookup=questions.look)
+        assembly = None
         if workshop.blueprint(xr) is not None:
-            assemble(xr, replace(workshop, lookup=questions.look), observed=observed)
+            assembly = assemble(xr, workshop, observed=observed)
     except OrderkitError:
         return NO_SECRETS
+    objects = [*observed.values(), *questions.objects]
     names = {str(metadata(manifest).get("name")) for manifest in (xr, *observed.values())}
-    return SecretTexts(values_of([*observed.values(), *questions.objects]), public=names)
+    public = workshop.laws.public_keys_of(xr)
+    values = frozenset(values_of(objects, public=public))
+    plain = public | _plain_keys(objects)
+    words = {text for key, text in entries_of(objects) if key not in plain}
+    if assembly is None or not words:
+        return SecretTexts(values, public=names)
+    names |= set(leaves(xr.get("spec")))
+    assembly = with_secret_traces(assembly, xr, workshop, observed, public=plain)
+    copies = _copies(
+        assembly,
+        {**observed, "": xr},
+        SecretTexts(values, public=names),
+        SecretTexts((), public=names, words=words),
+    )
+    is_known = assembly.secret_traces.complete
+    return SecretTexts({*values, *copies}, public=names, words=() if is_known else words)
+
+
+def _copies(
+    assembly: Assembly, live: Mapping[str, Manifest], texts: SecretTexts, easy: SecretTexts
+) -> Iterator[str]:
+    """
+    Yield texts that are masked as a whole.
+
+    Args:
+        texts, easy: The values that texts are searched for, and all values as words.
+    """
+    traces = assembly.secret_traces
+    traced = {*traces.texts, *_texts_at(traces.fields, assembly, live)}
+    yield from (text for text in traced if texts.redact(text) == text)
+    unsure = secret_fields(assembly, live)
+    if assembly.stuck:  # the status is what the stations wrote before they failed
+        unsure |= {("", ("status",))}
+    for text in traced | set(_texts_at(unsure, assembly, live)):
+        if easy.in_text(texts.redact(text)):
+            yield text
+
+
+def _plain_keys(objects: Collection[Manifest]) -> frozenset[str]:
+    """Return the keys of Secrets that name something public and have such values everywhere."""
+    entries = list(entries_of(objects))
+    random = {key for key, text in entries if has_random_word(text)}
+    return frozenset(key for key, _ in entries if names_public(key)) - random
+
+
+def _texts_at(
+    fields: Collection[SecretField], assembly: Assembly, live: Mapping[str, Manifest]
+) -> Iterator[str]:
+    """Yield the texts of fields, as computed and as they live."""
+    for path, steps in fields:
+        computed = assembly.observed.get(path, {}) if path else assembly.xr
+        for manifest in (computed, live.get(path, {})) if steps else ():
+            yield from leaves(value_at(manifest, steps))

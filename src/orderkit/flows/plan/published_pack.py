@@ -259,16 +259,21 @@ def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
     data_kinds: dict[tuple[str, str], bool] = {}
     teams: dict[tuple[str, str], str] = {}
     imports: dict[tuple[str, str], Import] = {}
+    public: dict[tuple[str, str], frozenset[str]] = {}
     for kit in kits:
         data_kinds |= kit.data_kinds
         teams |= {(kit.kind.group, kit.kind.kind): kit.team_from} if kit.team_from else {}
+        public |= {(kit.kind.group, kit.kind.kind): kit.public_keys} if kit.public_keys else {}
         imports |= {(kit.kind.group, kit.kind.kind): kit.imports} if kit.imports else {}
+    brought = layer_of(delivered)
     return PackRules(
-        delivered={**managed_kinds.layer, **layer_of(delivered)},
+        delivered={**managed_kinds.layer, **brought},
+        described=frozenset(managed_kinds.layer.keys() - brought.keys()),
         roles=roles,
         data_kinds={**data_kinds, **pack.data_kinds},
         behaviours=managed_kinds.behaviours,
         team_fields=teams,
         imports=imports,
+        public_keys=public,
         settings=[manifest for manifest in delivered if Kind.of(manifest) == ENVIRONMENT],
     )

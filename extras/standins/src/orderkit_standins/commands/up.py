@@ -175,6 +175,7 @@ def welcome(running: Running, folder: Path) -> str:
     pack = read_pack(read_folder(folder))
     not_run = kits_not_run(pack)
     settings, state = running.settings, running.embedded.state.folder
+    missing = f"{_not_run_text(not_run)}{_unplayed_text(running, pack)}"
     return f"""
 Orderkit's embedded platform runs. State: {state}
 
@@ -185,7 +186,7 @@ Orderkit's embedded platform runs. State: {state}
 
   console   {console_link(settings, default_requester())}
             (signs you in once, within ten minutes; 'orderkit console' makes another link)
-{held_back_text(running)}{_not_run_text(not_run)}{_next(running, pack, not_run)}
+{held_back_text(running)}{missing}{_next(running, pack, not_run)}
 Stop with ctrl-C; nothing is lost.
 """
 
@@ -197,6 +198,19 @@ def held_back_text(running: Running) -> str:
         return ""
     again = "Then start 'orderkit up' again. Until then, the platform serves what it had."
     return "\n".join(["", "Left out, because it is not safe:", "", *lines, "", again, ""])
+
+
+def _unplayed_text(running: Running, pack: Pack) -> str:
+    """Name the kinds that kits of the pack compose and nothing serves, and what helps."""
+    from orderkit.core.unserved_kinds import unserved_advice
+    from orderkit_standins.providers.unplayed_kinds import unplayed_kinds
+
+    unplayed = unplayed_kinds(running.platform.cluster, pack)
+    if not unplayed:
+        return ""
+    lines = [f"  {kind}\n    → {unserved_advice(kind)}" for kind in unplayed]
+    title = "Nothing here serves these kinds of the pack; orders with such a part fail:"
+    return "\n".join(["", title, "", *lines, ""])
 
 
 def _not_run_text(kits: Mapping[str, Sequence[str]]) -> str:

@@ -9,10 +9,13 @@ import pytest
 
 from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey
 from kubeschema.known.managed_kinds import config_group
+from orderkit.core.kit.pack import read_pack
+from orderkit.core.unserved_kinds import TWINS
 from orderkit.ports.cluster import Cluster
 from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.crossplane import crossplane_crds
-from orderkit_standins.providers import ManagedLibrary, Providers
+from orderkit_standins.providers import ManagedLibrary, Providers, provider_objects
+from orderkit_standins.providers.unplayed_kinds import unplayed_kinds
 
 from .test_provider_twins import HOME, PROVIDER, TEST, made, says, wait
 
@@ -116,3 +119,21 @@ def test_an_object_in_an_older_version_that_the_packs_crd_serves_is_applied(
 )
 def test_a_provider_has_one_group_of_configs(group: str, configs: str) -> None:
     assert config_group(Kind(group, "v1", "Thing")) == configs
+
+
+def test_the_kinds_that_nobody_plays_are_named(cluster: Cluster) -> None:
+    """Of ``--twins aws,kubernetes``; the advice for each kind is the product's."""
+    disk = Kind("compute.gcp.upbound.io", "v1beta1", "Disk")
+    more = CRD.format(
+        plural="disks", group=disk.group, kind=disk.kind,
+        versions=f"[{version('v1beta1', storage=True)}]",
+    )  # fmt: skip
+    files = {
+        **schemas(),
+        PurePosixPath("schemas/disk.yaml"): more.encode(),
+        PurePosixPath("pack.yaml"): b"apiVersion: orderkit.dev/v1alpha1\nkind: Pack\n"
+        b"metadata: {name: p}\nspec: {kits: []}\n",
+    }
+
+    assert unplayed_kinds(cluster, read_pack(files)) == [disk]
+    assert TWINS == provider_objects.TWINS

@@ -23,6 +23,7 @@ from orderkit_workshop.check.kit_yaml_checks import (
     check_hand_written_form,
     check_import,
     check_kit_yaml,
+    check_public_keys,
     check_visible,
 )
 from orderkit_workshop.check.layer_checks import check_layers, layer_orders
@@ -81,7 +82,7 @@ def check_kit(subject: KitUnderCheck, *, style: str = DEFAULT_STYLE) -> Checked:
         runs = runs_of(subject, all_orders)
         findings += [*orders.findings, *check_import(subject, kit, orders.orders)]
         findings += [*check_behaviour(subject, kit, runs), *check_rights(subject, kit, runs)]
-        findings += check_layers(subject, kit)
+        findings += [*check_layers(subject, kit), *check_public_keys(subject, kit, runs)]
     findings += [*check_station_sources(subject), *check_style(subject, style)]
     findings += check_form_patterns(subject)
     findings.sort(key=_order)

@@ -9,7 +9,7 @@ it. Every rule creates its findings through `finding_at`, `KitUnderCheck.in_kit`
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -25,6 +25,7 @@ from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.kit_reader import definition_path, kit_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.platform.baking import VERSION
+from orderkit.core.unserved_kinds import is_kubernetes_own
 from orderkit_workshop.check.rule_codes import Coded, KitRule
 from yamlfiles import yaml11
 from yamlfiles.documents import Files
@@ -57,6 +58,17 @@ class PackFacts:
 
     files: Files
     stations: Mapping[str, Station] = field(default_factory=dict)
+    embedded: Callable[[Kind], bool] | None = None
+    """Whether the embedded cluster serves a kind of Kubernetes' own; None: it is not installed."""
+
+    def is_not_embedded(self, kind: Kind) -> bool:
+        """Return whether the embedded cluster lacks a kind of Kubernetes' own."""
+        return (
+            self.embedded is not None
+            and is_kubernetes_own(kind)
+            and (kind.group, kind.kind) not in layer_of(doc.manifest for doc in self.docs)
+            and not self.embedded(kind)
+        )
 
     @functools.cached_property
     def _read(self) -> tuple[list[Doc], list[Located]]:

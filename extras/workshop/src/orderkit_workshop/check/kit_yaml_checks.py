@@ -13,6 +13,7 @@ from ground.suggestions import did_you_mean
 from kubeschema.structural.api_messages import path_of
 from kubeschema.validate.located_findings import Located
 from kubeschema.xrd import xr_kind
+from orderkit.core.guessable_values import SECRET_NAME, has_random_word
 from orderkit.core.kit.approval_rules import Subjects, needs_of
 from orderkit.core.kit.checked_kits import kind_problems
 from orderkit.core.kit.consistency import problems
@@ -23,6 +24,7 @@ from orderkit.core.kit.kit_reader import is_covered, kit_of
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Direction, Kit
 from orderkit.core.kit.xrd_fields import KitField, fields_of
+from orderkit.core.secret_values import entries_of
 from orderkit_workshop.check.kit_under_check import (
     Doc,
     KitUnderCheck,
@@ -32,6 +34,7 @@ from orderkit_workshop.check.kit_under_check import (
 )
 from orderkit_workshop.check.rule_codes import KitRule
 from orderkit_workshop.check.trial_orders import Order, imported_specs
+from orderkit_workshop.check.trial_runs import Run
 
 VISIBLE_MAX = 5
 
@@ -158,6 +161,21 @@ def check_visible(subject: KitUnderCheck, kit: Kit) -> Iterator[Located]:
         for field in () if top.needs_secret else top.secrets():
             message = f"{field.path} looks like a secret: no form asks for it"
             yield subject.in_kit(KitRule.SECRET_WITHHELD, "spec", message)
+
+
+def check_public_keys(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> Iterator[Located]:
+    """Warn if a key of Secrets is declared public whose name or value looks like a secret."""
+    composed = [d.manifest for run in runs for d in run.simulation.final.resources.values()]
+    entries = list(entries_of([*kit.fixtures, *composed])) if kit.public_keys else []
+    for key in sorted(kit.public_keys):
+        values = (text for name, text in entries if name == key)
+        if SECRET_NAME.search(key):
+            message = f"'{key}' is declared public, and has the name of a secret"
+        elif any(map(has_random_word, values)):
+            message = f"'{key}' is declared public, and has a random value in a Secret of this kit"
+        else:
+            continue
+        yield subject.in_kit(KitRule.PUBLIC_KEY, "spec.secrets.public", message)
 
 
 def _is_asked(subject: KitUnderCheck, kit: Kit, field: KitField) -> bool:

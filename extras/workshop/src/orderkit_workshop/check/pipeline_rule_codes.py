@@ -120,6 +120,12 @@ class PipelineRule(Coded):
         "The pack has no schema of a kind that it composes: a misspelled field is not noticed.",
         "orderkit kit schemas add PROVIDER@VERSION copies the kind's CRD into schemas/",
     )
+    NOT_EMBEDDED = (
+        "not-embedded",
+        _N,
+        "The embedded cluster does not serve a kind of Kubernetes that the kit composes.",
+        "try the kit on a cluster; on the embedded platform its orders fail",
+    )
     IMPORT_POLICY = (
         "import-policy",
         _E,

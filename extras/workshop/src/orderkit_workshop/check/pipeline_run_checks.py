@@ -50,7 +50,7 @@ def check_behaviour(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> It
             if (rule, key) not in reported:
                 reported.add((rule, key))
                 yield finding_at(rule, run.doc, _PIPELINE, f"{run.order.label}: {message}")
-    yield from _without_schema(subject, runs)
+    yield from _by_kind(subject, runs)
 
 
 Verdict = tuple[PipelineRule, str, str]
@@ -230,8 +230,8 @@ def _imports(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
             yield PipelineRule.IMPORT_POLICY, message, message
 
 
-def _without_schema(subject: KitUnderCheck, runs: Sequence[Run]) -> Iterator[Located]:
-    """Name the kinds that the runs of a Composition compose and nothing checks."""
+def _by_kind(subject: KitUnderCheck, runs: Sequence[Run]) -> Iterator[Located]:
+    """Name the kinds that a Composition composes and nothing checks, or that are not embedded."""
     for doc in {run.doc.name: run.doc for run in runs}.values():
         composed = (
             manifest
@@ -241,14 +241,19 @@ def _without_schema(subject: KitUnderCheck, runs: Sequence[Run]) -> Iterator[Loc
             for manifest in (desired.manifest, wrapped_object(desired.manifest))
             if manifest is not None
         )
-        kinds = {
+        kinds = sorted(set(map(Kind.of, composed)))
+        unchecked = [
             str(kind)
-            for kind in map(Kind.of, composed)
+            for kind in kinds
             if all(known.is_open(kind.version) for known in subject.pack.schemas.every(kind))
-        }
-        if kinds:
-            message = f"not checked, no schema: {', '.join(sorted(kinds))}"
+        ]
+        if unchecked:
+            message = f"not checked, no schema: {', '.join(unchecked)}"
             yield finding_at(PipelineRule.NO_SCHEMA, doc, _PIPELINE, message)
+        unserved = [str(kind) for kind in kinds if subject.pack.is_not_embedded(kind)]
+        if unserved:
+            message = f"the embedded cluster does not serve {', '.join(unserved)}"
+            yield finding_at(PipelineRule.NOT_EMBEDDED, doc, _PIPELINE, message)
 
 
 def _composes_something(run: Run, full: set[str]) -> Iterator[Verdict]:

@@ -168,6 +168,12 @@ class KitRule(Coded):
         "A field looks like a secret, so no form asks for it and no change sets it.",
         "take a reference to a Secret, or write secret: false below fields in kit.yaml",
     )
+    PUBLIC_KEY = (
+        "public-key",
+        _W,
+        "kit.yaml declares a key of Secrets public, and its name or a value looks like a secret.",
+        "remove it from secrets.public, or give what is public a key of its own",
+    )
     EXAMPLE = (
         "example",
         _E,

@@ -49,11 +49,15 @@ def kit_check(
     Example: orderkit kit check garage --since origin/main
     """
     from kubeschema.validate.findings import FindingSeverity
+    from orderkit.cli.extras import stand_ins
     from orderkit_workshop.stories import check_kits
 
     if as_json and as_sarif:
         raise click.UsageError("give --json or --sarif")
-    verdict = check_kits.check_pack(pack, kits, since=since)
+    platform = stand_ins()
+    verdict = check_kits.check_pack(
+        pack, kits, since=since, embedded=platform.serves if platform else None
+    )
     _show(verdict, pack.root, as_json=as_json, as_sarif=as_sarif)
     failing = verdict.count(FindingSeverity.ERROR)
     failing += verdict.count(FindingSeverity.WARNING) if strict else 0

@@ -9,12 +9,13 @@ whenever it is restarted. Nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ground.errors import InvalidInputError, NotFoundError, OrderkitError
 from ground.objects.conditions import first_and_more
+from ground.objects.kube_objects import Kind
 from kubeschema.validate import Finding
 from kubeschema.validate.findings import FindingSeverity
 from kubeschema.validate.hints import nearest
@@ -57,7 +58,11 @@ def severity_of(entry: Located) -> FindingSeverity:
 
 
 def check_pack(
-    folder: PackFolder, kits: Sequence[str] = (), *, since: str | None = None
+    folder: PackFolder,
+    kits: Sequence[str] = (),
+    *,
+    since: str | None = None,
+    embedded: Callable[[Kind], bool] | None = None,
 ) -> PackVerdict:
     """
     Check kits of a pack folder.
@@ -65,6 +70,7 @@ def check_pack(
     Args:
         kits: Names; empty: all of the pack.
         since: A commit, tag or branch to compare the kits with.
+        embedded: Whether the embedded cluster serves a kind of Kubernetes' own.
 
     Raises:
         NotFoundError: The pack has no kit of that name, or git no such commit with a pack.
@@ -73,7 +79,7 @@ def check_pack(
     """
     files = folder.files(docs=True)
     names = _requested_kits(read_pack(files), kits)
-    facts = PackFacts(files, folder.stations())
+    facts = PackFacts(files, folder.stations(), embedded)
     style = style_of(folder)
     doubtful = [name for name in names if _is_doubtful(name, facts)]
     with folder.fingerprints(doubtful, SEEDS if doubtful else ()) as fingerprints:

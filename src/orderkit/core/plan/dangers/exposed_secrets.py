@@ -2,8 +2,8 @@
 Secrets in readable places: ConfigMaps, annotations, arguments, the order's status.
 
 Two signs: the value of a known Secret appears elsewhere, or a key of a ConfigMap has the name of a
-secret. Short values are skipped, because they appear everywhere. The value itself is never written
-into the message.
+secret. Values that are easy to guess are skipped, because they appear everywhere
+(``guessable_values``). The value itself is never written into the message.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from collections.abc import Collection, Iterable, Iterator
 
 from ground.objects.kube_objects import Kind, Manifest
 from ground.objects.managed_objects import wrapped_object
+from orderkit.core.guessable_values import SECRET_NAME
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import objects_of
-from orderkit.core.secret_values import SHORTEST_INSIDE, values_of
+from orderkit.core.secret_values import values_of
 
-_SECRET_NAME = re.compile(
-    r"pass(word|wd|phrase)|secret|token|api[-_]?key|private[-_]?key|credential|access[-_]?key",
-    re.IGNORECASE,
-)
 _REFERENCE_NAME = re.compile(r"(name|ref|path|file|url|key-?name)s?\Z", re.IGNORECASE)
 
 
 def secret_values(before: Assembly, after: Assembly, mind: DangerContext) -> frozenset[str]:
-    """Return the decoded values of all known Secrets."""
-    return frozenset({*_values(before), *_values(after), *_long_values(mind.existing)})
+    """Return the decoded values of all known Secrets that are hard to guess."""
+    public = before.secret_traces.public_keys | after.secret_traces.public_keys
+    objects = [*mind.existing, *before.observed.values(), *after.observed.values()]
+    objects += [obj.manifest for side in (before, after) for obj in objects_of(side)]
+    traced = before.secret_traces.values | after.secret_traces.values
+    return frozenset({*values_of(objects, public=public), *traced})
 
 
 def exposure_dangers(
@@ -51,16 +52,6 @@ def exposure_dangers(
 
 def _holds(texts: Iterable[str], secrets: Collection[str]) -> bool:
     return any(value in text for text in texts for value in secrets)
-
-
-def _values(assembly: Assembly) -> Iterator[str]:
-    yield from _long_values(obj.manifest for obj in objects_of(assembly))
-    yield from _long_values(assembly.observed.values())
-    yield from (text for text in assembly.secret_traces.values if len(text) >= SHORTEST_INSIDE)
-
-
-def _long_values(manifests: Iterable[Manifest]) -> Iterator[str]:
-    return (text for text in values_of(manifests) if len(text) >= SHORTEST_INSIDE)
 
 
 def _readable_texts(assembly: Assembly) -> Iterator[tuple[tuple[str, str], list[str]]]:
@@ -91,7 +82,7 @@ def _secret_like_keys(path: str, manifest: Manifest, old: Manifest | None) -> It
         return
     old_data = (old or {}).get("data") or {}
     for key, value in (manifest.get("data") or {}).items():
-        is_secret_key = _SECRET_NAME.search(str(key)) and not _REFERENCE_NAME.search(str(key))
+        is_secret_key = SECRET_NAME.search(str(key)) and not _REFERENCE_NAME.search(str(key))
         if is_secret_key and value and key not in old_data:
             message = f"{key_text(manifest)}: data.{key} is named like a secret"
             yield Danger(path, Code.EXPOSED, message)

@@ -16,6 +16,7 @@ from orderkit.core.plan.assembly import Assembly, Fault
 from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, parent_of
+from orderkit.core.unserved_kinds import unserved_advice
 
 
 def judge_scopes(after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
@@ -38,9 +39,10 @@ def _unserved(obj: OutcomeObject) -> Fault:
     message = f'no matches for kind "{kind.kind}" in version "{kind.api_version}"'
     return Fault(
         obj.path,
-        f"{message}: Crossplane stops composing the whole order",
+        f"{message}: this cluster does not serve it, so the part cannot be made, and Crossplane "
+        "stops composing the whole order",
         "apiVersion",
-        "install the package that provides the kind, or deliver its CRD with the pack",
+        unserved_advice(kind),
         code=OutcomeRule.UNKNOWN_KIND,
         value=shown(kind.api_version),
     )

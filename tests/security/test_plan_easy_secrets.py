@@ -1,0 +1,109 @@
+"""
+Secrets also have values that everybody knows: plans mask these by where they come from.
+
+What is hard to guess is masked wherever it stands (``test_plan_secrets``).
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from outcomes import GROUP, Shop, an_xr, config, thing
+from secretplans import CANARY, contained, encoded, planned, required, secret, views
+
+from compositions.station import StationRequest, StationResponse
+from ground.objects.kube_objects import Manifest
+from ground.secrets import MASK
+from orderkit.core.plan import Code
+from orderkit.core.plan.pack_rules import PackRules
+from orderkit.flows.plan.fleet_orders import ObjectLookup
+from orderkit.flows.plan.order_plan import OrderPlanner
+
+POSTGRES = {"username": "postgres", "password": "postgres", "host": "orders-db", "port": "5432"}
+"""A Secret as charts and operators write it."""
+
+
+def connection(**values: str) -> Manifest:
+    """Return a Secret of the cluster with these values."""
+    data = {key: encoded(text) for key, text in values.items()}
+    return thing("v1", "Secret", "db", namespace="shop", data=data)
+
+
+def served(request: StationRequest) -> StationResponse:
+    """Compose a database: names, keys and an image say ``postgres``, one field by a Secret."""
+    response, size = StationResponse.to(request), str(request.xr["spec"]["size"])
+    response.require("db", "v1", "Secret", match_name="db", namespace="shop")
+    (found,) = request.required.get("db") or [{"data": {}}]
+    read = {key: base64.b64decode(text).decode() for key, text in found["data"].items()}
+    containers = [{"name": "postgres", "image": f"postgres:1{size}"}]
+    response.want("postgres", thing("v1", "Pod", "postgres-0", spec={"containers": containers}))
+    url = "postgres://{username}:{password}@{host}:{port}/app".format(**read) if read else ""
+    words = {"postgres.conf": f"port = 5432 # {size}", "url": url, "user": read.get("username", "")}
+    response.want("map", config("postgres", **words))
+    response.merge_status({"address": f"postgres.shop.example.org:{size}", "url": url})
+    return response
+
+
+def test_what_everybody_knows_is_masked_only_where_it_comes_from_the_secret(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plan = planned(served, connection(**POSTGRES))
+
+    shown = views(plan, capsys)
+    containers = plan.after.resources["postgres"]["spec"]["containers"]
+    assert containers == [{"name": "postgres", "image": "postgres:12"}]
+    assert plan.after.resources["map"]["metadata"]["name"] == "postgres"
+    assert plan.after.resources["map"]["data"] == {
+        "postgres.conf": "port = 5432 # 2", "url": MASK, "user": MASK,
+    }  # fmt: skip
+    assert plan.after.xr["status"]["address"] == "postgres.shop.example.org:2"
+    assert plan.after.xr["status"]["url"] == MASK
+    assert "postgres://" not in shown
+    assert "postgres:11 → postgres:12" in shown
+    assert not [danger for danger in plan.dangers if danger.code is Code.EXPOSED]
+
+
+@pytest.mark.parametrize("password", ["postgres", "hunter2", "admin123", "7"])
+def test_a_password_that_is_easy_to_guess_is_masked_in_what_is_made_of_it(
+    password: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = planned(served, connection(**{**POSTGRES, "password": password, "username": "u"}))
+
+    assert plan.after.resources["map"]["data"]["url"] == MASK
+    assert f":{password}@" not in views(plan, capsys)
+
+
+def test_a_sentence_about_a_resource_has_no_text_of_its_masked_fields(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def use(password: str, spec: dict[str, Any], response: StationResponse) -> None:
+        size = {"requests": {"storage": f"{password}Gi" if spec["size"] == 1 else "1Gi"}}
+        claim = thing("v1", "PersistentVolumeClaim", "c", spec={"resources": size})
+        response.want("claim", claim)
+
+    shown = views(planned(required(use), secret("db", "4711")), capsys)
+
+    assert Code.SHRINKS in shown
+    assert "4711" not in shown
+
+
+def test_what_a_kit_declares_public_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    laws = PackRules(public_keys={(GROUP, "XShop"): frozenset({"username", "host", "port"})})
+    secret_ = connection(**{**POSTGRES, "username": "r7nd0m-Us3r", "password": CANARY})
+
+    def station(request: StationRequest) -> StationResponse:
+        response = served(request)
+        response.want("made", thing("v1", "Secret", "made", stringData={**POSTGRES, "n": "1"}))
+        return response
+
+    planner = OrderPlanner(ObjectLookup([secret_]), Shop(station, laws=laws).workshop)
+    plan = planner.plan_step(an_xr({"size": 1}), an_xr({"size": 2}))
+
+    data = plan.after.resources["map"]["data"]
+    assert (data["user"], data["url"]) == ("r7nd0m-Us3r", MASK)
+    assert plan.after.resources["made"]["stringData"] == {
+        "username": "postgres", "password": MASK, "host": "orders-db", "port": "5432", "n": MASK,
+    }  # fmt: skip
+    assert contained(views(plan, capsys)) == []

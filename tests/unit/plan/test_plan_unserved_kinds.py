@@ -1,0 +1,134 @@
+"""A plan asks what the cluster serves: a file in ``schemas/`` serves nothing."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+from outcomes import Shop, an_xr, thing, wanting
+
+from ground.objects.kube_objects import Kind, Manifest
+from kubeschema.known import layer_of
+from orderkit.core.kit.pack import read_pack
+from orderkit.core.order.order_state import judge
+from orderkit.core.plan import Plan
+from orderkit.core.plan.judging import OutcomeRule
+from orderkit.core.plan.pack_rules import PackRules
+from orderkit.core.unserved_kinds import TWINS, advice_on, unserved_advice
+from orderkit.flows.plan.fleet_orders import ObjectLookup
+from orderkit.flows.plan.order_plan import OrderPlanner
+from orderkit.flows.plan.published_pack import laws_of
+
+GROUP = "rds.aws.upbound.io"
+INSTANCE = (GROUP, "Instance")
+OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": f"instances.{GROUP}"},
+    "spec": {
+        "group": GROUP,
+        "scope": "Cluster",
+        "names": {"kind": "Instance", "plural": "instances"},
+        "versions": [
+            {
+                "name": "v1beta1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"properties": {"spec": OPEN}}},
+            }
+        ],
+    },
+}
+
+
+def database() -> Manifest:
+    return thing(f"{GROUP}/v1beta1", "Instance", "db", spec={"forProvider": {}})
+
+
+def planned(laws: PackRules) -> Plan:
+    shop = Shop(wanting({"db": database()}), laws=laws)
+    return OrderPlanner(ObjectLookup([]), shop.workshop).plan_step(an_xr({}), an_xr({"size": 2}))
+
+
+def test_a_kind_that_only_schemas_have_cannot_be_made() -> None:
+    layer = layer_of([CRD])
+    plan = planned(PackRules(delivered=layer, described=frozenset(layer)))
+
+    [fault] = [fault for fault in plan.faults if fault.code == OutcomeRule.UNKNOWN_KIND]
+    assert fault.where == "db.apiVersion"
+    assert 'no matches for kind "Instance" in version "rds.aws.upbound.io/v1beta1"' in fault.message
+    assert "this cluster does not serve it, so the part cannot be made" in fault.message
+    assert "orderkit up --twins aws" in fault.hint
+    assert "orderkit kit schemas add provider-aws-rds@VERSION" in fault.hint
+
+
+def test_a_kind_whose_crd_the_pack_delivers_is_served_when_the_order_comes() -> None:
+    plan = planned(PackRules(delivered=layer_of([CRD])))
+
+    assert not [fault for fault in plan.faults if fault.code == OutcomeRule.UNKNOWN_KIND]
+
+
+@pytest.mark.parametrize(
+    ("folder", "is_described"),
+    [("schemas/rds.yaml", True), ("gitops/crds/rds.yaml", False)],
+)
+def test_schemas_describe_and_gitops_delivers(folder: str, *, is_described: bool) -> None:
+    import yaml
+
+    files = {
+        PurePosixPath("pack.yaml"): b"apiVersion: orderkit.dev/v1alpha1\nkind: Pack\n"
+        b"metadata: {name: p}\nspec: {kits: []}\n",
+        PurePosixPath(folder): yaml.safe_dump(CRD).encode(),
+    }
+
+    laws = laws_of(read_pack(files), [])
+
+    assert INSTANCE in laws.delivered
+    assert (INSTANCE in laws.described) is is_described
+    other = PackRules(delivered=layer_of([CRD]))
+    assert laws.joined(other).described == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "reason"),
+    [
+        (Kind("ec2.aws.m.upbound.io", "v1beta1", "VPC"), "provider-aws-ec2", "a service"),
+        (Kind("dynamodb.aws.crossplane.io", "v1", "Table"), "provider-aws, ", "classic: one"),
+        (Kind("helm.crossplane.io", "v1beta1", "Release"), "--twins helm", "no service"),
+        (Kind("postgresql.sql.crossplane.io", "v1", "Role"), "--twins sql", "an engine"),
+        (Kind("repo.github.upbound.io", "v1", "Repository"), "in a Provider", "no twin"),
+        (Kind("cert-manager.io", "v1", "Certificate"), "deliver its CRD", "no provider"),
+        (Kind("policy", "v1", "PodDisruptionBudget"), "kubectl api-resources", "Kubernetes' own"),
+        (Kind("gateway.networking.k8s.io", "v1", "Gateway"), "kubectl", "Kubernetes' own"),
+    ],
+)
+def test_the_advice_fits_the_kind(kind: Kind, words: str, reason: str) -> None:
+    assert words in unserved_advice(kind), reason
+
+
+def test_a_failing_order_says_what_helps() -> None:
+    message = (
+        'cannot compose resources: cannot apply composed resource "db": failed to get restmapping:'
+        ' no matches for kind "Instance" in version "rds.aws.upbound.io/v1beta1"'
+    )
+    condition = {"type": "Synced", "status": "False", "reason": "ReconcileError"}
+    xr = {"status": {"conditions": [{**condition, "message": message}]}, **an_xr({})}
+    application = {
+        "status": {
+            "sync": {"status": "Synced", "revision": "c" * 40},
+            "health": {"status": "Healthy"},
+            "resources": [{"kind": "XShop", "name": "one", "status": "Synced"}],
+            "operationState": {
+                "phase": "Succeeded",
+                "operation": {"sync": {"revision": "c" * 40}},
+                "syncResult": {"revision": "c" * 40},
+            },
+        }
+    }
+
+    state = judge(application, xr, head=None, ending=False)
+
+    assert (state.phase, "--twins aws" in state.advice) == ("Failing", True)
+    assert advice_on("nothing of the kind") == ""
+    assert set(TWINS) == {"aws", "gcp", "azure", "kubernetes", "helm", "sql"}

@@ -169,7 +169,7 @@ def _looking() -> tuple[ServiceOperation, ...]:
             _ORDER,
             "Show the state of one order, its commit and the reason.",
             order_handlers.get_order,
-            {200: ("The order.", named("Order")), **missing},
+            {200: ("The order.", named("ListedOrder")), **missing},
             "read",
         ),
         ServiceOperation(
@@ -203,7 +203,7 @@ def _viewing() -> tuple[ServiceOperation, ...]:
             f"{_ORDER}/view",
             "Show everything people want to see of an order, and what the caller may change.",
             view_handlers.get_view,
-            {200: ("The order's view.", named("View")), **missing},
+            {200: ("The order's view.", named("OrderView")), **missing},
             "read",
             slow=True,
         ),

@@ -225,7 +225,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         severity=TEXT,
     ),
     "Orders": every(
-        orders=listed(named("Order")),
+        orders=listed(named("ListedOrder")),
         cursor=nullable(TEXT),
         position=POSITION,
         age={"type": "number", "description": "For how many seconds they may be out of date."},
@@ -243,7 +243,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         },
     },
     "Trace": every(
-        order=named("Order"),
+        order=named("ListedOrder"),
         tree=named("Node"),
         failing=nullable(every(object=named("Object"), reason=TEXT)),
     ),

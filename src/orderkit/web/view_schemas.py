@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from ground.shapes import answer_schemas
+from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_selection import CURSOR_MAX, SORTS
 from orderkit.core.order.order_state import Phase
+from orderkit.core.order.order_view import ListedOrder, OrderRow, OrderView
 from orderkit.web.request_schemas import (
     FLAG,
     LABEL,
-    OBJECT,
     TEXT,
     closed,
     every,
@@ -56,7 +58,6 @@ ORDER_QUERY: dict[str, dict[str, Any]] = {
         "description": "Where the page before ended, as its answer says. Opaque.",
     },
 }
-_OBSERVED = ["apiVersion", "kind", "name", "externalName", "found", "reason", "differences"]
 _MOMENT = {
     "type": "string",
     "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)?$",
@@ -77,15 +78,6 @@ OUTPUTS = closed(
         "description": "Secret outputs, by the names in the kit.",
     },
 )
-_FAILING = closed([*OBJECT["required"], "reason"], **OBJECT["properties"], reason=TEXT)
-COSTS = every(
-    currency=nullable(TEXT),
-    monthly=nullable(TEXT),
-    upTo=TEXT,
-    notKnown=listed(TEXT),
-    stale=listed(TEXT),
-)
-"""``core.order.order_cost``: amounts are texts, for JSON's numbers are not decimals."""
 COST_SUMS = every(
     sums=listed(
         every(
@@ -98,84 +90,9 @@ COST_SUMS = every(
     ),
     notKnown={"type": "integer"},
 )
-_ROW: dict[str, dict[str, Any]] = {
-    "order": TEXT,
-    "team": TEXT,
-    "kit": TEXT,
-    "phase": {"enum": list(get_args(Phase))},
-    "reason": TEXT,
-    "remedy": TEXT,
-    "since": nullable(TEXT),
-    "created": nullable(TEXT),
-    "owner": nullable(TEXT),
-    "parts": every(
-        ready={"type": "integer"}, total={"type": "integer"}, failing=nullable(_FAILING)
-    ),
-    "outputs": listed(every(name=TEXT, title=TEXT, value=nullable(TEXT), link=FLAG, secret=FLAG)),
-    "facts": listed(every(name=TEXT, title=TEXT, value=nullable(TEXT), spend=FLAG)),
-    "attention": listed(every(sentence=TEXT, change=nullable(TEXT), button=nullable(TEXT))),
-    "cost": nullable(TEXT),
-    "costs": nullable(COSTS),
-    "expires": nullable(TEXT),
-    "leaseWarning": nullable(TEXT),
-    "approval": nullable(TEXT),
-    "changeApproval": nullable(TEXT),
-    "revision": nullable(TEXT),
-    "delivered": nullable(TEXT),
-    "repository": TEXT,
-}
-"""A row of ``core.order.order_view``."""
-
+_COSTS = answer_schemas([OrderCost])["OrderCost"]
 VIEW_COMPONENTS: dict[str, dict[str, Any]] = {
-    "Order": every(
-        **_ROW,
-        ready=FLAG,
-        advice=TEXT,
-        head=nullable(TEXT),
-        findings=listed(named("Finding")),
-        xr=nullable(named("Object")),
-    ),
-    "Row": every(**_ROW),
-    "View": every(
-        **_ROW,
-        head=nullable(TEXT),
-        values={"type": "object"},
-        pulls=listed(
-            every(
-                number={"type": "integer"},
-                title=TEXT,
-                url=TEXT,
-                requester=TEXT,
-                plan=nullable(TEXT),
-                planState=nullable(TEXT),
-            )
-        ),
-        changes=listed(
-            every(
-                name=TEXT,
-                title=TEXT,
-                fields=listed(TEXT),
-                how={"enum": ["direct", "review"]},
-                allowed=FLAG,
-                whyNot=nullable(TEXT),
-            )
-        ),
-        lastChange=nullable(named("HistoryEntry")),
-        findings=listed(named("Finding")),
-        observed=listed(
-            closed(
-                _OBSERVED,
-                apiVersion=TEXT,
-                kind=TEXT,
-                name=TEXT,
-                namespace=TEXT,
-                externalName=nullable(TEXT),
-                found=FLAG,
-                reason=nullable(TEXT),
-                differences=listed(every(field=TEXT, there=nullable(TEXT), order=nullable(TEXT))),
-            )
-        ),
-    ),
+    **answer_schemas([OrderRow, ListedOrder, OrderView]),
     "Revealed": every(order=TEXT, outputs=listed(every(name=TEXT, value=nullable(TEXT)))),
     "Kits": every(
         kits=listed(
@@ -236,7 +153,7 @@ VIEW_COMPONENTS: dict[str, dict[str, Any]] = {
                 begin=TEXT,
                 end=TEXT,
                 seconds={"type": "integer"},
-                **COSTS["properties"],
+                **_COSTS["properties"],
                 hoursPerMonth={"type": "integer"},
                 amount=nullable(TEXT),
                 amountUpTo=TEXT,
@@ -255,7 +172,7 @@ VIEW_COMPONENTS: dict[str, dict[str, Any]] = {
         costExcess=nullable(TEXT),
         total={"type": "integer"},
         phases={"type": "object", "additionalProperties": {"type": "integer"}},
-        orders=listed(named("Row")),
+        orders=listed(named("OrderRow")),
         more=FLAG,
     ),
 }

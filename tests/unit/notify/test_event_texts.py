@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from ground.shapes import changed
 from orderkit.core.notify.event_texts import (
     digest_of,
     for_chat,
@@ -53,23 +53,23 @@ def event(row: OrderRow) -> OrderEvent:
             "Everything it consists of is ready at commit aaaaaaaa.",
         ),
         (
-            event(replace(ROW, phase="Failing", reason="no quota", remedy="ask for more")),
+            event(changed(ROW, phase="Failing", reason="no quota", remedy="ask for more")),
             "garage-ae86 is failing",
             "It has been failing since 2026-11-23T06:00:00Z: no quota. What helps: ask for more.",
         ),
         (
-            event(replace(ROW, attention=(Attention("Its budget is used up."),))),
+            event(changed(ROW, attention=(Attention("Its budget is used up."),))),
             "garage-ae86 needs attention",
             "Its budget is used up.",
         ),
         (
-            event(replace(ROW, phase="Waiting", approval="ae86-leads have to agree")),
+            event(changed(ROW, phase="Waiting", approval="ae86-leads have to agree")),
             "garage-ae86 waits for approval",
             "ae86-leads have to agree.",
         ),
         (
             event(
-                replace(
+                changed(
                     ROW,
                     phase="Waiting",
                     approval="ae86-leads, because of its cost",
@@ -80,13 +80,13 @@ def event(row: OrderRow) -> OrderEvent:
             "It waits for approval by ae86-leads, because of its cost.",
         ),
         (
-            event(replace(ROW, phase="Written", change_approval="#3 at 1234abcd waits for leads")),
+            event(changed(ROW, phase="Written", change_approval="#3 at 1234abcd waits for leads")),
             "A change of garage-ae86 waits for approval",
             "Change #3 at 1234abcd waits for leads.",
         ),
         (
             event(
-                replace(ROW, phase="Written", expires="2026-11-24T06:00:00Z", lease_warning="24h")
+                changed(ROW, phase="Written", expires="2026-11-24T06:00:00Z", lease_warning="24h")
             ),
             "garage-ae86 expires in less than 24h",
             "Its lease ends at 2026-11-24T06:00:00Z. Extend it if it is still needed.",
@@ -106,7 +106,7 @@ def test_each_event_says_what_is_so(made: OrderEvent, title: str, sentence: str)
 
 
 def test_a_digest_names_the_first_orders_and_counts_the_others() -> None:
-    events = [event(replace(ROW, order=f"garage-{number:03}")) for number in range(100)]
+    events = [event(changed(ROW, order=f"garage-{number:03}")) for number in range(100)]
     message = digest_of(events, address=ADDRESS)
     assert message.title == "100 orders are Ready"
     assert "garage-019, and 80 more" in message.sentence
@@ -114,7 +114,7 @@ def test_a_digest_names_the_first_orders_and_counts_the_others() -> None:
 
 
 def test_nothing_of_a_stranger_is_markup() -> None:
-    row = replace(ROW, phase="Failing", reason=HOSTILE, remedy=HOSTILE)
+    row = changed(ROW, phase="Failing", reason=HOSTILE, remedy=HOSTILE)
     message = message_of(event(row), address=ADDRESS)
 
     for text in (message.title, message.sentence):
@@ -131,7 +131,7 @@ def test_nothing_of_a_stranger_is_markup() -> None:
 
 
 def test_a_text_of_ten_megabytes_is_cut() -> None:
-    row = replace(ROW, phase="Failing", reason="x" * 10_000_000)
+    row = changed(ROW, phase="Failing", reason="x" * 10_000_000)
     content = json.dumps(to_cloud_event(message_of(event(row), address=ADDRESS), source=ADDRESS))
     assert len(content) < 5_000
 
@@ -146,5 +146,5 @@ def test_a_text_of_ten_megabytes_is_cut() -> None:
     ],
 )
 def test_the_owners_are_the_recipients(owner: str, recipients: tuple[str, ...]) -> None:
-    message = message_of(event(replace(ROW, owner=owner)), address=ADDRESS)
+    message = message_of(event(changed(ROW, owner=owner)), address=ADDRESS)
     assert message.recipients == recipients

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from ground.shapes import changed
 from orderkit.core.notify.order_event import (
     NOTHING,
     Notified,
@@ -31,7 +31,7 @@ READY = OrderRow(
 
 def failing(minutes: int) -> OrderRow:
     since = (NOW - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return replace(READY, phase="Failing", reason="no quota", since=since, revision="a" * 40)
+    return changed(READY, phase="Failing", reason="no quota", since=since, revision="a" * 40)
 
 
 def kinds(
@@ -43,9 +43,9 @@ def kinds(
 
 
 SETTINGS = NotificationSettings()
-WAITING = replace(READY, phase="Waiting", approval="leads have to agree")
-CHANGING = replace(READY, change_approval="#3 at 1234abcd waits for leads")
-EXPIRING = replace(READY, phase="Assembling", expires="2026-11-24T05:00:00Z", lease_warning="24h")
+WAITING = changed(READY, phase="Waiting", approval="leads have to agree")
+CHANGING = changed(READY, change_approval="#3 at 1234abcd waits for leads")
+EXPIRING = changed(READY, phase="Assembling", expires="2026-11-24T05:00:00Z", lease_warning="24h")
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ EXPIRING = replace(READY, phase="Assembling", expires="2026-11-24T05:00:00Z", le
         ("it waits for approval", WAITING, ["approval-wanted"]),
         ("a change of it waits for approval", CHANGING, ["ready", "approval-wanted"]),
         ("its lease ends", EXPIRING, ["expiring"]),
-        ("no warning is recorded yet", replace(EXPIRING, lease_warning=""), []),
+        ("no warning is recorded yet", changed(EXPIRING, lease_warning=""), []),
         (
             "its budget is used up",
-            replace(READY, phase="Attention", attention=(Attention("Its budget is used up."),)),
+            changed(READY, phase="Attention", attention=(Attention("Its budget is used up."),)),
             ["attention"],
         ),
-        ("Argo CD is at work", replace(READY, phase="Delivering"), []),
-        ("it ends", replace(READY, phase="Ending"), []),
+        ("Argo CD is at work", changed(READY, phase="Delivering"), []),
+        ("it ends", changed(READY, phase="Ending"), []),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -86,7 +86,7 @@ def test_what_was_told_is_not_due_again() -> None:
 
 
 def test_a_new_commit_is_due() -> None:
-    assert kinds(replace(READY, delivered="b" * 40), notified(one(READY))) == ["ready"]
+    assert kinds(changed(READY, delivered="b" * 40), notified(one(READY))) == ["ready"]
 
 
 def test_ready_again_after_it_was_told_to_fail_is_due() -> None:
@@ -102,14 +102,14 @@ def test_ready_again_after_it_failed_for_a_moment_only_is_not_due() -> None:
 def test_an_order_fails_since_it_was_ready_last_whatever_it_does_in_between() -> None:
     past = PastStates()
     kinds(failing(8), past=past)
-    kinds(replace(READY, phase="Delivering"), past=past)
+    kinds(changed(READY, phase="Delivering"), past=past)
 
     assert past.failing_since(failing(0), NOW + timedelta(minutes=3), 600) is not None
 
 
 def test_an_amount_that_grows_is_no_news() -> None:
     spent = [
-        replace(READY, phase="Attention", attention=(Attention(f"{amount} % of it is spent."),))
+        changed(READY, phase="Attention", attention=(Attention(f"{amount} % of it is spent."),))
         for amount in (91, 94)
     ]
     assert kinds(spent[1], notified(one(spent[0]))) == []
@@ -118,8 +118,8 @@ def test_an_amount_that_grows_is_no_news() -> None:
 def test_another_warning_and_another_expiry_are_news() -> None:
     known = notified(one(EXPIRING))
     assert kinds(EXPIRING, known) == []
-    assert kinds(replace(EXPIRING, lease_warning="1h"), known) == ["expiring"]
-    assert kinds(replace(EXPIRING, expires="2026-11-30T05:00:00Z"), known) == ["expiring"]
+    assert kinds(changed(EXPIRING, lease_warning="1h"), known) == ["expiring"]
+    assert kinds(changed(EXPIRING, expires="2026-11-30T05:00:00Z"), known) == ["expiring"]
 
 
 def test_the_same_event_has_the_same_id_and_its_repetition_another() -> None:
@@ -133,7 +133,7 @@ def test_the_same_event_has_the_same_id_and_its_repetition_another() -> None:
 
 
 def test_a_new_channel_learns_what_needs_somebody_and_nothing_that_was_well() -> None:
-    old = replace(READY, since="2026-11-01T00:00:00Z")
+    old = changed(READY, since="2026-11-01T00:00:00Z")
     for event, expected in ((one(old), False), (one(failing(11)), True), (one(WAITING), True)):
         assert bool(due(event, NOTHING, began=BEGAN)) is expected, event
 
@@ -143,14 +143,14 @@ def test_a_new_channel_learns_what_needs_somebody_and_nothing_that_was_well() ->
     [
         (WAITING, "Delivering", ""),
         (WAITING, None, "It was withdrawn."),
-        (replace(CHANGING, phase="Written"), None, "The order has ended."),
+        (changed(CHANGING, phase="Written"), None, "The order has ended."),
     ],
 )
 def test_a_decided_approval_follows_the_one_that_was_wanted(
     before: OrderRow, phase: Phase | None, sentence: str
 ) -> None:
     wanted = one(before)
-    row = replace(READY, phase=phase) if phase else None
+    row = changed(READY, phase=phase) if phase else None
     event = due(approval_decided(row, wanted, before), notified(wanted), began=BEGAN)
     assert event is not None
     assert (event.kind, event.team, event.detail) == ("approval-decided", "ae86", sentence)

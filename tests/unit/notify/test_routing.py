@@ -11,7 +11,7 @@ import pytest
 
 from ground.errors import InvalidInputError
 from ground.names import TeamName
-from ground.shapes import read_shape
+from ground.shapes import changed, read_shape
 from orderkit.core.notify.order_event import OrderEvent, row_events
 from orderkit.core.notify.routing import Routing
 from orderkit.core.order import team_file
@@ -60,7 +60,7 @@ def team_notifications(team: str, spec: dict[str, Any]) -> Any:
 
 
 def event(team: str = "ae86", kind: str = "ready") -> OrderEvent:
-    (made,) = row_events(replace(ROW, team=team), None)
+    (made,) = row_events(changed(ROW, team=team), None)
     return replace(made, kind=kind)  # type: ignore[arg-type]  # one of the kinds
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ground.errors import InvalidInputError, NotFoundError
+from ground.shapes import changed
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_selection import (
     PHASES_BY_URGENCY,
@@ -160,6 +161,6 @@ def test_an_unknown_sorting_is_refused_with_those_there_are() -> None:
 
 
 def test_hostile_texts_of_rows_are_compared_as_they_are() -> None:
-    hostile = replace(ROWS[0], reason="\x1b[2J" * 1000, owner="\u202e")
+    hostile = changed(ROWS[0], reason="\x1b[2J" * 1000, owner="\u202e")
 
     assert select([hostile], OrderQuery(text="\x1b[2j"))[0] == [hostile]

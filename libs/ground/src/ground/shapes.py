@@ -15,9 +15,11 @@ they are quick to define, frozen and compared by value; `changed` makes another 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import PurePath
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar, get_args, get_type_hints
 
 import msgspec
 from msgspec.structs import replace as changed
@@ -25,11 +27,19 @@ from msgspec.structs import replace as changed
 from ground.objects.kube_objects import Kind, ObjectKey
 
 __all__ = [
+    "COMPONENTS",
+    "Absent",
+    "Answer",
+    "Known",
+    "LocatedAnswer",
     "ObjectReference",
     "Shape",
     "StrictShape",
+    "answer_schemas",
     "changed",
     "json_schema",
+    "like",
+    "located",
     "plain",
     "read_shape",
 ]
@@ -118,4 +128,133 @@ def _inlined(schema: Any, shapes: Mapping[str, Any]) -> Any:
         if key != "title"
         and not (key == "default" and value in (None, "", (), {}))
         and not (key == "required" and not value)
+    }
+
+
+Known = Annotated[str, "null if empty"]
+"""A text of an answer; empty if nobody knows it, which is null in JSON."""
+
+
+Absent = Annotated[str, "left out if empty"]
+"""A text of an answer that is left out if it is empty."""
+
+
+class Answer(Shape, frozen=True, omit_defaults=False):
+    """A map that is answered and never read: every key is there, except an empty `Absent` one."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON has it. Amounts are texts, because JSON's numbers are not decimals."""
+        found = {}
+        for name, key, hint in _keys(type(self)):
+            value = getattr(self, name)
+            if value or hint is not Absent:
+                found[key] = _answered(value, known=hint is Known)
+        return found
+
+
+def located(key: ObjectKey) -> dict[str, str]:
+    """Return the first fields of a `LocatedAnswer`."""
+    return {
+        "api_version": key.kind.api_version,
+        "kind": key.kind.kind,
+        "name": key.name,
+        "namespace": key.namespace,
+    }
+
+
+class LocatedAnswer(Answer, frozen=True):
+    """What is said of an object, beginning with where it is."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: Absent = ""
+
+    @property
+    def key(self) -> ObjectKey:
+        """The object it is about."""
+        return ObjectKey(Kind.parse(self.api_version, self.kind), self.name, self.namespace)
+
+
+@functools.cache
+def _keys(answer: type[Answer]) -> tuple[tuple[str, str, Any], ...]:
+    """Return of each field its name, its key, and its type as it is written."""
+    hints = get_type_hints(answer, include_extras=True)
+    return tuple(
+        (field.name, field.encode_name, hints[field.name])
+        for field in msgspec.structs.fields(answer)
+    )
+
+
+def _answered(value: Any, *, known: bool = False) -> Any:
+    if isinstance(value, str):
+        return value or (None if known else "")
+    if isinstance(value, msgspec.Struct):
+        return value.to_json() if isinstance(value, Answer) else plain(value)
+    if isinstance(value, tuple | list):
+        return [_answered(part) for part in value]
+    if isinstance(value, Mapping):
+        return {key: _answered(part) for key, part in value.items()}
+    if isinstance(value, Decimal):
+        text = f"{value:f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    return value
+
+
+COMPONENTS = "#/components/schemas/"
+"""Where OpenAPI keeps the schemas of answers."""
+
+
+def like(name: str) -> msgspec.Meta:
+    """Say that a map has the shape of a schema with this name, which is declared elsewhere."""
+    return msgspec.Meta(extra_json_schema={"$ref": f"{COMPONENTS}{name}"})
+
+
+def answer_schemas(answers: Sequence[type[Shape]]) -> dict[str, dict[str, Any]]:
+    """Return the JSON Schemas of answers and of what they consist of, by name."""
+    _, schemas = msgspec.json.schema_components(answers, ref_template=f"{COMPONENTS}{{name}}")
+    kinds = {kind.__name__: kind for kind in _within(answers)}
+    return {
+        name: _closed(schema, kinds[name])
+        if name in kinds
+        else {key: schema[key] for key in ("enum",)}
+        for name, schema in schemas.items()
+    }
+
+
+def _within(shapes: Iterable[type[Shape]]) -> Iterator[type[Shape]]:
+    for shape in shapes:
+        yield shape
+        yield from _within(
+            part
+            for hint in get_type_hints(shape).values()
+            for part in _shapes_in(hint)
+            if part is not shape
+        )
+
+
+def _shapes_in(hint: Any) -> Iterator[type[Shape]]:
+    if isinstance(hint, type) and issubclass(hint, Shape):
+        yield hint
+    for part in get_args(hint):
+        yield from _shapes_in(part)
+
+
+def _closed(schema: dict[str, Any], answer: type[Shape]) -> dict[str, Any]:
+    """Return a schema of exactly these keys: of an answer all, of a shape those it needs."""
+    properties = {
+        name: {key: part for key, part in field.items() if key not in ("default", "title")}
+        for name, field in schema["properties"].items()
+    }
+    required = schema.get("required", [])
+    if issubclass(answer, Answer):
+        hints = {key: hint for _, key, hint in _keys(answer)}
+        required = [key for key, hint in hints.items() if hint is not Absent]
+        nullable = {"type": ["string", "null"]}
+        properties |= {key: nullable for key, hint in hints.items() if hint is Known}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": required,
+        "properties": properties,
     }

@@ -43,11 +43,11 @@ def show_status(report: OrderReport, view: OrderView, as_json: bool) -> None:
 
 
 def _troubles(report: OrderReport, view: OrderView) -> Pairs:
-    state, attention = report.state, view.row.attention
+    state, attention = report.state, view.attention
     if state.reason and not any(state.reason == entry.sentence for entry in attention):
         yield "reason", state.reason
-    elif view.row.reason and not attention:
-        yield "reason", view.row.reason
+    elif view.reason and not attention:
+        yield "reason", view.reason
     for entry in attention:
         yield "attention", entry.sentence
         if entry.change:
@@ -72,28 +72,28 @@ def _observed(report: OrderReport, view: OrderView) -> Pairs:
         yield from (("", str(difference)) for difference in observed_part.differences)
     imports = report.declared.imports if report.declared else None
     if imports and view.observed:
-        yield "to manage", f"orderkit change {view.row.order} {imports.manage}=true"
+        yield "to manage", f"orderkit change {view.order} {imports.manage}=true"
 
 
 def _command(view: OrderView, attention: Attention) -> str:
     """Return the command that makes the change that helps."""
     fields = next((c.fields for c in view.changes if c.name == attention.change), ())
     values = " ".join(f"{field}=VALUE" for field in fields)
-    return f"orderkit change {view.row.order} {values} --change {attention.change}"
+    return f"orderkit change {view.order} {values} --change {attention.change}"
 
 
 def _values(view: OrderView) -> Pairs:
     """Yield what the order was made for, and what its kit declares to be worth seeing."""
-    absent = "none" if view.row.phase == "Ready" else "not known yet"
-    for output in view.row.outputs:
+    absent = "none" if view.phase == "Ready" else "not known yet"
+    for output in view.outputs:
         hidden = "hidden: members see it in the console" if output.is_secret else absent
         yield output.title, hidden if output.value is None else output.value
-    for fact in view.row.facts:
+    for fact in view.facts:
         yield fact.title, absent if fact.value is None else fact.value
 
 
 def _around(view: OrderView) -> Pairs:
-    row, parts = view.row, view.row.parts
+    row, parts = view, view.parts
     if parts.total:
         yield "parts", f"{parts.ready} of {parts.total} ready"
     if parts.failing:

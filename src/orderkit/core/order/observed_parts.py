@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import field
 
 from ground.errors import shorten
 from ground.objects.kube_objects import Manifest, ObjectKey, annotations_of, condition, dig
 from ground.objects.managed_objects import EXTERNAL_NAME, only_observes
 from ground.objects.values import ABSENT, Steps, same, shown_pair
+from ground.shapes import Answer, Known, LocatedAnswer, changed, located
 from orderkit.core.order.change import FieldDifference
 
 DIFFERENCES_MAX = 50
@@ -27,12 +29,11 @@ _MAPS = {"tags", "labels"}
 _PROVIDERS_KEY = "crossplane-"
 
 
-@dataclass(frozen=True, slots=True)
-class TakeoverDifference:
+class TakeoverDifference(Answer, frozen=True):
     """A field below ``forProvider`` that managing a resource would change, in words, cut."""
 
-    path: str
-    actual: str | None
+    path: str = field(name="field")
+    actual: str | None = field(name="there")
     """None: the provider reports none."""
     order: str | None
     """What the order would set; None: it removes the value."""
@@ -42,15 +43,13 @@ class TakeoverDifference:
         return f"{self.path}: {actual} → {'(removed)' if self.order is None else self.order}"
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedPart:
+class ObservedPart(LocatedAnswer, frozen=True, kw_only=True):
     """One part that an order observes and does not manage."""
 
-    key: ObjectKey
-    external_name: str
-    is_found: bool
+    external_name: Known = ""
+    is_found: bool = field(name="found")
     """The provider reported what there is."""
-    reason: str = ""
+    reason: Known = ""
     """Why it reported nothing."""
     differences: tuple[TakeoverDifference, ...] = ()
 
@@ -63,20 +62,7 @@ class ObservedPart:
             )
             for difference in self.differences
         )
-        return replace(self, reason=redact(self.reason), differences=differences)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape of the order's view."""
-        return {
-            **self.key.to_json(),
-            "externalName": self.external_name or None,
-            "found": self.is_found,
-            "reason": self.reason or None,
-            "differences": [
-                {"field": difference.path, "there": difference.actual, "order": difference.order}
-                for difference in self.differences
-            ],
-        }
+        return changed(self, reason=redact(self.reason), differences=differences)
 
 
 def observed_part(manifest: Manifest) -> ObservedPart | None:
@@ -91,8 +77,13 @@ def observed_part(manifest: Manifest) -> ObservedPart | None:
         if entry and entry.get("status") == "False"
     ]
     reason = "" if is_found else next(iter(failed), "the provider has not looked yet")
+    key = ObjectKey.of(manifest)
     return ObservedPart(
-        ObjectKey.of(manifest), name, is_found, reason, takeover_differences(manifest)
+        **located(key),
+        external_name=name,
+        is_found=is_found,
+        reason=reason,
+        differences=takeover_differences(manifest),
     )
 
 

@@ -12,6 +12,10 @@ from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Any
 
+import msgspec
+
+from ground.shapes import Answer, Known
+
 DIGITS = 200
 """Enough digits for every product and sum of prices to be exact."""
 _CENT = Decimal("0.01")
@@ -36,17 +40,16 @@ def add_up(amounts: Iterable[Decimal]) -> Decimal:
         return sum(amounts, Decimal(0))
 
 
-@dataclass(frozen=True, slots=True)
-class OrderCost:
+class OrderCost(Answer, frozen=True):
     """The monthly cost of one order, from its values and the platform's price table."""
 
-    currency: str
+    currency: Known
     """Empty if there is no readable table."""
     monthly: Decimal | None
     """What is certainly paid; None: nothing is known."""
     up_to: Decimal = Decimal(0)
     """The maximum that may be paid in addition."""
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = msgspec.field(default=(), name="notKnown")
     """What the amounts do not contain, as sentences."""
     stale: tuple[str, ...] = ()
     """Which prices are older than the table allows, as sentences."""
@@ -65,19 +68,9 @@ class OrderCost:
         text = f"at least {text}" if self.unknown else text
         return f"{text} (old prices)" if self.stale else text
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as data. Amounts are texts, because JSON's numbers are not decimals."""
-        return {
-            "currency": self.currency or None,
-            "monthly": None if self.monthly is None else exact(self.monthly),
-            "upTo": exact(self.up_to),
-            "notKnown": list(self.unknown[:_SENTENCES_MAX]),
-            "stale": list(self.stale[:_SENTENCES_MAX]),
-        }
-
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> OrderCost:
-        """Read what `to_json` wrote."""
+        """Read what was answered."""
         monthly = content["monthly"]
         return cls(
             content["currency"] or "",

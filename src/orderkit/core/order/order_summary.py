@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from ground.argocd.delivery_hindrances import applied, hindrance
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import Manifest, annotations_of, condition, dig, metadata
+from ground.shapes import changed, located
 from ground.visible_text import visible
 from kubeschema.cel import conditions
 from orderkit.core.kit.model import Kit, KitAttention, KitFact, KitOutput
@@ -32,6 +33,7 @@ from orderkit.core.order.order_state import PAUSED_PART, REMEDIES, OrderState, j
 from orderkit.core.order.order_view import (
     Attention,
     Fact,
+    FailingPart,
     OrderRow,
     OrderSources,
     Output,
@@ -164,10 +166,10 @@ def row_of(
         outputs=tuple(texts.output(output, xr) for output in (kit.outputs if kit else ())),
         facts=(
             *(texts.fact(fact, xr) for fact in (kit.facts if kit else ())),
-            *(replace(gap, value=texts.clean(gap.value or "")) for gap in gaps),
+            *(changed(gap, value=texts.clean(gap.value or "")) for gap in gaps),
         ),
         attention=tuple(
-            replace(shown, sentence=texts.clean(shown.sentence, REASON_MAX)) for shown in attention
+            changed(shown, sentence=texts.clean(shown.sentence, REASON_MAX)) for shown in attention
         ),
         expires=expires,
         lease_warning=texts.clean(warning, _SHORT),
@@ -352,9 +354,11 @@ def _two_decimals(number: float) -> str:
 
 
 def _parts(parts: Sequence[PartState], texts: _Texts) -> Parts:
-    failing = next(_failing(parts), None)
-    if failing:
-        failing = replace(failing, reason=texts.clean(failing.reason, REASON_MAX))
+    first = next(_failing(parts), None)
+    failing = None
+    if first:
+        reason = texts.clean(first.reason, REASON_MAX)
+        failing = FailingPart(**located(first.key), reason=reason)
     return Parts(sum(map(_is_ready, parts)), len(parts), failing)
 
 

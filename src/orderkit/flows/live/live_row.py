@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+
+from msgspec.structs import asdict
 
 from ground.objects.kube_objects import ObjectKey
-from orderkit.core.order.order_view import OrderRow
+from ground.shapes import ObjectReference
+from orderkit.core.order.order_view import ListedOrder, OrderRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +23,10 @@ class LiveRow:
     @classmethod
     def of(cls, row: OrderRow, xr: ObjectKey | None, *, is_ready: bool) -> LiveRow:
         """Make a row with the fields that ``orderkit list --json`` has, too."""
-        content: dict[str, Any] = {
-            **row.to_json(),
-            "ready": is_ready,
-            "advice": row.remedy,
-            "head": None,
-            "findings": [],
-            "xr": xr.to_json() if xr else None,
-        }
-        return cls(row, json.dumps(content, separators=(",", ":")).encode())
+        listed = ListedOrder(
+            **asdict(row),
+            ready=is_ready,
+            advice=row.remedy,
+            xr=ObjectReference.to(xr) if xr else None,
+        )
+        return cls(row, json.dumps(listed.to_json(), separators=(",", ":")).encode())

@@ -18,6 +18,7 @@ from typing import Any
 
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import Manifest, ObjectKey, metadata
+from ground.shapes import changed
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
 from orderkit.core.order.part_states import MISSING, UNREAD
 from orderkit.core.secret_values import NO_SECRETS, SecretTexts, leaves
@@ -130,13 +131,13 @@ def _withheld(row: OrderRow, public: OrderRow) -> OrderRow:
     """Return a row with its phase and numbers, but without the texts that are to be checked."""
     failing = row.parts.failing
     if failing is not None:
-        failing = replace(failing, reason=BEING_CHECKED)
-    return replace(
+        failing = changed(failing, reason=BEING_CHECKED)
+    return changed(
         public,
         phase=row.phase,
         since=row.since,
         reason=(public.reason or BEING_CHECKED) if row.reason else "",
-        parts=replace(row.parts, failing=failing),
+        parts=changed(row.parts, failing=failing),
     )
 
 

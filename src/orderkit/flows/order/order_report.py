@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
+from msgspec.structs import asdict
+
 from ground.argocd.delivery_hindrances import applied, tracker
 from ground.errors import MovedError, NotFoundError
 from ground.names import LABEL, OrderId, TeamName
@@ -29,6 +31,7 @@ from ground.objects.kube_objects import (
     labels_of,
     metadata,
 )
+from ground.shapes import ObjectReference, changed
 from ground.suggestions import did_you_mean
 from orderkit.core.gc_pause import uncollected
 from orderkit.core.kit.model import Kit
@@ -38,7 +41,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.order_summary import attended, row_of, state_of
-from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
+from orderkit.core.order.order_view import ListedOrder, OrderRow, OrderSources, PartState
 from orderkit.core.secret_values import NO_SECRETS, SecretTexts
 from orderkit.flows.argocd.commit_pinning import undelivered
 from orderkit.flows.argocd.obstacles import explained
@@ -109,13 +112,13 @@ class OrderReport:
             forge_url=self.forge_url,
         )
         if shows_values and not self.secrets:
-            row = replace(
+            row = changed(
                 row,
-                outputs=tuple(replace(o, value=None, is_link=False) for o in row.outputs),
-                facts=tuple(replace(fact, value=None) for fact in row.facts),
-                attention=tuple(replace(a, sentence=row.reason) for a in row.attention),
+                outputs=tuple(changed(o, value=None, is_link=False) for o in row.outputs),
+                facts=tuple(changed(fact, value=None) for fact in row.facts),
+                attention=tuple(changed(a, sentence=row.reason) for a in row.attention),
             )
-        return replace(row, kit=self.kit)
+        return changed(row, kit=self.kit)
 
     def to_json(self, row: OrderRow | None = None) -> dict[str, Any]:
         """
@@ -124,15 +127,18 @@ class OrderReport:
         Args:
             row: What `row` returned, if it was asked already.
         """
-        return {
-            **(row or self.row()).to_json(),
-            "ready": self.state.ready,
-            "reason": self.state.reason,
-            "advice": self.state.advice,
-            "head": self.state.head,
-            "findings": self.check.to_json() if self.check else [],
-            "xr": self.xr.to_json() if self.xr else None,
-        }
+        listed = ListedOrder(
+            **{
+                **asdict(row or self.row()),
+                "reason": self.state.reason,
+                "ready": self.state.ready,
+                "advice": self.state.advice,
+                "head": self.state.head or "",
+                "findings": tuple(self.check.to_json()) if self.check else (),
+                "xr": ObjectReference.to(self.xr) if self.xr else None,
+            }
+        )
+        return listed.to_json()
 
 
 def list_orders(platform: Platform) -> list[OrderReport]:

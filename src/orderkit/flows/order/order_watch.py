@@ -12,12 +12,12 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind, Manifest
+from ground.shapes import changed
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_selection import LIMIT_MAX, OrderQuery, matches, select
 from orderkit.flows.platform import Platform, published_pack
@@ -97,11 +97,11 @@ def read_orders(
     rows = [report.row() for report in reports.values()]
     if not owners and not all(row.owner for row in rows):
         owners.update(registered_owners(platform))
-    rows = [row if row.owner else replace(row, owner=owners.get(row.order, "")) for row in rows]
+    rows = [row if row.owner else changed(row, owner=owners.get(row.order, "")) for row in rows]
     if with_costs:
         shown = [row for row in rows if matches(row, query)]
         rows = [
-            replace(row, costs=_costs(platform, reports[row.order].sources.xr)) for row in shown
+            changed(row, costs=_costs(platform, reports[row.order].sources.xr)) for row in shown
         ]
     chosen, _ = select(rows, query)
     unknown = [reports[row.order] for row in chosen if not row.owner and row.order not in owners]
@@ -113,7 +113,7 @@ def read_orders(
         )
     return [
         reports[row.order].to_json(
-            row if row.owner else replace(row, owner=owners.get(row.order, ""))
+            row if row.owner else changed(row, owner=owners.get(row.order, ""))
         )
         for row in chosen
     ]

@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
+from msgspec.structs import asdict
+
 from ground.errors import OrderkitError, RefusedError
 from ground.names import MAIN
+from ground.shapes import changed
 from orderkit.core.kit.change_forms import changes_of, title_of
 from orderkit.core.order.change.change_rules import ChangeRequester, ChangeVerdict, judge_who
 from orderkit.core.order.ledger import OrderEntry
@@ -86,16 +89,16 @@ def view(
     head, values = at_head or (None, {})
     row = report.row(tuple(tree.part_states()), costs.result())
     if pushed := excess.result():
-        row = replace(row, attention=(*row.attention, Attention(plain(pushed))))
+        row = changed(row, attention=(*row.attention, Attention(plain(pushed))))
     return OrderView(
-        replace(row, owner=plain(ordered_by) or row.owner),
-        report.state.head or head or "",
-        values,
-        pulls.result() or (),
-        _changes(live, viewer, ordered_by) if live else (),
-        newest[0].to_json() if newest else None,
-        tuple(report.check.to_json()) if report.check else (),
-        tuple(node.observed for _, node in tree.root.walk() if node.observed),
+        **{**asdict(row), "owner": plain(ordered_by) or row.owner},
+        head=report.state.head or head or "",
+        values=values,
+        pulls=tuple(pulls.result() or ()),
+        changes=_changes(live, viewer, ordered_by) if live else (),
+        last_change=newest[0].to_json() if newest else None,
+        findings=tuple(report.check.to_json()) if report.check else (),
+        observed=tuple(node.observed for _, node in tree.root.walk() if node.observed),
     )
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from ground.shapes import answer_schemas
 from orderkit.core.durations import PATTERN as DURATION
 from orderkit.core.kit.yaml_settings import TEXT_MAX
+from orderkit.core.plan.plan_json import PlanAnswer
 from orderkit.flows.change.request import State
 from orderkit.flows.order.commit_judging import SignatureVerdict
 
@@ -292,29 +294,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "Pull": every(
         number={"type": "integer"}, title=TEXT, state=TEXT, url=TEXT, requester=nullable(TEXT)
     ),
-    "Plan": every(
-        summary=TEXT,
-        ready=FLAG,
-        unchanged={"type": "integer"},
-        fields=listed(named("Difference")),
-        status=listed(named("Difference")),
-        resources=listed(
-            closed(
-                ["path", "action", "apiVersion", "kind", "name", "fields"],
-                path=TEXT,
-                action={"enum": ["added", "changed", "removed", "replaced"]},
-                apiVersion=TEXT,
-                kind=TEXT,
-                name=TEXT,
-                namespace=TEXT,
-                fields=listed(named("Difference")),
-            )
-        ),
-        waves=listed(listed(TEXT)),
-        dangers=listed(every(path=TEXT, code=TEXT, message=TEXT)),
-        unknowns=listed(TEXT),
-        costs=nullable(named("Costs")),
-    ),
+    **answer_schemas([PlanAnswer]),
     "Taken": closed(
         ["state"],
         state={"enum": ["queued", "waiting", "ignored"]},
@@ -354,7 +334,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         changes=listed({"type": "object"}),
         xrs=listed({"type": "object"}),
         errors=listed({"type": "object"}),
-        plan=named("Plan"),
+        plan=named("PlanAnswer"),
         markdown=TEXT,
     ),
     "Changed": every(
@@ -370,7 +350,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         pull=nullable(named("Pull")),
         otherPulls=listed(named("Pull")),
         warnings=listed(TEXT),
-        plan=nullable(named("Plan")),
+        plan=nullable(named("PlanAnswer")),
         planWhyNot=TEXT,
         message=TEXT,
         url=TEXT,

@@ -10,11 +10,13 @@ something changes, 4 the change would be refused, 1 the plan could not be made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any
 
 from ground import errors
-from ground.objects.kube_objects import Kind, Manifest, metadata
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
+from ground.shapes import Answer, LocatedAnswer, like, located
+from orderkit.core.order.change import FieldDifference
 from orderkit.core.plan.assembly import Fault
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
 from orderkit.core.plan.cost import costs_json
@@ -48,69 +50,140 @@ def to_json(plan: Plan) -> dict[str, Any]:
     }
 
 
+class PartSentence(Answer, frozen=True):
+    """What is said of a part."""
+
+    path: str
+    message: str
+
+
+class PartDrift(PartSentence, frozen=True):
+    """What differs between what was composed and what is there."""
+
+    fields: tuple[Annotated[Mapping[str, Any], like("Difference")], ...]
+
+
+class KeptPart(LocatedAnswer, frozen=True, kw_only=True):
+    """An object that outlives the change."""
+
+    path: str
+
+
+class PlannedResource(KeptPart, frozen=True, kw_only=True):
+    """An object that the change makes, changes or removes."""
+
+    action: Action
+    fields: tuple[Annotated[Mapping[str, Any], like("Difference")], ...]
+
+
+class PlannedSetting(Answer, frozen=True):
+    """A value of the settings, and the layer that it comes from."""
+
+    path: str
+    value: Any
+    layer: str
+
+
+class PlannedDanger(PartSentence, frozen=True):
+    """What should be known before."""
+
+    code: str
+
+
+class PlannedFault(PlannedDanger, frozen=True):
+    """What would be refused."""
+
+    field: str
+    value: str
+    rule: str
+    hint: str
+
+
+class PlanAnswer(Answer, frozen=True):
+    """What crossplane-diff's format cannot express: fields, waves, dangers, unknowns."""
+
+    summary: str
+    ready: bool | None
+    """None: not known."""
+    paused: tuple[PartSentence, ...]
+    pinned: tuple[PartSentence, ...]
+    drift: tuple[PartDrift, ...]
+    unchanged: int
+    kept: tuple[KeptPart, ...]
+    fields: tuple[Annotated[Mapping[str, Any], like("Difference")], ...]
+    status: tuple[Annotated[Mapping[str, Any], like("Difference")], ...]
+    settings: tuple[PlannedSetting, ...]
+    setting_changes: tuple[Mapping[str, Any], ...]
+    resources: tuple[PlannedResource, ...]
+    waves: tuple[tuple[str, ...], ...]
+    dangers: tuple[PlannedDanger, ...]
+    faults: tuple[PlannedFault, ...]
+    unknowns: tuple[str, ...]
+    costs: Annotated[Mapping[str, Any], like("Costs")] | None
+
+
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """Return what crossplane-diff's format cannot express: fields, waves, dangers, unknowns."""
-    return {
-        "summary": plan.summary,
-        "ready": None if plan.readiness == "not known" else plan.readiness == "Ready",
-        "paused": _sentences(plan.paused),
-        "pinned": _sentences(plan.after.pinned),
-        "drift": [
-            {
-                "path": drift.path,
-                "message": drift.message,
-                "fields": [field.to_json() for field in drift.fields],
-            }
-            for drift in plan.drift
-        ],
-        "unchanged": plan.unchanged,
-        "kept": [
-            {"path": path, **_identity(manifest)} for path, manifest in sorted(plan.kept.items())
-        ],
-        "fields": [difference.to_json() for difference in plan.fields],
-        "status": [difference.to_json() for difference in plan.status],
-        "settings": [
-            {"path": path, "value": setting.value, "layer": setting.layer}
+    """Return a `PlanAnswer` as data."""
+    return PlanAnswer(
+        summary=plan.summary,
+        ready=None if plan.readiness == "not known" else plan.readiness == "Ready",
+        paused=_sentences(plan.paused),
+        pinned=_sentences(plan.after.pinned),
+        drift=tuple(
+            PartDrift(drift.path, drift.message, _differences(drift.fields)) for drift in plan.drift
+        ),
+        unchanged=plan.unchanged,
+        kept=tuple(
+            KeptPart(**located(_key(manifest)), path=path)
+            for path, manifest in sorted(plan.kept.items())
+        ),
+        fields=_differences(plan.fields),
+        status=_differences(plan.status),
+        settings=tuple(
+            PlannedSetting(path, setting.value, setting.layer)
             for path, setting in plan.after.settings.items()
-        ],
-        "settingChanges": [
+        ),
+        setting_changes=tuple(
             {**change.field.to_json(), "oldLayer": change.old_layer, "layer": change.layer}
             for change in plan.settings
-        ],
-        "resources": [
-            {
-                "path": change.path,
-                "action": change.action.value,
-                **_identity(change.manifest),
-                "fields": [field.to_json() for field in change.fields],
-            }
+        ),
+        resources=tuple(
+            PlannedResource(
+                **located(_key(change.manifest)),
+                path=change.path,
+                action=change.action,
+                fields=_differences(change.fields),
+            )
             for change in plan.changes
-        ],
-        "waves": [list(wave) for wave in plan.waves],
-        "dangers": [
-            {"path": danger.path, "code": danger.code.value, "message": danger.message}
-            for danger in plan.dangers
-        ],
-        "faults": [_fault(fault) for fault in plan.faults],
-        "unknowns": list(plan.unknowns),
-        "costs": costs_json(plan.costs) if plan.costs else None,
-    }
+        ),
+        waves=tuple(map(tuple, plan.waves)),
+        dangers=tuple(
+            PlannedDanger(danger.path, danger.message, danger.code.value) for danger in plan.dangers
+        ),
+        faults=tuple(map(_fault, plan.faults)),
+        unknowns=tuple(plan.unknowns),
+        costs=costs_json(plan.costs) if plan.costs else None,
+    ).to_json()
 
 
-def _sentences(by_path: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"path": path, "message": text} for path, text in sorted(by_path.items())]
+def _differences(fields: Iterable[FieldDifference]) -> tuple[dict[str, Any], ...]:
+    return tuple(field.to_json() for field in fields)
 
 
-def _fault(fault: Fault) -> dict[str, str]:
-    return {
-        "path": fault.path,
-        "code": str(fault.code),
-        "field": fault.field,
-        "value": fault.value,
-        "rule": fault.rule,
-        "message": fault.message,
-        "hint": fault.hint,
-    }
+def _sentences(by_path: Mapping[str, str]) -> tuple[PartSentence, ...]:
+    return tuple(PartSentence(path, text) for path, text in sorted(by_path.items()))
+
+
+def _fault(fault: Fault) -> PlannedFault:
+    return PlannedFault(
+        fault.path,
+        fault.message,
+        str(fault.code),
+        fault.field,
+        fault.value,
+        fault.rule,
+        fault.hint,
+    )
 
 
 def _entries(change: ResourceChange) -> Iterator[dict[str, Any]]:
@@ -141,11 +214,11 @@ def _error(plan: Plan, fault: Fault) -> dict[str, Any]:
     return error
 
 
+def _key(manifest: Manifest) -> ObjectKey:
+    meta = metadata(manifest)
+    name, namespace = str(meta.get("name", "")), str(meta.get("namespace") or "")
+    return ObjectKey(Kind.of(manifest), name, namespace)
+
+
 def _identity(manifest: Manifest) -> dict[str, str]:
-    meta, kind = metadata(manifest), Kind.of(manifest)
-    identity = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "name": str(meta.get("name", "")),
-    }
-    return {**identity, "namespace": meta["namespace"]} if meta.get("namespace") else identity
+    return _key(manifest).to_json()

@@ -18,6 +18,7 @@ function Content({ team }: { team: Team }) {
   const sum = (phases: string[]) => phases.reduce((all, phase) => all + (team.phases[phase] ?? 0), 0);
   const expiring = team.orders.filter(expiresSoon).length;
   const looks = team.orders.filter(needsALook);
+  const costs = team.costs.sums.map(({ monthly, currency }) => `${monthly} ${currency} a month`).join(', ');
   if (!team.total) return <Empty>This team has no orders yet.</Empty>;
   return (
     <Flex direction="column" gap="4">
@@ -30,7 +31,7 @@ function Content({ team }: { team: Team }) {
           {expiring}
           {team.more && ' or more'}
         </Fact>
-        {team.cost && <Fact title="Cost">{cut(team.cost, 80)}</Fact>}
+        {costs && <Fact title="Cost">{cut(costs, 80)}</Fact>}
       </Flex>
       {looks.length === 0 && <Empty>Nothing needs a look.</Empty>}
       {looks.slice(0, ROWS_MAX).map(row => (

@@ -33,10 +33,10 @@ HOUSES = (
     House("libs/yamlfiles", "yamlfiles", 1, 2_310, 2_300),
     House("libs/kubeschema", "kubeschema", 2, 6_580, 6_000),
     House("libs/softwaretemplates", "softwaretemplates", 2, 5_240, 4_800),
-    House("libs/compositions", "compositions", 3, 4_345, 4_000),
-    House("src", "orderkit", 4, 53_830, 47_000),
-    House("extras/workshop", "orderkit_workshop", 5, 8_730, 7_000),
-    House("extras/standins", "orderkit_standins", 5, 17_720, 15_000),
+    House("libs/compositions", "compositions", 3, 4_365, 4_000),
+    House("src", "orderkit", 4, 54_450, 47_000),
+    House("extras/workshop", "orderkit_workshop", 5, 9_090, 7_000),
+    House("extras/standins", "orderkit_standins", 5, 17_750, 15_000),
 )
 LIBRARIES = tuple(house for house in HOUSES if house.folder.startswith("libs/"))
 

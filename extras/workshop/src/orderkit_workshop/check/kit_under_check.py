@@ -57,6 +57,8 @@ class PackFacts:
 
     files: Files
     stations: Mapping[str, Station] = field(default_factory=dict)
+    programs: Mapping[str, Station] = field(default_factory=dict)
+    """Functions whose own programs are on this machine."""
 
     @functools.cached_property
     def _read(self) -> tuple[list[Doc], list[Located]]:

@@ -19,10 +19,16 @@ _SHORT = 19
 
 
 @click.group("functions", invoke_without_command=True)
-@pack_option
+@click.option(
+    "--pack",
+    "folder",
+    metavar="DIR",
+    default=".",
+    help="The pack's folder. Default: the current folder.",
+)
 @json_option
 @click.pass_context
-def functions_command(context: click.Context, pack: LocalPack, as_json: bool) -> None:
+def functions_command(context: click.Context, folder: str, as_json: bool) -> None:
     """
     List the functions of a pack, and what runs each here.
 
@@ -30,10 +36,13 @@ def functions_command(context: click.Context, pack: LocalPack, as_json: bool) ->
     """
     if context.invoked_subcommand:
         return
+    from pathlib import Path
+
     from orderkit.cli.output import emit_json
+    from orderkit_workshop.folders.local_pack import LocalPack
     from orderkit_workshop.stories.function_programs import list_functions
 
-    rows = list(list_functions(pack.files()))
+    rows = list(list_functions(LocalPack(Path(folder)).files()))
     if as_json:
         listed = [
             {

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import requests
@@ -86,11 +87,17 @@ class Pushed:
         return digest(body)
 
     def image(
-        self, path: str, tag: str, *layers: bytes, marked: int = -1, labels: bool = False
+        self,
+        path: str,
+        tag: str,
+        *layers: bytes,
+        marked: int = -1,
+        labels: bool = False,
+        program: Mapping[str, Any] = MappingProxyType({}),
     ) -> str:
         """Push an image; `marked` is the layer with the package, marked by annotation or label."""
         digests = [self.blob(path, layer) for layer in layers]
-        config: dict[str, Any] = {"architecture": "amd64", "os": "linux", "config": {}}
+        config: dict[str, Any] = {"architecture": "amd64", "os": "linux", "config": {**program}}
         if labels:
             config["config"] = {"Labels": {f"io.crossplane.xpkg:{digests[marked]}": "base"}}
         config_data = json.dumps(config).encode()

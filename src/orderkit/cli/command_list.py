@@ -45,6 +45,7 @@ COMMANDS = {
     "serve": ("serve", "Run the HTTP service for portals and programs."),
     "notify": ("notify", "See what people and programs are notified of, and try channels."),
     "console": ("console", "Make a link that signs you in to the console."),
+    "functions": ("", "Bring programs of Composition functions, and list what runs them."),
     "function": ("function", "Serve a pack's stations to Crossplane over gRPC."),
     "access": ("access", "Let programs use the service."),
     "platform": ("platform", "See what a platform would get, and upgrade it."),
@@ -54,7 +55,13 @@ COMMANDS = {
     "run": ("run", "Run a scaffolder template: a file, or one of the pack."),
 }
 """Each command's module in ``commands``, and its line in ``--help``, which imports none."""
-EXTRA_OF = {"demo": "embedded", "init": "workshop", "kit": "workshop", "up": "embedded"}
+EXTRA_OF = {
+    "demo": "embedded",
+    "functions": "workshop",
+    "init": "workshop",
+    "kit": "workshop",
+    "up": "embedded",
+}
 """The commands that another distribution brings, and the extra that installs it."""
 READING = frozenset(
     {

@@ -25,6 +25,10 @@ class PipelineFunctions(Protocol):
         """
         ...
 
+    def load_programs(self, files: Files) -> Mapping[str, Station]:
+        """Return the functions of a pack whose programs are on this machine, by their names."""
+        ...
+
     def connect(self, process: FunctionProcess) -> Station:
         """
         Return what calls a function that runs somewhere. Nothing is contacted yet.

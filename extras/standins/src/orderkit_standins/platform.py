@@ -23,6 +23,7 @@ from ground.names import CommitSha, RepoId
 from ground.objects.kube_objects import ARGOCD_NAMESPACE
 from orderkit.adapters.folders.confined_stations import confined_stations
 from orderkit.adapters.folders.pack_folder import SCHEMAS, read_room
+from orderkit.adapters.functions.program_function import program_function
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.state_folder import PLATFORM_FILE, StateFolder, write_atomically
 from orderkit.core.platform.installation import (
@@ -196,7 +197,9 @@ class EmbeddedPlatform:
             look=as_argocd.shared,
         )
         stations = python_functions(confined_stations(self._pack))
-        assembly = EmbeddedCrossplane(cluster.acting_as(CROSSPLANE_ACCOUNT), stations)
+        assembly = EmbeddedCrossplane(
+            cluster.acting_as(CROSSPLANE_ACCOUNT), stations, program_of=program_function
+        )
         stops: list[Callable[[], None]] = []
         self._undo.callback(side_by_side, stops)
         providers = Providers(cluster, ManagedLibrary(read_room(self._pack, SCHEMAS)))

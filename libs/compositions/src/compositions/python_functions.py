@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
 from compositions.function_twins import Chosen, choose
 from compositions.function_twins.choice import TWINS, function_name
 from compositions.station import Station, station_runner
-from ground.objects.kube_objects import FUNCTION, Kind, Manifest, dig, metadata
+from ground.objects.kube_objects import FUNCTION, Kind, Manifest, annotations_of, dig, metadata
 from yamlfiles.documents import Files
 from yamlfiles.manifests import parse_manifests
 
@@ -22,7 +23,7 @@ __all__ = [
     "AUTO_READY_FUNCTION",
     "NAMES",
     "NOT_RUN_HERE",
-    "RUN_HINT",
+    "PROGRAM",
     "STATION_FUNCTION",
     "function_manifests",
     "functions_here",
@@ -30,7 +31,9 @@ __all__ = [
     "is_own",
     "not_run",
     "packages_of",
+    "program_digests",
     "python_functions",
+    "run_hint",
     "runs_here",
 ]
 
@@ -40,9 +43,9 @@ NAMES = frozenset({STATION_FUNCTION, *TWINS})
 """By the last part of the package's path, which is also the usual name."""
 NOT_RUN_HERE = "NotRunHere"
 """The reason of the condition Healthy of a Function that the embedded platform does not run."""
+PROGRAM = "orderkit.dev/runs"
+"""An annotation of a Function: the digest of the program that runs it here, if it was added."""
 _NOT_RUN = "it does not run here"
-RUN_HINT = "replace the step with a station, or order the kit on a cluster with Crossplane"
-"""What helps where a function does not run."""
 
 _ROOM = PurePosixPath("gitops", "functions")
 
@@ -54,7 +57,10 @@ def python_functions(stations: Mapping[str, Station]) -> dict[str, Station]:
 
 
 def functions_here(
-    stations: Mapping[str, Station], packages: Mapping[str, str], function_names: Iterable[str]
+    stations: Mapping[str, Station],
+    packages: Mapping[str, str],
+    function_names: Iterable[str],
+    programs: Mapping[str, Station] = MappingProxyType({}),
 ) -> Chosen:
     """
     Return the functions by their installed names.
@@ -62,6 +68,7 @@ def functions_here(
     Args:
         packages: The package of every function whose manifest is known, by its name.
         function_names: Names of functions that steps call.
+        programs: Functions that run as what they are, by name; they take the place of twins.
     """
     all_names = {*function_names, *packages}
     twins = choose(packages, all_names)
@@ -69,7 +76,9 @@ def functions_here(
         name for name in all_names if function_name(name, packages) == STATION_FUNCTION
     }
     run = station_runner(stations)
-    return Chosen({**twins.functions, **dict.fromkeys(sorted(station_functions), run)}, twins.notes)
+    functions = {**twins.functions, **dict.fromkeys(sorted(station_functions), run), **programs}
+    notes = {name: note for name, note in twins.notes.items() if name not in programs}
+    return Chosen(functions, notes)
 
 
 def runs_here(name: str, packages: Mapping[str, str]) -> bool:
@@ -82,9 +91,15 @@ def is_own(name: str, packages: Mapping[str, str]) -> bool:
     return function_name(name, packages) == STATION_FUNCTION
 
 
-def not_run() -> str:
+def not_run(package: str = "") -> str:
     """Return why a step of a foreign function fails here, and what helps."""
-    return f"{_NOT_RUN}; {RUN_HINT}"
+    return f"{_NOT_RUN}; {run_hint(package)}"
+
+
+def run_hint(package: str = "") -> str:
+    """Return what helps where a function does not run."""
+    what = package if package and "__" not in package else "PACKAGE"
+    return f"'orderkit functions add {what}' brings its program; Crossplane runs it in a cluster"
 
 
 def is_not_run(reason: str) -> bool:
@@ -103,6 +118,20 @@ def packages_of(files: Files) -> dict[str, str]:
         str(metadata(manifest).get("name", "")): str(dig(manifest, "spec", "package", default=""))
         for manifest in function_manifests(files)
     }
+
+
+def program_digests(files: Files) -> dict[str, str]:
+    """
+    Return which programs run a pack's functions (`PROGRAM`), by the functions' names.
+
+    Raises:
+        ManifestError: A file of ``gitops/functions`` is malformed.
+    """
+    chosen = {
+        str(metadata(manifest).get("name", "")): annotations_of(manifest).get(PROGRAM, "")
+        for manifest in function_manifests(files)
+    }
+    return {name: digest for name, digest in chosen.items() if digest}
 
 
 def function_manifests(files: Files) -> Iterator[Manifest]:

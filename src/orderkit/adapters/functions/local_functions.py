@@ -16,6 +16,7 @@ from compositions.function_processes import FunctionProcess
 from compositions.station import Station
 from ground.errors import UsageError
 from orderkit.adapters.folders.confined_stations import confined_stations_from
+from orderkit.adapters.functions.program_function import program_functions
 from yamlfiles.documents import Files
 
 _KEPT = 64
@@ -27,6 +28,9 @@ class LocalFunctions:
 
     def load_stations(self, files: Files) -> Mapping[str, Station]:
         return confined_stations_from(files, remembers=True)
+
+    def load_programs(self, files: Files) -> Mapping[str, Station]:
+        return program_functions(files)
 
     def connect(self, process: FunctionProcess) -> Station:
         return _connected(replace(process, is_asked=False))

@@ -36,6 +36,10 @@ class FunctionCallError(Exception):
     """The function answered with a gRPC error; the message is the one Crossplane shows."""
 
 
+class SilenceError(OpaqueError):
+    """Nothing answers, or not in time."""
+
+
 class RemoteFunction:
     """A station in another process. Safe to call from several threads; close it after use."""
 
@@ -77,7 +81,7 @@ class RemoteFunction:
     def _failed(self, error: grpc.RpcError) -> Exception:
         code, details = error.code(), shorten(str(error.details()))
         if code in _SILENT:
-            return OpaqueError(
+            return SilenceError(
                 f"the process at {self._process.address} does not answer within "
                 f"{self._process.timeout_s:g} s ({code.name}: {details})"
             )

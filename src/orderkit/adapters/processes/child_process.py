@@ -58,20 +58,28 @@ def launch(
     *,
     is_isolated: bool = False,
     is_silent: bool = False,
+    is_piped: bool = False,
+    files: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start ``main`` of a module with one end of a socket."""
+    """
+    Start ``main`` of a module with one end of a socket.
+
+    Args:
+        is_piped: What it prints goes to the process's ``stdout``.
+        files: Open files that it gets, too.
+    """
     _warn_of_missing_protections()
-    output = subprocess.DEVNULL if is_silent else None
+    output = subprocess.PIPE if is_piped else subprocess.DEVNULL if is_silent else None
     paths = json.dumps([path for path in sys.path if path])
     command = [sys.executable, "-Ps", "-c", _RUN, paths, module, str(end.fileno()), *arguments]
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 - our own interpreter and code, no shell
             command,
-            pass_fds=[end.fileno()],
+            pass_fds=[end.fileno(), *files],
             stdin=subprocess.DEVNULL,
             stdout=output,
-            stderr=output,
+            stderr=subprocess.STDOUT if is_piped else output,
             start_new_session=True,
             env=environment,
             cwd="/" if is_isolated else None,

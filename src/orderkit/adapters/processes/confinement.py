@@ -42,6 +42,8 @@ stat 4 79, lstat 6 79, access 21 48, readlink 89 78
 _FORKING = "clone 56 220, wait4 61 260, kill 62 129, sendmsg 46 211, recvmsg 47 212, prctl 157 167"
 _OPENAT = {"x86_64": 257, "aarch64": 56}
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_X32 = 0x40000000
+"""From this number on x86_64 has its calls a second time."""
 _NEWER = 448
 """From this number on libraries probe, and go on without a call that does not exist."""
 _WRITING = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC
@@ -163,6 +165,34 @@ def _leave_calls(allowed: str) -> None:
             (_ANY_BIT, 0, 1, _WRITING),
             (_RETURN, 0, 0, _ERROR | errno.EACCES),
             (_RETURN, 0, 0, _ALLOW),
+        ]
+    )
+
+
+def forbid_calls(forbidden: str) -> None:
+    """
+    Take system calls from this process, for ever, and whatever a program that it runs could gain.
+
+    Args:
+        forbidden: Name and numbers on x86_64 and aarch64, as `_ALLOWED` has them.
+
+    Raises:
+        OSError: The kernel refuses it.
+    """
+    _checked(_prctl(_PR_SET_NO_NEW_PRIVS, 1))
+    machine = os.uname().machine
+    column = 1 if machine == "x86_64" else 2
+    numbers = [int(entry.split()[column]) for entry in forbidden.split(",")]
+    install_filter(
+        [
+            (_LOAD, 0, 0, _ARCHITECTURE_AT),
+            (_EQUAL, 1, 0, _ARCHITECTURES[machine]),
+            (_RETURN, 0, 0, _KILL),
+            (_LOAD, 0, 0, _NUMBER_AT),
+            *((_EQUAL, len(numbers) - at + 1, 0, number) for at, number in enumerate(numbers)),
+            (_AT_LEAST, 1, 0, _X32),
+            (_RETURN, 0, 0, _ALLOW),
+            (_RETURN, 0, 0, _ERROR | errno.EPERM),
         ]
     )
 

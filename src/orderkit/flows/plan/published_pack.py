@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from compositions.composed import steps_of
@@ -77,7 +78,11 @@ def published_workshop(platform: Platform, commit: CommitSha | None = None) -> A
     return _calling(workshop, processes, platform.pipeline_functions)
 
 
-def workshop_of(pack: Pack, stations: Mapping[str, Station]) -> AssemblyContext:
+def workshop_of(
+    pack: Pack,
+    stations: Mapping[str, Station],
+    programs: Mapping[str, Station] = MappingProxyType({}),
+) -> AssemblyContext:
     """
     Return what assembles the orders of a pack by stations that are loaded already.
 
@@ -89,12 +94,13 @@ def workshop_of(pack: Pack, stations: Mapping[str, Station]) -> AssemblyContext:
     laws = laws_of(pack, kits)
     # a revision that an order is pinned to may call what the pack calls no more
     names = NAMES | _called(blueprints)
-    available = functions_here(stations, packages_of(pack.files), names)
+    available = functions_here(stations, packages_of(pack.files), names, programs)
     return AssemblyContext(
         blueprints,
         available.functions,
         scopes={**laws.scopes, **scopes},
         laws=laws,
+        remote=programs.keys(),
         notes=available.notes,
     )
 
@@ -108,9 +114,12 @@ def called_functions(pack: Pack) -> set[str]:
     return _called(_blueprints(pack, pack.kits())[0])
 
 
-def kits_not_run(pack: Pack) -> dict[str, list[str]]:
+def kits_not_run(pack: Pack, programs: Collection[str]) -> dict[str, list[str]]:
     """
     Return the kits whose Compositions call functions that do not run here, with these functions.
+
+    Args:
+        programs: Functions that run as programs of their own.
 
     Raises:
         InvalidInputError: The pack is broken.
@@ -118,7 +127,7 @@ def kits_not_run(pack: Pack) -> dict[str, list[str]]:
     packages, found = packages_of(pack.files), dict[str, list[str]]()
     for kit in pack.kits():
         specs = [composition["spec"] for composition in compositions_of(pack.files, kit)]
-        called = {step.function for spec in specs for step in steps_of(spec)}
+        called = {step.function for spec in specs for step in steps_of(spec)} - {*programs}
         if foreign := sorted(name for name in called if not runs_here(name, packages)):
             found[kit.name] = foreign
     return found
@@ -153,7 +162,8 @@ def _calling(
     remote = {name: functions.connect(process) for name, process in called.items()}
     notes = {name: note for name, note in workshop.notes.items() if name not in remote}
     callable_functions = {**workshop.functions, **remote}
-    return replace(workshop, functions=callable_functions, remote=frozenset(remote), notes=notes)
+    is_remote = frozenset((*workshop.remote, *remote))
+    return replace(workshop, functions=callable_functions, remote=is_remote, notes=notes)
 
 
 def loaded_workshop(
@@ -169,7 +179,8 @@ def loaded_workshop(
         InvalidInputError: The pack is broken, or a function that was asked for is called nowhere.
         UsageError: A function is a process, and nothing here speaks gRPC.
     """
-    workshop = workshop_of(pack, functions.load_stations(pack.files))
+    stations, programs = functions.load_stations(pack.files), functions.load_programs(pack.files)
+    workshop = workshop_of(pack, stations, programs)
     return _calling(workshop, processes, functions)
 
 

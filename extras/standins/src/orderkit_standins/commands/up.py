@@ -169,11 +169,12 @@ def welcome(running: Running, folder: Path) -> str:
         InvalidInputError: The pack in this folder is broken.
     """
     from orderkit.adapters.folders.pack_folder import read_folder
+    from orderkit.adapters.functions.program_function import program_functions
     from orderkit.core.kit.pack import read_pack
     from orderkit.flows.plan.published_pack import kits_not_run
 
     pack = read_pack(read_folder(folder))
-    not_run = kits_not_run(pack)
+    not_run = kits_not_run(pack, program_functions(pack.files))
     settings, state = running.settings, running.embedded.state.folder
     missing = f"{_not_run_text(not_run)}{_unplayed_text(running, pack)}"
     return f"""
@@ -215,13 +216,13 @@ def _unplayed_text(running: Running, pack: Pack) -> str:
 
 def _not_run_text(kits: Mapping[str, Sequence[str]]) -> str:
     """Name the kits whose orders will fail for a function that does not run here."""
-    from compositions.python_functions import RUN_HINT
+    from compositions.python_functions import run_hint
 
     lines = [f"  {kit}: {', '.join(names)}" for kit, names in kits.items()]
     if not lines:
         return ""
     heading = "Orders of these kits will fail, because a function of theirs does not run here:"
-    return "\n".join(["", heading, "", *lines, f"    → {RUN_HINT}", ""])
+    return "\n".join(["", heading, "", *lines, f"    → {run_hint()}", ""])
 
 
 def _next(running: Running, pack: Pack, not_run: Container[str]) -> str:

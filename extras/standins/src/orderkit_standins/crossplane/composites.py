@@ -21,7 +21,6 @@ from compositions.composed_metadata import COMPOSITE_LABEL, root_labelled
 from compositions.composition_choice import CHOICE_FIELDS, NAME_LABEL, Choice, choose
 from compositions.paused import is_paused
 from compositions.pipeline import compose
-from compositions.python_functions import not_run
 from compositions.station import Selector as Required
 from ground.errors import ConflictError, OrderkitError
 from ground.objects.conditions import (
@@ -209,15 +208,15 @@ class Composites:
         return self._tell(xr, composed, applied)
 
     def _world(self, observed: applying.Observed) -> World:
-        present = installed(self._site)
-        runnable = {name: station for name, station in present.items() if station is not None}
+        functions = installed(self._site)
         return World(
-            functions=runnable,
+            functions=functions.running,
             observed=observed.resources,
             connection_details=observed.connection_details,
             lookup=lambda selector: applying.fetch(self._site, selector),
             scope_of=self._site.scope_of,
-            foreign=dict.fromkeys(present.keys() - runnable.keys(), not_run()),
+            foreign=functions.foreign,
+            remote=functions.programs,
         )
 
     def _watch(

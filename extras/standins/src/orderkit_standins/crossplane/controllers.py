@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from compositions.station import Station
 from ground.errors import ConflictError
@@ -44,6 +44,7 @@ class EmbeddedCrossplane:
     Args:
         functions: What runs in this process, by the name of the Function object that a
             Composition refers to. The object must exist too, as in Crossplane.
+        program_of: Returns a function's own program by its digest, if it was added here.
         seed: For the order of applying; by default it is random, as in Crossplane.
     """
 
@@ -53,11 +54,14 @@ class EmbeddedCrossplane:
         functions: Mapping[str, Station],
         *,
         seed: int | None = None,
+        program_of: Callable[[str], Station | None] = lambda _digest: None,
     ) -> None:
         clock = SystemClock()
         self._recorder = EventRecorder(cluster, clock)
         chance = random.Random(seed)  # noqa: S311 - an order, not a secret
-        self._site = ReconcilerContext(cluster, functions, self._recorder, clock, chance)
+        self._site = ReconcilerContext(
+            cluster, functions, self._recorder, clock, chance, program_of
+        )
         self._definitions = DefinitionReconciler(self._site)
         definitions = self._controller("definitions", XRD_KIND, self._definitions)
         definitions.watch(CRD, _defining_xrd)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,8 @@ class ReconcilerContext:
     clock: Clock
     chance: random.Random
     """Order of applying and jitter; Crossplane's are random too."""
+    program_of: Callable[[str], Station | None] = lambda _digest: None
+    """Returns a function's own program, if it was added on this machine."""
 
     def write_status(
         self, manifest: Manifest, *conditions: Condition, status: Manifest | None = None

@@ -66,6 +66,8 @@ def runnable(subject: KitUnderCheck, doc: Doc) -> bool:
 
 def _runs(subject: KitUnderCheck, step: PipelineStep) -> bool:
     packages = subject.pack.packages
+    if step.function in subject.pack.programs:
+        return not step.unserved
     if step.function not in packages or not runs_here(step.function, packages):
         return False
     if not is_own(step.function, packages):
@@ -192,6 +194,8 @@ def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> 
         )
         return
     yield from _package(subject, functions[step.function])
+    if step.function in subject.pack.programs:
+        return
     if not runs_here(step.function, subject.pack.packages):
         message = f"step '{step.name}' calls {step.function}, which does not run here"
         yield finding_at(KitRule.FOREIGN_STEP, doc, f"{at}.functionRef.name", message)

@@ -58,6 +58,8 @@ class PackFacts:
 
     files: Files
     stations: Mapping[str, Station] = field(default_factory=dict)
+    programs: Mapping[str, Station] = field(default_factory=dict)
+    """Functions whose own programs are on this machine."""
     embedded: Callable[[Kind], bool] | None = None
     """Whether the embedded cluster serves a kind of Kubernetes' own; None: it is not installed."""
 

@@ -338,7 +338,7 @@ class KitRule(Coded):
             "A step's function runs only in a cluster: on the embedded platform the kit's orders "
             "fail, elsewhere plans skip the step, and this check does not run the pipeline."
         ),
-        "write a station, or run the function as a process for plans (docs/plans.md)",
+        "bring its program: orderkit functions add FUNCTION (docs/functions.md)",
     )
     STATION_INPUT = (
         "station-input",

@@ -96,8 +96,9 @@ def runs_of(subject: KitUnderCheck, orders: Sequence[Order], *, twice: bool = Tr
 def _run(subject: KitUnderCheck, doc: Doc, order: Order, *, twice: bool) -> Run:
     steps, tracer = steps_in(doc) or (), Tracer()
     function_names = [step.function for step in steps]
+    facts = subject.pack
     functions = functions_here(
-        subject.pack.stations, subject.pack.packages, function_names
+        facts.stations, facts.packages, function_names, facts.programs
     ).functions
     delivered = (
         STAND_IN_SEED,

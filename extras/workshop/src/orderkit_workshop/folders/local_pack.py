@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from compositions.station import Station
 from orderkit.adapters.folders import pack_folder
 from orderkit.adapters.folders.confined_stations import confined_stations, confined_stations_from
+from orderkit.adapters.functions.program_function import program_functions
 from orderkit.adapters.processes.child_process import SocketChild
 from orderkit.ports.processes import ChildEndedError, ChildTimeoutError, ProcessLimits
 from orderkit_workshop.ports.pack_folder import Fingerprints, PackFolder, ProbeError
@@ -62,6 +63,9 @@ class LocalPack:
 
     def stations(self) -> Mapping[str, Station]:
         return confined_stations(self.root)
+
+    def programs(self, files: Files) -> Mapping[str, Station]:
+        return program_functions(files)
 
     def at_commit(self, ref: str) -> tuple[Files, Mapping[str, Station]]:
         files = pack_folder.read_commit(self.root, ref)
@@ -120,7 +124,8 @@ def fingerprint(message: bytes) -> tuple[bytes, None]:
     root, *kits = json.loads(message)
     pack = LocalPack(Path(root))
     try:
-        facts = PackFacts(pack.files(), pack.stations())
+        files = pack.files()
+        facts = PackFacts(files, pack.stations(), pack.programs(files))
         answer: object = {
             "kits": {kit: fingerprints(try_kit(KitUnderCheck(kit, facts))) for kit in kits}
         }

@@ -70,6 +70,10 @@ class PackFolder(Protocol):
         """Load the pack's stations; one that cannot be refuses every order."""
         ...
 
+    def programs(self, files: Files) -> Mapping[str, Station]:
+        """Return the functions of a pack whose programs are on this machine, by their names."""
+        ...
+
     def at_commit(self, ref: str) -> tuple[Files, Mapping[str, Station]]:
         """
         Read the pack as a commit of its git repository has it, and load its stations.

@@ -6,8 +6,9 @@ Implemented by ``registry``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from kubeschema.known.provider_packages import PackageReference
@@ -21,6 +22,15 @@ class ProviderPackage:
     """Of the manifest that the reference names."""
     stream: bytes
     """Its YAML stream: metadata and CRDs."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionImage:
+    """The image of a function; its layers can be read once, from the lowest to the highest."""
+
+    digest: str
+    config: Mapping[str, Any]
+    layers: Iterator[IO[bytes]]
 
 
 class Packages(Protocol):

@@ -79,7 +79,7 @@ def check_pack(
     """
     files = folder.files(docs=True)
     names = _requested_kits(read_pack(files), kits)
-    facts = PackFacts(files, folder.stations(), embedded)
+    facts = PackFacts(files, folder.stations(), folder.programs(files), embedded)
     style = style_of(folder)
     doubtful = [name for name in names if _is_doubtful(name, facts)]
     with folder.fingerprints(doubtful, SEEDS if doubtful else ()) as fingerprints:

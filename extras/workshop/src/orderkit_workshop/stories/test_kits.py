@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import PurePosixPath
 
 from compositions.station import Station
@@ -139,12 +140,17 @@ def _matches(name: str, pattern: str) -> bool:
     return pattern in name
 
 
+def _same(function: Station) -> Station:
+    return function
+
+
 class _Runner:
     """Runs the scenarios of one pack; stations are loaded once."""
 
     def __init__(self, request: TestSelection, pack: Pack) -> None:
         self._wanted, self._pack = request, pack
         self._stations: Mapping[str, Station] | None = None
+        self._programs: Mapping[str, Station] = {}
 
     def kit(self, name: str, cases: Sequence[str]) -> Iterator[Tested]:
         """Yield each scenario of a kit, run."""
@@ -162,11 +168,16 @@ class _Runner:
     def _prepared(self, name: str) -> ScenarioTrial:
         if self._stations is None:
             self._stations = self._wanted.pack.stations()
+            self._programs = self._wanted.pack.programs(self._pack.files)
         data = self._wanted.pack.file(ROOM / VALUES)
         values: dict[str, str] = {}
         if data is not None:
             values = yaml11.load(data, name=str(ROOM / VALUES), schema=_VALUES_SCHEMA)
-        return prepare(self._pack, name, self._stations, values, self._wanted.functions)
+        functions: dict[str, Callable[[], Station]] = {
+            name: partial(_same, program) for name, program in self._programs.items()
+        }
+        functions |= self._wanted.functions
+        return prepare(self._pack, name, self._stations, values, functions)
 
     def _case(self, trial: ScenarioTrial, case: str) -> Tested:
         kit, start_s = trial.kit.name, time.perf_counter()

@@ -1,0 +1,219 @@
+"""
+Bring the programs of functions to this machine, and choose in the pack which of them run.
+
+The choice is an annotation of the Function in ``gitops/functions``. It is a digest, so the pack
+decides what runs only among the programs that were added on a machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from compositions.python_functions import (
+    NAMES,
+    PROGRAM,
+    function_manifests,
+    packages_of,
+    program_digests,
+    runs_here,
+)
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.objects.kube_objects import FUNCTION, Kind, dig, metadata
+from kubeschema.known.provider_packages import PackageReference, parse_reference
+from orderkit.adapters.functions.program_store import (
+    StoredProgram,
+    add_program,
+    program_start,
+    stored_program,
+)
+from orderkit_workshop.ports.pack_folder import PackFolder
+from orderkit_workshop.ports.packages import FunctionImage
+from yamlfiles.documents import Files
+from yamlfiles.edit import Edit
+from yamlfiles.edited_text import edit_bytes
+from yamlfiles.manifests import ManifestError, parse_manifests
+from yamlfiles.positions import located_manifests
+
+_META_GROUP = "meta.pkg.crossplane.io"
+Fetch = Callable[[PackageReference], FunctionImage]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRow:
+    """A function of a pack, and what runs it here."""
+
+    name: str
+    package: str
+    digest: str
+    runs: str
+    """``program``, ``station``, ``twin`` or ``nothing``."""
+    note: str = ""
+
+
+def list_functions(files: Files) -> Iterator[FunctionRow]:
+    """
+    Yield the functions that a pack delivers.
+
+    Raises:
+        ManifestError: A file of ``gitops/functions`` is malformed.
+    """
+    packages, digests = packages_of(files), program_digests(files)
+    for name, package in sorted(packages.items()):
+        digest = digests.get(name, "")
+        if digest and stored_program(digest) is not None:
+            yield FunctionRow(name, package, digest, "program")
+            continue
+        note = "its program is not on this machine: orderkit functions add" if digest else ""
+        runs = "nothing"
+        if runs_here(name, packages):
+            runs = "stations" if name not in _TWINS else "twin"
+        yield FunctionRow(name, package, digest, runs, note)
+
+
+_TWINS = NAMES - {"function-orderkit"}
+
+
+def add_function(
+    pack: PackFolder, image: FunctionImage, package: str, name: str = ""
+) -> tuple[str, StoredProgram]:
+    """
+    Keep the program of an image on this machine, and write into the pack that it runs a function.
+
+    Idempotent. The program comes first, so that a pack never names what was not there.
+
+    Args:
+        package: Where a cluster gets it; empty: the image is a file's.
+        name: Of the Function; empty: the pack's Function of that package, else the package's name.
+
+    Raises:
+        RefusedError: It is no package of a function, or cannot be unpacked.
+        NotFoundError: The pack has no such Function, and no package to declare it with.
+        ManifestError, EditRefusedError: A file of ``gitops/functions`` cannot be read or edited.
+    """
+    start = program_start(image.config)
+    program, stream = add_program(image.digest, start, image.layers)
+    own_name = _name_of(stream)
+    files = pack.files()
+    name = name or _installed(files, package, own_name)
+    _choose(pack, files, name, package, image.digest)
+    return name, program
+
+
+def add_missing(pack: PackFolder, fetch: Fetch) -> Iterator[tuple[str, StoredProgram]]:
+    """
+    Bring every program that the pack names and this machine lacks.
+
+    Raises:
+        NotFoundError: A registry no longer has one. Else as `add_function`.
+    """
+    files = pack.files()
+    packages = packages_of(files)
+    for name, digest in program_digests(files).items():
+        if stored_program(digest) is None:
+            reference = parse_reference(packages[name].partition("@")[0])
+            image = fetch(PackageReference(reference.registry, reference.path, digest=digest))
+            yield name, add_program(digest, program_start(image.config), image.layers)[0]
+
+
+def _name_of(package_yaml: bytes) -> str:
+    try:
+        manifests = parse_manifests("package.yaml", package_yaml) if package_yaml else ()
+        for manifest in manifests:
+            kind = Kind.of(manifest)
+            if (kind.group, kind.kind) == (_META_GROUP, "Function"):
+                return str(metadata(manifest)["name"])
+    except (ManifestError, KeyError) as error:
+        raise RefusedError(f"package.yaml of the image cannot be read: {error}") from error
+    raise RefusedError(
+        "the image is no package of a function: it has no package.yaml with a Function",
+        hint="give the package, not the runtime image that some projects publish beside it",
+    )
+
+
+def _installed(files: Files, package: str, own_name: str) -> str:
+    """Return under which name a pack has a package installed."""
+    address = _address(package)
+    packages = packages_of(files)
+    named = [name for name, other in packages.items() if address and _address(other) == address]
+    last = [n for n, other in packages.items() if _address(other).rpartition("/")[2] == own_name]
+    return next(iter([*named, *(n for n in packages if n == own_name), *last]), own_name)
+
+
+def _address(package: str) -> str:
+    head, slash, last = package.partition("@")[0].rpartition("/")
+    return f"{head}{slash}{last.partition(':')[0]}"
+
+
+def _choose(pack: PackFolder, files: Files, name: str, package: str, digest: str) -> None:
+    found = _place(files, name)
+    if found is None:
+        if not package:
+            raise NotFoundError(
+                f"the pack has no Function {name}",
+                hint="declare it in gitops/functions, or give --name of one that it has",
+            )
+        path = PurePosixPath("gitops", "functions", f"{name}.yaml")
+        if pack.exists(path):
+            raise RefusedError(f"{path} is there and has no Function {name}")
+        pack.write(path, _declared(name, package, digest).encode())
+        return
+    path, document = found
+    change = Edit(("metadata", "annotations", PROGRAM), value=digest, document=document)
+    edited = edit_bytes(str(path), files[path], [change])
+    if edited.changed:
+        pack.write(path, edited.after)
+
+
+def _place(files: Files, name: str) -> tuple[PurePosixPath, int] | None:
+    for path, data in sorted(files.items()):
+        if path.is_relative_to("gitops/functions") and path.suffix in {".yaml", ".yml"}:
+            for number, located in enumerate(located_manifests(str(path), data)):
+                kind, meta = Kind.of(located.manifest), metadata(located.manifest)
+                is_function = (kind.group, kind.kind) == (FUNCTION.group, FUNCTION.kind)
+                if is_function and meta.get("name") == name:
+                    return path, number
+    return None
+
+
+def _declared(name: str, package: str, digest: str) -> str:
+    return f"""\
+apiVersion: {FUNCTION.api_version}
+kind: {FUNCTION.kind}
+metadata:
+  name: {name}
+  annotations:
+    {PROGRAM}: {digest}
+spec:
+  package: {package}
+"""
+
+
+def function_of(files: Files, name: str) -> str:
+    """
+    Return the package of a pack's Function, for ``functions add NAME``; empty if it has none.
+
+    Raises:
+        ManifestError: A file of ``gitops/functions`` is malformed.
+    """
+    for manifest in function_manifests(files):
+        if metadata(manifest).get("name") == name:
+            return str(dig(manifest, "spec", "package", default=""))
+    return ""
+
+
+def reference_of(text: str, files: Files) -> PackageReference:
+    """
+    Read what to add: HOST/REPO:TAG, HOST/REPO@DIGEST, or the name of a Function of the pack.
+
+    Raises:
+        InvalidInputError: It is something else, or names no registry or version.
+    """
+    reference = parse_reference(function_of(files, text) or text)
+    if not reference.registry or not reference.wanted:
+        raise InvalidInputError(
+            "package", text, "names no registry, or no version",
+            hint="write HOST/PATH:TAG or HOST/PATH@sha256:…, or a file that is there",
+        )  # fmt: skip
+    return reference

@@ -1,0 +1,216 @@
+"""
+A function's own program as a station: started confined at its first call, and kept.
+
+It is called as Crossplane calls it, by gRPC, over a socket that only this user can reach. A program
+that ends is started again once; one that ends again, does not answer in time, or answers something
+else, makes a fatal result with its last words, so that nothing that exists is changed. It ends with
+this process.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import weakref
+from collections import deque
+from contextlib import suppress
+from dataclasses import asdict
+from typing import IO, TYPE_CHECKING
+
+from compositions.function_processes import FunctionProcess
+from compositions.python_functions import program_digests
+from compositions.station import Station, StationRequest, StationResponse
+from ground.errors import OrderkitError, UsageError, shorten
+from ground.secrets import redact
+from orderkit.adapters.functions.program_store import StoredProgram, stored_program
+from orderkit.adapters.processes.child_process import launch
+from orderkit.adapters.processes.confined_program import PORT, READY
+from yamlfiles.documents import Files
+
+if TYPE_CHECKING:
+    from orderkit.adapters.functions.remote_function import RemoteFunction
+
+CALL_S = 20.0
+START_S = 30.0
+_MODULE = "orderkit.adapters.processes.confined_program"
+_WORDS, _LINE_MAX_BYTES = 6, 4096
+_TRIES = 2
+
+
+class ProgramError(OrderkitError):
+    """A program could not be started, or ended."""
+
+
+_lock = threading.Lock()
+_programs: dict[str, ProgramFunction] = {}
+
+
+def program_functions(files: Files) -> dict[str, Station]:
+    """
+    Return the functions of a pack whose programs are on this machine, by their names.
+
+    Nothing is started yet.
+
+    Raises:
+        ManifestError: A file of ``gitops/functions`` is malformed.
+    """
+    found = {name: program_function(digest) for name, digest in program_digests(files).items()}
+    return {name: function for name, function in found.items() if function is not None}
+
+
+def program_function(digest: str) -> Station | None:
+    """Return a program of this machine, shared by all who call it; None if it was not added."""
+    with _lock:
+        if digest not in _programs:
+            program = stored_program(digest)
+            if program is None:
+                return None
+            _programs[digest] = ProgramFunction(program)
+        return _programs[digest]
+
+
+class ProgramFunction:
+    """A station. Safe to call from several threads."""
+
+    def __init__(self, program: StoredProgram) -> None:
+        self._program = program
+        self._lock = threading.Lock()
+        self._running: _Running | None = None
+
+    def __call__(self, request: StationRequest) -> StationResponse:
+        """
+        Call the program.
+
+        Raises:
+            OpaqueError: It needs data that only a cluster has.
+            UsageError: The extra that speaks gRPC is not installed.
+            ValueError, TypeError: Request or answer contain data that cannot be converted.
+        """
+        if importlib.util.find_spec("crossplane") is None:
+            raise UsageError(
+                "the program of a function is called over gRPC, which is not installed",
+                hint="pip install 'orderkit[functions]'",
+            )
+        from orderkit.adapters.functions.remote_function import FunctionCallError, SilenceError
+
+        why = ""
+        for _ in range(_TRIES):
+            try:
+                running = self._started()
+            except (ProgramError, OSError) as error:
+                return _fatal(request, str(error))
+            try:
+                return running.remote(request)
+            except FunctionCallError as error:
+                return _fatal(request, f"answered with an error: {error}")
+            except SilenceError:
+                why = running.ended()
+                if not why:  # it hangs, and would again
+                    return _fatal(request, f"did not answer within {CALL_S:g} s")
+        return _fatal(request, why)
+
+    def _started(self) -> _Running:
+        with self._lock:
+            if self._running is None or self._running.process.poll() is not None:
+                self._running = None
+                self._running = _Running(self._program)
+            return self._running
+
+
+def _fatal(request: StationRequest, text: str) -> StationResponse:
+    response = StationResponse.to(request)
+    response.fatal(f"the program of the function {text}")
+    return response
+
+
+class _Running:
+    """A program that runs."""
+
+    def __init__(self, program: StoredProgram) -> None:
+        """
+        Start it, and wait until it listens.
+
+        Raises:
+            ProgramError: It did not, or this machine cannot confine it.
+        """
+        from orderkit.adapters.functions.remote_function import RemoteFunction
+
+        self._folder = tempfile.mkdtemp(prefix="orderkit-function-")
+        address = f"{self._folder}/socket"
+        self._words: deque[str] = deque(maxlen=_WORDS)
+        self._undo = weakref.finalize(self, _remove, self._folder)
+        root = os.open(program.root, os.O_PATH | os.O_DIRECTORY)
+        control, theirs = socket.socketpair()
+        with socket.socket(socket.AF_UNIX) as listener, control, theirs:
+            listener.bind(address)
+            listener.listen()
+            start = json.dumps(asdict(program.start))
+            self.process = launch(
+                _MODULE,
+                (str(listener.fileno()), str(root), start),
+                theirs,
+                {},
+                is_isolated=True,
+                files=(listener.fileno(), root),
+                is_piped=True,
+            )
+            os.close(root)
+            theirs.close()
+            self._reader = threading.Thread(
+                target=_listen, args=(_output(self.process), self._words), daemon=True
+            )
+            self._reader.start()
+            self._undo.detach()
+            self._undo = weakref.finalize(self, _remove, self._folder, self.process)
+            control.settimeout(START_S)
+            try:
+                is_ready = control.recv(1) == READY
+            except TimeoutError:
+                is_ready = False
+        if not is_ready:
+            why = self._why() or f"did not listen on port {PORT} within {START_S:g} s"
+            self._undo()
+            raise ProgramError(why + self._last_words())
+        process = FunctionProcess("program", f"unix:{address}", timeout_s=CALL_S)
+        self.remote: RemoteFunction = RemoteFunction(process)
+
+    def ended(self) -> str:
+        """Stop it; return how it ended before, empty if it still ran."""
+        why = self._why()
+        self._undo()
+        return why + self._last_words() if why else ""
+
+    def _why(self) -> str:
+        with suppress(subprocess.TimeoutExpired):
+            return f"ended with exit code {self.process.wait(1.0)}"
+        return ""
+
+    def _last_words(self) -> str:
+        self._reader.join(1.0)
+        return f": {' / '.join(self._words)}" if self._words else ""
+
+
+def _output(process: subprocess.Popen[bytes]) -> IO[bytes]:
+    if process.stdout is None:
+        raise RuntimeError("it was started without a pipe")
+    return process.stdout
+
+
+def _listen(stream: IO[bytes], words: deque[str]) -> None:
+    with stream:
+        while line := stream.readline(_LINE_MAX_BYTES):
+            if text := line.decode(errors="replace").strip():
+                words.append(redact(shorten(text)))
+
+
+def _remove(folder: str, process: subprocess.Popen[bytes] | None = None) -> None:
+    if process is not None:
+        process.kill()
+        process.wait()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,40 @@
+"""The small function of ``functionimages``, added to a cache of its own."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from functionimages import asked, image_config, package_layer, program_layer
+
+from compositions.station import Station
+from orderkit.adapters.functions.program_function import program_function
+from orderkit.adapters.functions.program_store import add_program, program_start
+from orderkit.adapters.processes.confined_program import UNCONFINED
+
+DIGEST = "sha256:" + "b" * 64
+
+
+@contextmanager
+def own_cache(folder: Path) -> Iterator[None]:
+    """Keep programs in a folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        yield
+
+
+@contextmanager
+def tiny_function(folder: Path) -> Iterator[Station]:
+    """Give the function; skip where this machine permits no namespaces."""
+    with own_cache(folder):
+        layers = [io.BytesIO(program_layer()), io.BytesIO(package_layer())]
+        add_program(DIGEST, program_start(image_config()), layers)
+        function = program_function(DIGEST)
+        assert function is not None
+        refused = [result.message for result in function(asked("compose")).results]
+        if any(UNCONFINED in text for text in refused):
+            pytest.skip(refused[0])
+        yield function

@@ -27,11 +27,22 @@ from orderkit_workshop.check.rule_codes import KitRule
 _REMOVED = ("resources", "patchSets", "environment", "publishConnectionDetailsWithStoreConfigRef")
 _STEPS_MAX = 99
 _JUDGE_THEMSELVES = {
-    "function-patch-and-transform",
+    "function-cel-filter",
     "function-environment-configs",
     "function-extra-resources",
+    "function-kro",
+    "function-patch-and-transform",
+    "function-pythonic",
+    "function-sequencer",
+    "function-status-transformer",
+    "function-tag-manager",
 }
 """Functions that judge the readiness of what they compose, or compose nothing."""
+_JUDGE_BY_ANNOTATION = {
+    "function-go-templating": "gotemplating.fn.crossplane.io/ready",
+    "function-kcl": "krm.kcl.dev/ready",
+}
+"""Functions that judge only what has this annotation."""
 _PACKAGE = re.compile(
     r"(?:__ORDERKIT_[A-Z_]+__|[^/\s:]+\.[^/\s:]+(?::[0-9]+)?)"  # a host, or one that is baked in
     r"(?:/[^/\s:@]+)+(?::(?P<tag>[\w][\w.-]*))?(?P<digest>@sha256:[0-9a-f]{64})?\Z"
@@ -162,24 +173,30 @@ def _pipeline(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
             )
             yield finding_at(KitRule.COMPOSITION_STEPS, doc, f"{at}.step", message)
         yield from _function(subject, doc, step, at)
-    unjudged = _unjudged(steps, subject.pack.packages)
-    if unjudged is not None:
-        last = f"spec.pipeline[{len(steps) - 1}]"
-        message = (
-            f"no step of function-auto-ready follows step '{unjudged.name}' of {unjudged.function}"
-        )
-        yield finding_at(KitRule.AUTO_READY_LAST, doc, last, message)
+    last = f"spec.pipeline[{len(steps) - 1}]"
+    for rule, step in _unjudged(steps, subject.pack.packages):
+        message = f"no step of function-auto-ready follows step '{step.name}' of {step.function}"
+        yield finding_at(rule, doc, last, message)
+        return
 
 
-def _unjudged(steps: Sequence[PipelineStep], packages: Mapping[str, str]) -> PipelineStep | None:
-    """Return the last step whose resources nobody judges; None if there is none."""
+def _unjudged(
+    steps: Sequence[PipelineStep], packages: Mapping[str, str]
+) -> Iterator[tuple[KitRule, PipelineStep]]:
+    """Yield the steps whose resources nobody judges, from the last on, certain ones first."""
+    unknown = []
     for step in reversed(steps):
         function = function_name(step.function, packages)
         if function == AUTO_READY_FUNCTION:
-            return None
-        if function not in _JUDGE_THEMSELVES:
-            return step
-    return None
+            break
+        annotation = _JUDGE_BY_ANNOTATION.get(function)
+        if function in _JUDGE_THEMSELVES or (annotation and annotation in str(step.input)):
+            continue
+        if annotation or is_own(step.function, packages):
+            yield KitRule.AUTO_READY_LAST, step
+        else:
+            unknown.append(step)
+    yield from ((KitRule.AUTO_READY_UNKNOWN, step) for step in unknown)
 
 
 def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> Iterator[Located]:

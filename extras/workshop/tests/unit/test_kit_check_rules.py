@@ -1061,6 +1061,22 @@ def test_every_rule_has_a_kit_that_breaks_it() -> None:
     assert {case.rule for case in CASES} == {*KitRule, *PipelineRule}
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("function-pythonic", "functions of the pack: function-orderkit, function-auto-ready."),
+        ("function-orderkitt", "did you mean 'function-orderkit'?"),
+    ],
+)
+def test_the_hint_for_a_function_names_functions(name: str, hint: str) -> None:
+    changes = swap(COMPOSITION, ("name: function-orderkit", f"name: {name}"))
+
+    found = told(Case(KitRule.FUNCTION_UNDECLARED, name, changes))
+
+    (finding,) = (entry for rule, _, entry in found if rule is KitRule.FUNCTION_UNDECLARED)
+    assert finding.hint == f"{hint} Or declare it in gitops/functions"
+
+
 def test_codes_are_kebab_case_and_told_once() -> None:
     codes = [str(rule) for rule in (*KitRule, *PipelineRule)]
 

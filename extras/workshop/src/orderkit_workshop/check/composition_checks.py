@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,7 +12,7 @@ from compositions.python_functions import AUTO_READY_FUNCTION, is_own, runs_here
 from compositions.station import INPUT
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import dig
-from kubeschema.validate.hints import nearest
+from ground.suggestions import did_you_mean
 from kubeschema.validate.located_findings import Located
 from kubeschema.xrd import xr_kind
 from orderkit.core.kit.kit_reader import definition_path
@@ -24,6 +25,7 @@ from orderkit_workshop.check.kit_under_check import (
 )
 from orderkit_workshop.check.rule_codes import KitRule
 
+_PREFIX = "function-"
 _REMOVED = ("resources", "patchSets", "environment", "publishConnectionDetailsWithStoreConfigRef")
 _STEPS_MAX = 99
 _JUDGE_THEMSELVES = {
@@ -102,7 +104,8 @@ def _choice(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
         if named_composition is not None:
             if named_composition not in names:
                 message = f"{key} names '{named_composition}', which is not in the pack"
-                hint = nearest(str(named_composition), dict.fromkeys(sorted(names)))
+                known = sorted(names)
+                hint = did_you_mean(named_composition, known, f"Compositions: {', '.join(known)}")
                 yield finding_at(
                     KitRule.COMPOSITION_CHOICE, definition, f"spec.{key}.name", message, hint=hint
                 )
@@ -203,7 +206,11 @@ def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> 
     functions = subject.pack.functions
     if step.function not in functions:
         message = f"step '{step.name}': no Function '{step.function}' in the pack"
-        hint = f"{nearest(step.function, functions)} Or declare it in gitops/functions"
+        bare = {name.removeprefix(_PREFIX): name for name in functions}  # all names begin alike
+        near = difflib.get_close_matches(step.function.removeprefix(_PREFIX), bare, n=1)
+        known = f"functions of the pack: {', '.join(functions) or 'none'}."
+        hint = f"did you mean '{bare[near[0]]}'?" if near else known
+        hint += " Or declare it in gitops/functions"
         yield finding_at(
             KitRule.FUNCTION_UNDECLARED, doc, f"{at}.functionRef.name", message, hint=hint
         )
@@ -240,7 +247,8 @@ def _station(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> I
     stations = subject.pack.stations
     if name not in stations:
         message = f"step '{step.name}' names station '{name}', which is not in the pack"
-        hint = f"{nearest(name, stations)} Or add stations/{name}/station.py"
+        known = did_you_mean(name, stations, f"stations: {', '.join(stations) or 'none'}.")
+        hint = f"{known} Or add stations/{name}/station.py"
         yield finding_at(KitRule.STATION_MISSING, doc, f"{at}.input.name", message, hint=hint)
         return
     error = getattr(stations[name], "error", None)

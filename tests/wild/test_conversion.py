@@ -446,7 +446,7 @@ def test_readiness_that_nobody_judges_is_reported(kit_import: tuple[Path, Import
     added = kit_import[1](unjudged)
 
     findings = "\n".join(added.json["findings"])
-    assert "no step of function-auto-ready follows step 'more' of function-mystery" in findings
+    assert "no step of function-auto-ready follows step 'render' of" in findings
 
 
 def test_a_plan_for_a_v1_xrd_takes_its_stored_policy_for_no_danger(

@@ -93,7 +93,7 @@ def test_a_dry_run_reports_all_problems_of_the_steps_and_the_field_with_the_forg
 ) -> None:
     folder = _write(
         tmp_path,
-        step("fetch", "fetch:template", url="./skeleton", copyWithoutRender=["*.md"], values={}),
+        step("fetch", "fetch:template", url="./skeleton", copyVerbatim=["*.md"], values={}),
         {**PUBLISH, "action": "publish:gitea"},
         step("later", "fs:rename", files=[{"from": "README.md", "to": "a.md"}]),
         step("log", "debug:log", mesage="typo"),
@@ -104,12 +104,91 @@ def test_a_dry_run_reports_all_problems_of_the_steps_and_the_field_with_the_forg
     forge = platform.platform.forge.base_url.partition("://")[2]
     assert done.code == 2
     assert "3 problems:" in done.err
-    assert "'copyWithoutRender' is called 'copyWithoutTemplating' now" in done.err
+    assert "inputs of fetch:template: url, targetPath" in done.err
     assert (
         "steps.publish.input.repoUrl: 'github.com?owner=acme&repo=cart' is not on this platform's "
         f"forge, {forge} (it comes from the form's field 'repository'; write {forge}?owner="
     ) in done.err
     assert "'mesage' was unexpected" in done.err
+
+
+SKELETON = (
+    "${{ values.owner }} ${{ values.slug }} ${{ values.host }} ${{ values.names }} "
+    "{% for region in values.regions %}${{ region.name }}{% endfor %}\n"
+)
+
+
+def test_what_a_dry_run_cannot_know_goes_through_filters_loops_and_file_actions(
+    orderkit: Command, tmp_path: Path
+) -> None:
+    repo = "${{ steps.made.output.repoUrl | parseRepoUrl }}"
+    values = {
+        "owner": "${{ user.entity.metadata.name }}",
+        "slug": "${{ steps['made'].output.repoUrl | projectSlug }}",
+        "host": f"{repo[:-3]} | pick('host') }}}}",
+        "names": "${{ (user.entity.spec.memberOf | parseEntityRef).name | list }}",
+        "regions": "${{ environment.parameters.regions }}",
+    }
+    _write(
+        tmp_path,
+        step("made", "acme:make", repo="${{ environment.parameters.org.name }}"),
+        step("fetch", "fetch:template", url="./skeleton", values=values),
+        step("more", "fetch:plain", url="./${{ steps.made.output.folder }}", targetPath="m"),
+        step("move", "fs:rename", files=[{"from": "m/a", "to": "b"}]),
+        {
+            **step("each", "debug:log", message="${{ each.value.name }}"),
+            "each": "${{ user.entity.relations }}",
+        },
+        **{"README.md": SKELETON},
+    )
+
+    done = orderkit(
+        "run", str(tmp_path), "-p", "name=cart", "--dry-run", "--out", str(tmp_path / "out")
+    )
+
+    assert done.code == 0, done.err
+    assert (tmp_path / "out" / "README.md").read_text() == (
+        "<unknown: user.entity.metadata.name> <unknown: steps.made.output.repoUrl> "
+        "<unknown: steps.made.output.repoUrl.host> <unknown: user.entity.spec.memberOf.name> "
+        "<unknown: environment.parameters.regions.item.name>\n"
+    )
+    assert "move  fs:rename  cannot run here" in done.out
+    assert 'repo: "<unknown: environment.parameters.org.name>"' in done.out
+    assert 'message: "<unknown: user.entity.relations.item.name>"' in done.out
+
+
+def test_a_run_that_is_no_dry_run_knows_or_refuses(orderkit: Command, tmp_path: Path) -> None:
+    message = "${{ user.entity.metadata.name | projectSlug }}"
+    folder = _write(tmp_path, step("say", "debug:log", message=message))
+
+    done = orderkit("run", folder, "-p", "name=cart")
+
+    assert done.code != 0
+    assert "filter 'parseRepoUrl' needs" in done.err
+
+
+def test_what_backstage_ignores_is_a_note(orderkit: Command, tmp_path: Path) -> None:
+    extra = {"continueOnFailure": True}
+    copied = step(
+        "fetch", "fetch:template", url="./skeleton", copyWithoutRender=["*.md"], values={}
+    )
+    folder = _write(
+        tmp_path,
+        {**copied, **extra},
+        {**step("say", "debug:log", message="a"), "if": "${{ parameters.name === 'x' }}"},
+        {**step("say", "debug:log", message="b"), "if": "${{ parameters.name !== 'x' }}"},
+    )
+
+    done = orderkit("run", folder, "-p", "name=cart", "--out", str(tmp_path / "out"))
+    mistaken = orderkit("run", _write(tmp_path / "b", {**copied, "inputs": {}}), "-p", "name=cart")
+
+    assert done.code == 0, done.err
+    assert (tmp_path / "out" / "README.md").read_text() == "# ${{ values.name }}\n"
+    assert "spec.steps[0].continueOnFailure: is ignored, as by Backstage" in done.err
+    assert "steps.fetch.input.copyWithoutRender: is called 'copyWithoutTemplating' now" in done.err
+    assert mistaken.code == 2
+    assert "spec.steps[0].inputs" in mistaken.err
+    assert "did you mean 'input'?" in mistaken.err
 
 
 @pytest.mark.parametrize(

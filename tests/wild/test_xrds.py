@@ -146,6 +146,9 @@ SCHEMAS = [
     Xrd(trait="a field name that is not required", order={}, fields={"name": TEXT, "size": TEXT}),
     Xrd(trait="a field name too long for an order's name", required=("name",),
         fields={"name": {**TEXT, "maxLength": 253}}, order={"name": "first"}),
+    Xrd(trait="a required group of optional fields", required=("parameters",),
+        fields={"parameters": in_group({"size": TEXT, "deep": in_group({"a": TEXT})} )},
+        order={"parameters": {}}),
     Xrd(trait="a short field name", required=("name",), order={"name": "first"},
         fields={"name": {**TEXT, "maxLength": 20, "pattern": "^[a-z0-9-]+$"}}),
     Xrd(trait="a field team that is a group", order={}, fields={"team": in_group({"id": TEXT})}),
@@ -250,6 +253,86 @@ STYLED = [
     Xrd(trait=f"written with {name}", required=("size",), order={"size": "example"}, text=text)
     for name, text in STYLES
 ]
+
+
+SCRIPT = "#!/bin/sh\n\tif true; then\n\t\techo 'a: {b}'   \n\tfi\n\n\n\n\nexit 0\n"
+THEIR_COMPOSITION = f"""\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {{name: xthing-default, labels: {{a: b}}}}
+spec:
+  compositeTypeRef: {{apiVersion: wild.example.org/v1alpha1, kind: XThing}}
+  mode: Pipeline
+  pipeline:
+  - step: patches   # theirs
+    functionRef: {{name: function-patch-and-transform}}
+    input:
+        apiVersion: pt.fn.crossplane.io/v1beta1
+        kind: Resources
+        resources:
+        - name: bucket
+          base: &base {{apiVersion: s3.example.org/v1, kind: Bucket, spec: {{forProvider: {{}}}}}}
+          patches:
+          - fromFieldPath: spec.size
+            toFieldPath: spec.forProvider.size
+            transforms: [{{type: map, map: {{small: s, large: l}}}}]
+          - {{fromFieldPath: spec.size, toFieldPath: 'spec.forProvider.class', transforms: [
+              {{type: map, map: {{large: "l"}}}}]}}
+        - name: script
+          base:
+            apiVersion: v1
+            kind: ConfigMap
+            metadata: {{namespace: default}}
+            data: {{run: {json.dumps(SCRIPT)}}}
+  - {{step: ready, functionRef: {{name: function-auto-ready}}}}
+"""
+LAYOUTS: list[tuple[str, Callable[[str], str]]] = [
+    ("as they wrote it", lambda text: text),
+    *(entry for entry in STYLES if "characters" not in entry[0] and "anchor" not in entry[0]),
+    ("braces", lambda t: yaml.safe_dump(yaml.safe_load(t), default_flow_style=True, width=500)),
+    ("double quotes", lambda text: yaml.safe_dump(yaml.safe_load(text), default_style='"')),
+    ("single quotes", lambda text: yaml.safe_dump(yaml.safe_load(text), default_style="'")),
+    ("an alias", lambda text: text.replace("  - {step: ready", "  - &ready {step: ready")),
+]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda entry: entry[0])
+def test_an_import_passes_kit_check_however_it_is_laid_out(
+    layout: tuple[str, Callable[[str], str]],
+    empty_pack: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pack = Path(shutil.copytree(empty_pack, tmp_path / "mine"))
+    case = Xrd(trait="", required=("size",), order={}, fields={"size": TEXT})
+    for name, text in (("xrd", xrd_text(case)), ("composition", THEIR_COMPOSITION)):
+        (tmp_path / f"{name}.yaml").write_bytes(layout[1](text).encode())
+    files = [str(tmp_path / f"{name}.yaml") for name in ("xrd", "composition")]
+    capsys.readouterr()
+
+    code = run(["kit", "import", *files, "--name", "thing", "--pack", str(pack), "--json"])
+
+    added = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert [finding for finding in added["findings"] if " error: " in finding] == []
+    assert placed_order(pack) == {"size": "large"}, "the key that both maps have"
+    written = yaml.safe_load((pack / "gitops/apis/thing/composition.yaml").read_text())
+    made = written["spec"]["pipeline"][0]["input"]["resources"][1]["base"]
+    assert made["data"]["run"] == SCRIPT
+
+
+def test_what_is_no_whole_xrd_is_told(
+    empty_pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "theirs.yaml"
+    source.write_text(
+        "apiVersion: apiextensions.crossplane.io/v1\nkind: CompositeResourceDefinition\n"
+    )
+
+    code = run(["kit", "import", str(source), "--name", "thing", "--pack", str(empty_pack)])
+
+    assert code == 2
+    assert "is no whole XRD: spec.group is missing" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

@@ -376,3 +376,22 @@ def test_the_branch_that_the_answers_select_is_judged(
     assert len(found) == len(problems)
     for problem, text in zip(found, problems, strict=True):
         assert text in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("data:text/plain;name=a b.txt;base64,YWJj", 0),
+        ("data:;base64,", 0),
+        ("data:text/plain,abc", 1),
+        ("abc", 1),
+    ],
+)
+def test_a_file_that_a_form_takes_is_a_data_url(text: str, count: int) -> None:
+    """The form knows this format; the backend does not."""
+    page = {"properties": {"file": {"type": "string", "format": "data-url"}}}
+
+    found = template([page]).problems({"file": text}, [])
+
+    problems = [f"file: '{text}' is refused: is not a valid data-url"]
+    assert [str(problem) for problem in found] == problems[:count]

@@ -143,13 +143,13 @@ def test_an_unknown_action_names_the_known_before_anything_runs(world: World) ->
 
 
 def test_an_unknown_input_names_the_known(world: World) -> None:
-    with pytest.raises(InvalidInputError, match=r"steps\.a\.input.*copyWithoutRender") as refused:
+    with pytest.raises(InvalidInputError, match=r"steps\.a\.input.*copyVerbatim") as refused:
         world.run(
             template(
                 {
                     "id": "a",
                     "action": "fetch:template",
-                    "input": {"url": "./s", "copyWithoutRender": []},
+                    "input": {"url": "./s", "copyVerbatim": []},
                 }
             ),
             {},

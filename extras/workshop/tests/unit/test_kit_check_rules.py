@@ -42,6 +42,8 @@ class Case:
     """File and line at which it is told."""
     not_embedded: str = ""
     """A kind that the embedded cluster lacks; empty: it is not installed."""
+    beside: frozenset[KitRule] = frozenset()
+    """Notes that such a kit has as well."""
 
 
 def swap(path: str, *pairs: tuple[str, str]) -> Changes:
@@ -302,6 +304,18 @@ TWO_STATIONS = swap(
         f"{SECOND}    - step: ready\n",
     ),
 )
+
+
+def followed_by(function: str, template: str = "") -> Changes:
+    """The sound kit with a step of another function behind that of auto-ready."""
+    package = labkit.FUNCTIONS.rpartition("---")[2].replace("function-auto-ready", function)
+    step = f"    - {{step: after, functionRef: {{name: {function}}}, input: {{a: '{template}'}}}}\n"
+    return {
+        COMPOSITION: labkit.COMPOSITION + step,
+        FUNCTIONS: f"{labkit.FUNCTIONS}---{package}",
+    }
+
+
 AFTER_READY = {COMPOSITION: labkit.COMPOSITION + SECOND}
 ENVIRONMENT = """\
 apiVersion: apiextensions.crossplane.io/v1beta1
@@ -694,6 +708,18 @@ CASES = [
     Case(KitRule.STATION_IMPORTS, "the clock", {SOURCE: CLOCK + labkit.STATION}, place="py:2"),
     Case(KitRule.STATION_DELETION, "dead", {SOURCE: 'X = "deletionTimestamp"\n'}, place="py:1"),
     Case(KitRule.AUTO_READY_LAST, "a step more", AFTER_READY, {"second": wants_nothing}),
+    Case(
+        KitRule.AUTO_READY_UNKNOWN,
+        "a function that is not known",
+        followed_by("function-ours"),
+        beside=frozenset({KitRule.FOREIGN_STEP}),
+    ),
+    Case(
+        KitRule.AUTO_READY_LAST,
+        "a template without an annotation",
+        followed_by("function-go-templating"),
+        beside=frozenset({KitRule.FOREIGN_STEP}),
+    ),
     Case(PipelineRule.PIPELINE_FAILS, "one size", {}, {"lab": fails_for_large}),
     Case(
         PipelineRule.NEEDS_FACTS,
@@ -1042,13 +1068,46 @@ def test_a_kit_that_breaks_one_rule_is_told_of_exactly_that_one(case: Case) -> N
     weighty = [entry for entry in found if entry[0].severity is not FindingSeverity.NOTE]
     counted = found if case.rule.severity is FindingSeverity.NOTE else weighty
 
-    assert {rule for rule, _, _ in counted} == {case.rule}, counted
+    assert {rule for rule, _, _ in counted} - case.beside == {case.rule}, counted
     assert all(finding.message and finding.hint for _, _, finding in counted)
     assert any(case.place in place for _, place, _ in counted), counted
 
 
+@pytest.mark.parametrize(
+    ("function", "template"),
+    [
+        ("function-cel-filter", ""),
+        ("function-tag-manager", ""),
+        ("function-pythonic", ""),
+        ("function-kro", ""),
+        ("function-go-templating", "gotemplating.fn.crossplane.io/ready"),
+        ("function-kcl", "krm.kcl.dev/ready"),
+    ],
+)
+def test_functions_that_judge_readiness_need_no_other(function: str, template: str) -> None:
+    found = told(Case(KitRule.FOREIGN_STEP, function, followed_by(function, template)))
+
+    assert {rule for rule, _, _ in found} == {KitRule.FOREIGN_STEP}
+
+
 def test_every_rule_has_a_kit_that_breaks_it() -> None:
     assert {case.rule for case in CASES} == {*KitRule, *PipelineRule}
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("function-pythonic", "functions of the pack: function-orderkit, function-auto-ready."),
+        ("function-orderkitt", "did you mean 'function-orderkit'?"),
+    ],
+)
+def test_the_hint_for_a_function_names_functions(name: str, hint: str) -> None:
+    changes = swap(COMPOSITION, ("name: function-orderkit", f"name: {name}"))
+
+    found = told(Case(KitRule.FUNCTION_UNDECLARED, name, changes))
+
+    (finding,) = (entry for rule, _, entry in found if rule is KitRule.FUNCTION_UNDECLARED)
+    assert finding.hint == f"{hint} Or declare it in gitops/functions"
 
 
 def test_codes_are_kebab_case_and_told_once() -> None:

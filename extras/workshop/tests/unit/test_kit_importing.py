@@ -15,7 +15,7 @@ from orderkit_workshop.generate.imported_kit import (
     composition_for,
     kit_name,
     read_source,
-    text_of,
+    texts_of,
     the_xrd,
 )
 from orderkit_workshop.generate.imported_pipeline import pipeline_of
@@ -40,7 +40,7 @@ spec:
 
 def text_of_xrd(sources: list[ImportSource]) -> bytes:
     xrd = the_xrd(sources)
-    return text_of(xrd, cleaned(xrd.manifest))
+    return next(texts_of(xrd, cleaned(xrd.manifest)))
 
 
 def composition(name: str, group: str = "db.example.org", **spec: Any) -> dict[str, Any]:

@@ -42,6 +42,7 @@ _LOCAL = rf"{_ATOM}(?:\.{_ATOM})*@"
 _ENCODED = r"%[0-9A-Fa-f]{2}"
 _NAME = rf"(?:[A-Za-z0-9._~!$&'()*+,;=-]|{_ENCODED})"
 _PATH = rf"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|{_ENCODED})"
+_LINE = r"[^\n\r\u2028\u2029]"
 _UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
 
@@ -74,6 +75,11 @@ def _is_host(text: str) -> bool:
 
 
 FORMATS: Mapping[str, Format] = {
+    # The form's own format, of @rjsf/validator-ajv8; the backend knows none of that name.
+    "data-url": Format(
+        _matches(rf"data:([a-z]+/[a-z0-9+.-]+)?;(?:name=({_LINE}*);)?base64,({_LINE}*)"),
+        lambda _: True,
+    ),
     "date": Format(_is_date, _matches(_LOOSE_DATE)),
     "date-time": Format(
         _is_moment, _matches(rf"{_LOOSE_DATE}[tT ]{_LOOSE_CLOCK}(?:\.[0-9]+)?{_LOOSE_ZONE}")
@@ -98,7 +104,7 @@ FORMATS: Mapping[str, Format] = {
 }
 REFUSED = frozenset(
     {
-        "alpha", "alphanumeric", "byte", "color", "data-url", "duration", "host-name", "idn-email",
+        "alpha", "alphanumeric", "byte", "color", "duration", "host-name", "idn-email",
         "int32", "int64", "ip-address", "ipv6", "iri", "iri-reference", "iso-date-time",
         "iso-time", "json-pointer", "json-pointer-uri-fragment", "pattern", "phone", "regex",
         "regexp", "relative-json-pointer", "style", "uri-reference", "uri-template", "url",

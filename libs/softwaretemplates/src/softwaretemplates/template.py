@@ -43,11 +43,11 @@ _CAUSES_MAX = 200
 """Problems of a page that are looked at: a list can have a wrong item very often."""
 API_VERSION = "scaffolder.backstage.io/v1beta3"
 KIND = "Template"
+_NEAR = 0.75
 
 _STEP: Schema = {
     "type": "object",
     "required": ["action"],
-    "additionalProperties": False,
     "properties": {
         "id": {"type": "string", "minLength": 1},
         "name": {"type": "string"},
@@ -119,6 +119,8 @@ class Template:
     entity: Mapping[str, Any]
     secrets: Schema
     """``spec.secrets.schema``: the schema of posted secrets. Empty: anything."""
+    notes: tuple[str, ...] = ()
+    """What Backstage ignores in it, for its author."""
 
     @property
     def properties(self) -> dict[str, Schema]:
@@ -296,6 +298,7 @@ def parse_template(
             "ref": f"template:{metadata.get('namespace', 'default')}/{metadata['name']}".lower(),
         },
         secrets=spec.get("secrets", {}).get("schema", {}),
+        notes=_ignored(spec["steps"], name),
     )
     _check(template, name)
     return template
@@ -320,6 +323,25 @@ def _chosen(documents: Sequence[Any], name: str, choice: str) -> Any:
     raise InvalidInputError(name, len(names), f"{listed}; one is run", hint=hint)
 
 
+def _ignored(steps: Sequence[Mapping[str, Any]], name: str) -> tuple[str, ...]:
+    """
+    Return notes on properties of steps that Backstage ignores.
+
+    Raises:
+        InvalidInputError: One is nearly the name of a property that it reads.
+    """
+    notes = []
+    for at, step in enumerate(steps):
+        for key in step.keys() - _STEP["properties"].keys():
+            place = f"{name}: spec.steps[{at}].{key}"
+            meant = difflib.get_close_matches(key, _STEP["properties"], n=1, cutoff=_NEAR)
+            if meant:
+                rule = "is no property of a step"
+                raise InvalidInputError(place, step[key], rule, hint=f"did you mean '{meant[0]}'?")
+            notes.append(f"{place}: is ignored, as by Backstage")
+    return tuple(sorted(notes))
+
+
 def _step(step: Mapping[str, Any], number: int) -> TemplateStep:
     identifier = step.get("id", f"step-{number}")
     return TemplateStep(
@@ -334,13 +356,13 @@ def _step(step: Mapping[str, Any], number: int) -> TemplateStep:
 
 def _check(template: Template, name: str) -> None:
     problems: list[OrderkitError] = []
-    step_ids: set[str] = set()
+    conditions: dict[str, list[str | bool | None]] = {}
     for step in template.steps:
-        if step.id in step_ids:
-            problems.append(
-                InvalidInputError(f"{name}: spec.steps", step.id, "is the id of two steps")
-            )
-        step_ids.add(step.id)
+        conditions.setdefault(step.id, []).append(step.condition)
+    for step_id, of_step in conditions.items():
+        if len(of_step) > 1 and None in of_step:  # with conditions, they are alternatives
+            rule = "is the id of two steps, and not all of them have an `if`"
+            problems.append(InvalidInputError(f"{name}: spec.steps", step_id, rule))
     for at, page in enumerate(template.pages):
         try:
             check_condition(page, f"{name}: spec.parameters[{at}].{WHEN}")

@@ -31,7 +31,11 @@ Tree = Any
 
 
 def rewritten(
-    text: bytes, manifest: Manifest, *, prepare: Callable[[Tree], None] = lambda _: None
+    text: bytes,
+    manifest: Manifest,
+    *,
+    prepare: Callable[[Tree], None] = lambda _: None,
+    in_blocks: bool = False,
 ) -> bytes:
     """
     Return a manifest as a file, with the comments of the text that it came from.
@@ -40,11 +44,13 @@ def rewritten(
         text: A file with one document.
         manifest: What the result must be read as; it may differ from what the text holds.
         prepare: Moves parts of the document to where the manifest has them, with their comments.
+        in_blocks: Maps and lists in braces and brackets are written with a line for each entry.
     """
     if text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return yaml11.dump(manifest).encode()  # JSON has no comments
     try:
-        written = _written(text.decode("utf-8-sig").replace("\r\n", "\n"), manifest, prepare)
+        plain = text.decode("utf-8-sig").replace("\r\n", "\n")
+        written = _written(plain, manifest, prepare, in_blocks=in_blocks)
     except (OrderkitError, ValueError, KeyError, TypeError, AttributeError, IndexError):
         written = ""
     except Exception as error:
@@ -71,7 +77,9 @@ def _reads_as(text: str, manifest: Manifest) -> bool:
     return documents == [manifest]
 
 
-def _written(text: str, manifest: Manifest, prepare: Callable[[Tree], None]) -> str:
+def _written(
+    text: str, manifest: Manifest, prepare: Callable[[Tree], None], *, in_blocks: bool
+) -> str:
     from ruamel.yaml import YAML  # lazy: heavy
 
     writer = YAML()
@@ -81,9 +89,22 @@ def _written(text: str, manifest: Manifest, prepare: Callable[[Tree], None]) -> 
     tree = writer.load(text)
     prepare(tree)
     _align(tree, manifest)
+    if in_blocks:
+        _unfold(tree)
     stream = io.StringIO()
     writer.dump(tree, stream)
     return _tidied(stream.getvalue())
+
+
+def _unfold(tree: Tree) -> None:
+    """Give each entry of maps and lists a line of its own."""
+    layout = getattr(tree, "fa", None)  # ruamel's maps and lists have it
+    if layout is None:
+        return
+    if tree:
+        layout.set_block_style()
+    for inner in tree.values() if isinstance(tree, dict) else tree:
+        _unfold(inner)
 
 
 def _align(tree: Tree, target: Any) -> None:

@@ -33,6 +33,7 @@ from softwaretemplates.render import (
     Tree,
     TreeOptions,
     UndefinedValueError,
+    Unknown,
     UnsupportedError,
     judge_tree,
     lint_tree,
@@ -54,6 +55,7 @@ class ChildLimits:
 
 
 _DEFAULTS = ChildLimits()
+_UNKNOWN = "\0unknown"
 _ENTRY = "orderkit.adapters.processes.confined_rendering:answer"
 
 
@@ -76,7 +78,7 @@ def judge_confined(
             [str(path), *_file(file, treatments[path]), _treatment_document(treatments[path])]
             for path, file in files.items()
         ],
-        "values": values,
+        "values": _marked(values),
         "options": _options(options),
         "hosts": None if (hosts := hosts_known()) is None else sorted(hosts),
     }
@@ -131,7 +133,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         size_limit=marks.pop("size_limit"),
         delimiters=Delimiters(**marks),
     )
-    values = request["values"]
+    values = _unmarked(request["values"])
     judge: Callable[[], list[FileOutcome]] = (
         (lambda: lint_tree(files, options, treatments))
         if values is None
@@ -145,6 +147,23 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 # --- both sides: values as JSON and back
+
+
+def _marked(value: Any) -> Any:
+    """Mark what a dry run cannot know, which JSON has as text."""
+    if isinstance(value, Unknown):
+        return {_UNKNOWN: str(value)}
+    if isinstance(value, Mapping):
+        return {key: _marked(item) for key, item in value.items()}
+    return [_marked(item) for item in value] if isinstance(value, list) else value
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {_UNKNOWN}:
+            return Unknown(value[_UNKNOWN])
+        return {key: _unmarked(item) for key, item in value.items()}
+    return [_unmarked(item) for item in value] if isinstance(value, list) else value
 
 
 def _options(options: TreeOptions) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,7 +12,7 @@ from compositions.python_functions import AUTO_READY_FUNCTION, is_own, runs_here
 from compositions.station import INPUT
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import dig
-from kubeschema.validate.hints import nearest
+from ground.suggestions import did_you_mean
 from kubeschema.validate.located_findings import Located
 from kubeschema.xrd import xr_kind
 from orderkit.core.kit.kit_reader import definition_path
@@ -24,14 +25,26 @@ from orderkit_workshop.check.kit_under_check import (
 )
 from orderkit_workshop.check.rule_codes import KitRule
 
+_PREFIX = "function-"
 _REMOVED = ("resources", "patchSets", "environment", "publishConnectionDetailsWithStoreConfigRef")
 _STEPS_MAX = 99
 _JUDGE_THEMSELVES = {
-    "function-patch-and-transform",
+    "function-cel-filter",
     "function-environment-configs",
     "function-extra-resources",
+    "function-kro",
+    "function-patch-and-transform",
+    "function-pythonic",
+    "function-sequencer",
+    "function-status-transformer",
+    "function-tag-manager",
 }
 """Functions that judge the readiness of what they compose, or compose nothing."""
+_JUDGE_BY_ANNOTATION = {
+    "function-go-templating": "gotemplating.fn.crossplane.io/ready",
+    "function-kcl": "krm.kcl.dev/ready",
+}
+"""Functions that judge only what has this annotation."""
 _PACKAGE = re.compile(
     r"(?:__ORDERKIT_[A-Z_]+__|[^/\s:]+\.[^/\s:]+(?::[0-9]+)?)"  # a host, or one that is baked in
     r"(?:/[^/\s:@]+)+(?::(?P<tag>[\w][\w.-]*))?(?P<digest>@sha256:[0-9a-f]{64})?\Z"
@@ -93,7 +106,8 @@ def _choice(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
         if named_composition is not None:
             if named_composition not in names:
                 message = f"{key} names '{named_composition}', which is not in the pack"
-                hint = nearest(str(named_composition), dict.fromkeys(sorted(names)))
+                known = sorted(names)
+                hint = did_you_mean(named_composition, known, f"Compositions: {', '.join(known)}")
                 yield finding_at(
                     KitRule.COMPOSITION_CHOICE, definition, f"spec.{key}.name", message, hint=hint
                 )
@@ -164,31 +178,41 @@ def _pipeline(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
             )
             yield finding_at(KitRule.COMPOSITION_STEPS, doc, f"{at}.step", message)
         yield from _function(subject, doc, step, at)
-    unjudged = _unjudged(steps, subject.pack.packages)
-    if unjudged is not None:
-        last = f"spec.pipeline[{len(steps) - 1}]"
-        message = (
-            f"no step of function-auto-ready follows step '{unjudged.name}' of {unjudged.function}"
-        )
-        yield finding_at(KitRule.AUTO_READY_LAST, doc, last, message)
+    last = f"spec.pipeline[{len(steps) - 1}]"
+    for rule, step in _unjudged(steps, subject.pack.packages):
+        message = f"no step of function-auto-ready follows step '{step.name}' of {step.function}"
+        yield finding_at(rule, doc, last, message)
+        return
 
 
-def _unjudged(steps: Sequence[PipelineStep], packages: Mapping[str, str]) -> PipelineStep | None:
-    """Return the last step whose resources nobody judges; None if there is none."""
+def _unjudged(
+    steps: Sequence[PipelineStep], packages: Mapping[str, str]
+) -> Iterator[tuple[KitRule, PipelineStep]]:
+    """Yield the steps whose resources nobody judges, from the last on, certain ones first."""
+    unknown = []
     for step in reversed(steps):
         function = function_name(step.function, packages)
         if function == AUTO_READY_FUNCTION:
-            return None
-        if function not in _JUDGE_THEMSELVES:
-            return step
-    return None
+            break
+        annotation = _JUDGE_BY_ANNOTATION.get(function)
+        if function in _JUDGE_THEMSELVES or (annotation and annotation in str(step.input)):
+            continue
+        if annotation or is_own(step.function, packages):
+            yield KitRule.AUTO_READY_LAST, step
+        else:
+            unknown.append(step)
+    yield from ((KitRule.AUTO_READY_UNKNOWN, step) for step in unknown)
 
 
 def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> Iterator[Located]:
     functions = subject.pack.functions
     if step.function not in functions:
         message = f"step '{step.name}': no Function '{step.function}' in the pack"
-        hint = f"{nearest(step.function, functions)} Or declare it in gitops/functions"
+        bare = {name.removeprefix(_PREFIX): name for name in functions}  # all names begin alike
+        near = difflib.get_close_matches(step.function.removeprefix(_PREFIX), bare, n=1)
+        known = f"functions of the pack: {', '.join(functions) or 'none'}."
+        hint = f"did you mean '{bare[near[0]]}'?" if near else known
+        hint += " Or declare it in gitops/functions"
         yield finding_at(
             KitRule.FUNCTION_UNDECLARED, doc, f"{at}.functionRef.name", message, hint=hint
         )
@@ -227,7 +251,8 @@ def _station(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> I
     stations = subject.pack.stations
     if name not in stations:
         message = f"step '{step.name}' names station '{name}', which is not in the pack"
-        hint = f"{nearest(name, stations)} Or add stations/{name}/station.py"
+        known = did_you_mean(name, stations, f"stations: {', '.join(stations) or 'none'}.")
+        hint = f"{known} Or add stations/{name}/station.py"
         yield finding_at(KitRule.STATION_MISSING, doc, f"{at}.input.name", message, hint=hint)
         return
     error = getattr(stations[name], "error", None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ground.errors import OrderkitError
@@ -113,14 +113,20 @@ def _linter(style: str) -> Callable[[bytes, str], Sequence[Any]]:
     return lint
 
 
-def with_excuses(data: bytes, style: str) -> bytes:
+def in_style(texts: Iterable[bytes], style: str) -> bytes:
     """
-    Return a file whose first line disables the rules that its long texts and blocks break.
+    Return the first text that breaks no rule that layout alone can keep; if all do, the last.
+
+    Its first line disables the rules that its long texts and blocks break.
 
     Raises:
         ValueError: The style is not a valid configuration.
     """
-    broken = {problem.rule for problem in _linter(style)(data, "") if problem.level == "error"}
+    data, broken = b"", set[str]()
+    for data in texts:
+        broken = {problem.rule for problem in _linter(style)(data, "") if problem.level == "error"}
+        if broken <= _CONTENT_RULES:
+            break
     excused = sorted(broken & _CONTENT_RULES)
     if not excused:
         return data

@@ -376,3 +376,12 @@ class KitRule(Coded):
         "Nobody judges the readiness of what a step composes: no function-auto-ready follows it.",
         "end the pipeline with a step of function-auto-ready",
     )
+    AUTO_READY_UNKNOWN = (
+        "auto-ready-unknown",
+        _N,
+        (
+            "Whether a function judges the readiness of what it composes is not known here, and no "
+            "function-auto-ready follows it."
+        ),
+        "if it does not, end the pipeline with a step of function-auto-ready",
+    )

@@ -15,8 +15,8 @@ from typing import Any
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import Manifest, dig
 from ground.objects.values import with_value
+from ground.suggestions import did_you_mean
 from kubeschema.validate import Validator
-from kubeschema.validate.hints import nearest
 from kubeschema.validate.located_findings import Located
 from orderkit.core.kit.catalog_pickers import names_alone
 from orderkit.core.kit.literals import YAML_PARAMETER
@@ -84,10 +84,22 @@ def xr_of(kit: Kit, values: Mapping[str, Any]) -> Manifest:
     for path in kit.hidden:
         if path in fields and path not in spec:
             spec[path] = sample_values.sample(fields[path])
+    spec = _with_groups(kit.spec_schema, spec)
     name = str(kit.order_id(values))
     if kit.xr_name != "order":
         name = str(dig(spec, *kit.xr_name.split("."), default=name))
     return _xr(kit, name, names_alone(kit, spec))
+
+
+def _with_groups(schema: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the required groups of fields, as an order's skeleton writes them: empty, if need be."""
+    added = dict(value)
+    for name, inner in (schema.get("properties") or {}).items():
+        is_group = inner.get("type") == "object" and inner.get("properties")
+        group = added.get(name, {} if name in (schema.get("required") or ()) else None)
+        if is_group and "default" not in inner and isinstance(group, Mapping):
+            added[name] = _with_groups(inner, group)
+    return added
 
 
 def _xr(kit: Kit, name: str, spec: Mapping[str, Any]) -> Manifest:
@@ -130,7 +142,7 @@ def _unknown(
     parameters |= set(kit.name_parameters) if not kit.name_from else set()
     parameters |= {kit.team_parameter} if not kit.team_from else set()
     for name in sorted(set(values) - parameters):
-        hint = nearest(name, dict.fromkeys(sorted(parameters)))
+        hint = did_you_mean(name, parameters, f"parameters: {', '.join(sorted(parameters))}")
         message = f"the form has no parameter '{name}'"
         yield subject.in_kit(KitRule.EXAMPLE, f"{at}.{name}", message, hint=hint)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -52,4 +53,5 @@ def render_skeleton(name: str, values: Mapping[str, Any]) -> dict[PurePosixPath,
             )
         except CookiecutterException as error:
             raise InvalidInputError(f"skeletons/{name}", dict(values), str(error)) from error
-        return dict(DiskFolder(Path(rendered), trusted=True).tree(PurePosixPath()))
+        files = DiskFolder(Path(rendered), trusted=True).tree(PurePosixPath())
+        return {path: replace(file, content=file.data) for path, file in files.items()}

@@ -234,11 +234,13 @@ def _own_annotations(manifest: Manifest, annotations: dict[str, str]) -> dict[st
     return {SYNC_OPTIONS: ",".join(options), **wave}
 
 
-def text_of(
+def texts_of(
     obj: SourcedObject, target: Manifest, *, prepare: Callable[[Any], None] | None = None
-) -> bytes:
+) -> Iterator[bytes]:
     """
-    Return an object as a file in the pack's style, with the comments of the text it comes from.
+    Yield an object as a file in the pack's style: as its author wrote it, in blocks, anew.
+
+    All but the last have the comments of the text that the object comes from.
 
     Args:
         target: What to write: `cleaned`, or what a Composition became.
@@ -246,11 +248,14 @@ def text_of(
     """
     text = obj.source.text
     if text is None:
-        return yaml11.dump(target).encode()
+        yield yaml11.dump(target).encode()
+        return
     first = target if prepare is None else {**target, "spec": obj.manifest["spec"]}
     with contextlib.suppress(OrderkitError):  # a splice keeps new keys before later comments
         text = edit(text, list(_edits(obj.manifest, first)), name=obj.source.name)
-    return rewritten(text, target, prepare=prepare or (lambda _: None))
+    for in_blocks in (False, True):
+        yield rewritten(text, target, prepare=prepare or (lambda _: None), in_blocks=in_blocks)
+    yield yaml11.dump(target).encode()
 
 
 def _edits(before: Any, after: Any, at: tuple[str | int, ...] = ()) -> Iterator[Edit]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +78,29 @@ def pipeline_of(composition: Manifest, packages: Mapping[str, str]) -> Pipeline:
         tuple(sorted(composed - {own_kind})),
         tuple(sorted(required)),
     )
+
+
+def map_keys(composition: Manifest) -> dict[str, tuple[str, ...]]:
+    """Return the keys of the ``map`` transforms of fields, by the fields' paths below spec."""
+    keys: dict[str, tuple[str, ...]] = {}
+    for patch in _patches(dig(composition, "spec", "pipeline", default=None)):
+        field, transforms = str(patch.get("fromFieldPath")), patch.get("transforms")
+        first = transforms[0] if isinstance(transforms, list) and transforms else None
+        table = dig(first, "map", default=None)
+        if field.startswith("spec.") and isinstance(table, dict):
+            path = field.removeprefix("spec.")
+            keys[path] = tuple(k for k in keys.get(path, tuple(table)) if k in table)
+    return {path: found for path, found in keys.items() if found}
+
+
+def _patches(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield the patches in the inputs of a pipeline."""
+    if isinstance(value, dict):
+        if "fromFieldPath" in value:
+            yield value
+        value = list(value.values())
+    for entry in value if isinstance(value, list) else ():
+        yield from _patches(entry)
 
 
 def _kinds(entries: Any) -> set[Kind]:

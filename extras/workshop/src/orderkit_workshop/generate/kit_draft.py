@@ -211,11 +211,13 @@ def skeleton_values(
     *,
     complete: bool = False,
     not_secret: Sequence[str] = (),
+    keys: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
     """
     Return the values that ``skeletons/kit`` needs for an XRD.
 
     Args:
+        keys: The values that a Composition can do something with, by paths of fields.
         complete: The example has a value for every field that can be guessed.
         not_secret: Paths of fields that look like secrets and are none.
 
@@ -231,7 +233,7 @@ def skeleton_values(
     if not_secret:
         naming["fields"] = {path: {"secret": False} for path in not_secret}
     kit = kit_of(name, naming, xrd)
-    values = form_values(kit, complete=complete)
+    values = form_values(kit, complete=complete, keys=keys)
     status_field = "settings" if scope_of(xrd) == "Namespaced" else "namespace"
     team = kit.team_parameter
     return {
@@ -286,7 +288,9 @@ def _is_required_text(spec: Mapping[str, Any], name: str) -> bool:
     return is_text and name in (spec.get("required") or ())
 
 
-def form_values(kit: Kit, *, complete: bool = False) -> dict[str, Any] | None:
+def form_values(
+    kit: Kit, *, complete: bool = False, keys: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, Any] | None:
     """
     Return form values for an example: valid for the XRD if that can be found.
 
@@ -298,6 +302,8 @@ def form_values(kit: Kit, *, complete: bool = False) -> dict[str, Any] | None:
     head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta}
     spec = dig(referenceable_version(xrd), "schema", "openAPIV3Schema", "properties", "spec")
     schema = {**(spec or {}), "type": "object"}
+    for path, found in (keys or {}).items():
+        schema = _choosing(schema, path.split("."), found)
     validator = Validator(xrd)
     first: dict[str, Any] | None = None
     try:
@@ -314,6 +320,20 @@ def form_values(kit: Kit, *, complete: bool = False) -> dict[str, Any] | None:
     values.pop(YAML_PARAMETER, None)  # rare fields are no part of an example
     own = [*kit.name_parameters, kit.team_parameter]
     return {key: values[key] for key in (*own, *values) if key in values}
+
+
+def _choosing(
+    schema: Mapping[str, Any], path: Sequence[str], keys: Sequence[str]
+) -> dict[str, Any]:
+    """Return a schema whose field at a path has these values only, if it can have one of them."""
+    if not path:
+        enum = [key for key in schema.get("enum") or keys if key in keys]
+        return {**schema, "enum": enum} if enum and schema.get("type") == "string" else {**schema}
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or path[0] not in properties:
+        return dict(schema)
+    inner = _choosing(properties[path[0]], path[1:], keys)
+    return {**schema, "properties": {**properties, path[0]: inner}}
 
 
 def _with_names(sample: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:

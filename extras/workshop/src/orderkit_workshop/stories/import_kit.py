@@ -8,7 +8,7 @@ Resources becomes a pipeline if that is asked for. `Imported.next` lists what a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePosixPath
@@ -31,7 +31,8 @@ from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.ports.cluster import Cluster, NoSuchKindError
-from orderkit_workshop.check.file_checks import with_excuses
+from orderkit_workshop.check.file_checks import in_style
+from orderkit_workshop.check.kit_under_check import misshapen
 from orderkit_workshop.generate.converted_composition import (
     converted,
     is_legacy_mode,
@@ -44,7 +45,7 @@ from orderkit_workshop.generate.imported_kit import (
     composition_for,
     kit_name,
     packages_in,
-    text_of,
+    texts_of,
     the_xrd,
 )
 from orderkit_workshop.generate.imported_pipeline import (
@@ -52,6 +53,7 @@ from orderkit_workshop.generate.imported_pipeline import (
     Pipeline,
     function_manifest,
     functions_to_add,
+    map_keys,
     pipeline_of,
     with_renamed_functions,
 )
@@ -147,6 +149,8 @@ class _Composition:
     pipeline: Pipeline
     functions: FunctionsToAdd
     notes: tuple[str, ...]
+    keys: Mapping[str, Sequence[str]]
+    """Of ``map`` transforms, by the paths of fields."""
 
 
 def _composition(request: ImportRequest, source: SourcedObject) -> _Composition:
@@ -161,9 +165,10 @@ def _composition(request: ImportRequest, source: SourcedObject) -> _Composition:
     delivered = packages_of(request.pack.files())
     functions = functions_to_add(pipeline_of(manifest, packages).functions, packages, delivered)
     manifest = with_renamed_functions(manifest, functions.renamed)
-    text = text_of(source, manifest, prepare=move_resources if legacy else None)
+    texts = texts_of(source, manifest, prepare=move_resources if legacy else None)
+    text = in_style(texts, style_of(request.pack))
     pipeline = pipeline_of(manifest, {**functions.packages, **delivered})
-    return _Composition(text, pipeline, functions, notes)
+    return _Composition(text, pipeline, functions, notes, map_keys(manifest))
 
 
 def from_cluster(cluster: Cluster, name: str) -> ImportSource:
@@ -203,6 +208,10 @@ def _list(cluster: Cluster, kind: Kind) -> Sequence[Manifest]:
 
 
 def _check(xrd: SourcedObject) -> None:
+    if path := misshapen(xrd.manifest):
+        raise InvalidInputError(
+            xrd.source.name, xrd.name, f"is no whole XRD: {path} is missing, or of another type"
+        )
     for problem in definitions.problems(xrd.manifest):
         raise InvalidInputError(
             xrd.source.name,
@@ -237,6 +246,7 @@ def _files(
         xrd_manifest,
         complete=example is Example.COMPLETE,
         not_secret=request.not_secret,
+        keys=composition.keys if composition else None,
     )
     guessed = example is not Example.NONE and values["guessed"]
     values |= {"starter": composition is None, "guessed": guessed}
@@ -250,9 +260,9 @@ def _files(
         left_out.add(PurePosixPath("tests", "kits"))
     apis = PurePosixPath("gitops", "apis", name)
     style = style_of(request.pack)
-    files[apis / "definition.yaml"] = with_excuses(text_of(xrd, xrd_manifest), style)
+    files[apis / "definition.yaml"] = in_style(texts_of(xrd, xrd_manifest), style)
     if composition is not None:
-        files[apis / "composition.yaml"] = with_excuses(composition.text, style)
+        files[apis / "composition.yaml"] = composition.text
         left_out |= {PurePosixPath("stations"), PurePosixPath("tests", "stations")}
         for function, package in composition.functions.packages.items():
             manifest = function_manifest(function, package)

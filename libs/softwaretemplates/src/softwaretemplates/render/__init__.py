@@ -9,7 +9,14 @@ when they need it. No I/O.
 
 from softwaretemplates.render.data import render_data
 from softwaretemplates.render.engine import Renderable, compile_template, used_backstage_filters
-from softwaretemplates.render.javascript import UNDEFINED, Undefined, Unknown, Value, truthy
+from softwaretemplates.render.javascript import (
+    UNDEFINED,
+    Undefined,
+    Unforeseen,
+    Unknown,
+    Value,
+    truthy,
+)
 from softwaretemplates.render.lexer import BACKSTAGE, COOKIECUTTER, Delimiters
 from softwaretemplates.render.render_errors import (
     LimitError,
@@ -46,6 +53,7 @@ __all__ = [
     "TreeOptions",
     "Undefined",
     "UndefinedValueError",
+    "Unforeseen",
     "Unknown",
     "UnsupportedError",
     "Value",

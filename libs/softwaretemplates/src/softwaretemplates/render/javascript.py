@@ -111,6 +111,17 @@ class Closed(dict[str, Value]):
         )
 
 
+class Unforeseen(dict[str, Value]):
+    """A map of which a dry run knows some members only: all others are unknown."""
+
+    def __init__(self, members: Mapping[str, Value], path: str) -> None:
+        super().__init__(members)
+        self.path = path
+
+    def missing(self, key: object) -> Unknown:
+        return Unknown.at(f"{self.path}.{key}")
+
+
 class Ragged(dict[str, Value]):
     """
     A map that has additional keys, with undefined values, in newer releases of Backstage.
@@ -335,7 +346,7 @@ def member(value: Value, key: Value) -> Value:
             return value[name]
         if name in prototypes.OBJECT:
             raise UnsupportedFault.of(unsupported.OBJECT_MEMBER, name)
-        return value.missing(name) if isinstance(value, Closed) else UNDEFINED
+        return value.missing(name) if isinstance(value, Closed | Unforeseen) else UNDEFINED
     if isinstance(value, Undefined):
         return value
     if isinstance(value, str | list):

@@ -17,7 +17,7 @@ from softwaretemplates.render import builtins, cookiecutter, methods, unsupporte
 from softwaretemplates.render import javascript as js
 from softwaretemplates.render.arithmetic import calculate
 from softwaretemplates.render.global_functions import Builtin, Cycler
-from softwaretemplates.render.javascript import Safe, Undefined, Value
+from softwaretemplates.render.javascript import Safe, Undefined, Unknown, Value
 from softwaretemplates.render.predicates import TESTS
 from softwaretemplates.render.render_errors import OperationFault, UnsupportedFault
 from softwaretemplates.render.scopes import (
@@ -112,6 +112,9 @@ def _loop(frame: Frame, sequence: Value, *targets: str) -> Iterator[Frame]:
 
 def _items(sequence: Value, targets: int) -> tuple[list[Value], bool]:
     """Return the items of a loop, and whether its names are hidden from other bodies."""
+    if isinstance(sequence, Unknown):
+        item = sequence.part("item")
+        return [[sequence.part("key"), item] if targets > 1 else item], False
     if isinstance(sequence, Undefined):
         sequence.use()
         return [], False
@@ -243,6 +246,30 @@ def _last(*values: Value) -> Value:
     return values[-1]
 
 
+def _or_unknown(operation: Operation) -> Operation:
+    """Let an operation that fails on what a dry run cannot know give something unknown as well."""
+
+    def perform(*operands: Any) -> Any:
+        try:
+            return operation(*operands)
+        except OperationFault as fault:
+            unknown = next((operand for operand in operands if isinstance(operand, Unknown)), None)
+            if unknown is None or isinstance(fault, UnsupportedFault):
+                raise
+            return unknown
+
+    return perform
+
+
+def _filter(name: str) -> Operation:
+    apply = builtins.FILTERS[name].bound(name)
+    if name not in _TAKES_APART:
+        return _or_unknown(apply)
+    return lambda value, *rest: value if isinstance(value, Unknown) else apply(value, *rest)
+
+
+_TAKES_APART = frozenset({"first", "last", "list", "parseEntityRef", "parseRepoUrl", "projectSlug"})
+"""Filters that take a text apart; the text of something unknown is not its own."""
 OPERATIONS: Mapping[str, Operation] = {
     "above": lambda a, b: js.less(b, a),
     "assign": _assign,
@@ -255,11 +282,11 @@ OPERATIONS: Mapping[str, Operation] = {
     "call_with": _call_with,
     "caller": _caller,
     "capture": _capture,
-    "chain": _chain,
+    "chain": _or_unknown(_chain),
     "compat lookup": _compat_lookup,
     "compat member": _compat_member,
     "compat method": cookiecutter.method,
-    "contains": js.contains,
+    "contains": _or_unknown(js.contains),
     "encode": _encode,
     "different": lambda a, b: not js.strictly_equal(a, b),
     "equal": js.loosely_equal,
@@ -271,7 +298,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "loop": _loop,
     "macro": _macro,
     "member": _member,
-    "method": methods.method,
+    "method": _or_unknown(methods.method),
     "negative": _negative,
     "numeric": lambda a: js.normal(js.number(a)),
     "parameter": set_parameter,
@@ -282,6 +309,6 @@ OPERATIONS: Mapping[str, Operation] = {
     "truthy": js.truthy,
     "unequal": lambda a, b: not js.loosely_equal(a, b),
     "untrue": lambda a: not js.truthy(a),
-    **{f"| {name}": filter_.bound(name) for name, filter_ in builtins.FILTERS.items()},
+    **{f"| {name}": _filter(name) for name in builtins.FILTERS},
     **{f"is {name}": test.checked(name) for name, test in TESTS.items()},
 }

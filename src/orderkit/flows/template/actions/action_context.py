@@ -213,8 +213,8 @@ class TemplateAction:
     `dry_run`: the action changes only the workspace, so a dry run runs it too; for other actions
     a dry run uses example outputs made from the schema. `remote`: the action needs a platform for
     all inputs. `check`: what a dry run can say about the inputs without calling anything.
-    `renamed`: inputs of older releases, and what takes their place. `reads` and `writes`: paths of
-    the workspace that the action needs there, and where it puts files.
+    `renamed`: inputs of older releases, and the names as which they are read. `reads` and `writes`:
+    paths of the workspace that the action needs there, and where it puts files.
     """
 
     id: str

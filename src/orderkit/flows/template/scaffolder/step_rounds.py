@@ -81,6 +81,13 @@ def _round(
 ) -> Round:
     name = f"steps.{step.id}.input"
     inputs = _rendered(dict(step.input), task.secret_scope(visibility="plain", **item), name)
+    for old, new in action.renamed.items():
+        if old in inputs:
+            inputs = {new: inputs[old], **{k: v for k, v in inputs.items() if k != old}}
+            task.context.log(
+                f"{name}.{old}: is called '{new}' now, and is read as that; Backstage ignores the "
+                "old name"
+            )
     if not task.has_secrets:
         _check(task, step, action, inputs, item)
         return Round(inputs, inputs)

@@ -186,15 +186,9 @@ def check_inputs(
     masked = masker.value(problem.instance)
     # The library's message contains the value, escaped and cut: use it only without secrets.
     message = problem.message if masked == problem.instance else problem.validator
-    successors = [
-        f"'{old}' is called '{new}' now, and Backstage ignores the old name; "
-        for old, new in action.renamed.items()
-        if old in inputs
-    ]
     raise InvalidInputError(
         f"{path} (each.key {key})" if key else path,
         masked,
         f"is refused: {message}",
-        hint=f"{''.join(successors)}inputs of {action.id}: "
-        f"{', '.join(action.schema['properties'])}",
+        hint=f"inputs of {action.id}: {', '.join(action.schema['properties'])}",
     )

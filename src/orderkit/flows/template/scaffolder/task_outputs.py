@@ -11,7 +11,7 @@ from orderkit.flows.template.scaffolder.task_check import PASSED_ON, hinted
 from orderkit.flows.template.scaffolder.task_values import TemplateTask
 from softwaretemplates.render import RenderError, Unknown, render_data, truthy
 
-EXAMPLES: Mapping[str, Any] = {"string": "<example>", "number": 0, "boolean": False}
+EXAMPLES: Mapping[str, Any] = {"string": Unknown("<example>"), "number": 0, "boolean": False}
 """The placeholder of Backstage's dry run for unknown outputs."""
 
 

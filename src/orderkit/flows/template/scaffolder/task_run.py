@@ -103,6 +103,8 @@ def run(
         size_limit=options.size_limit or (services.size_limit if services else SIZE_LIMIT),
     )
     task = TemplateTask(template, values, context, options, masker, on_step, log)
+    for note in template.notes:
+        context.log(note)
     with integrations(_hosts(services)):
         for step in template.steps:
             _run_step(task, step)
@@ -210,7 +212,9 @@ def _state(task: TemplateTask, action: TemplateAction, step_rounds: list[Round])
         return "unknown"
     if not task.options.dry_run:
         return "done"
-    is_blind = any(isinstance(v, Unknown) for r in step_rounds for v in r.inputs.values())
+    values = [value for r in step_rounds for value in r.inputs.values()]
+    is_blind = any(isinstance(value, Unknown) and _UNKNOWN in value for value in values)
+    is_blind |= any(_UNKNOWN in str(r.inputs.get("url", "")) for r in step_rounds)
     is_remote = action.remote or any("://" in str(r.inputs.get("url", "")) for r in step_rounds)
     is_cut_off = is_remote and task.context.platform is None
     is_blind |= any(_UNKNOWN in str(path) for r in step_rounds for path in action.reads(r.inputs))

@@ -11,7 +11,7 @@ from ground.errors import OrderkitError
 from orderkit.flows.template.actions.action_context import ActionContext
 from orderkit.flows.template.scaffolder.masking import MASK, Masker
 from orderkit.ports.processes import ConfinedRenderer
-from softwaretemplates.render import SkeletonFile
+from softwaretemplates.render import SkeletonFile, Unforeseen, Unknown
 from softwaretemplates.template import Template
 
 State = Literal["done", "planned", "unknown", "skipped", "failed"]
@@ -85,14 +85,19 @@ class TemplateTask:
     def scope(self, **extra: Any) -> dict[str, Any]:
         """Return the names that ``if`` and ``output`` may use: no secrets."""
         user: dict[str, Any] = {"ref": self.context.user.ref}
+        parameters: Mapping[str, Any] = dict(self.options.environment.parameters)
         if self.context.user.entity is not None:
             user["entity"] = dict(self.context.user.entity)
+        elif self.options.dry_run:
+            user["entity"] = Unknown.at("user.entity")
+        if self.options.dry_run:
+            parameters = Unforeseen(parameters, "environment.parameters")
         return {
             "parameters": self.parameters,
             "steps": self.steps,
             "user": user,
             "context": {"task": {"id": self.context.task_id}},
-            "environment": {"parameters": dict(self.options.environment.parameters)},
+            "environment": {"parameters": parameters},
             **extra,
         }
 

@@ -48,7 +48,8 @@ def _readiness(plan: Plan) -> str:
         "Paused": " The order is paused: nothing of this happens until it is resumed.",
         "not known": " Whether the order is Ready in the end is not known.",
     }
-    return readiness_text.get(plan.readiness, "")
+    is_refused = bool(plan.faults) and plan.readiness == "Ready"
+    return "" if is_refused else readiness_text.get(plan.readiness, "")
 
 
 def _costs(costs: Costs) -> list[str]:
@@ -83,9 +84,8 @@ def _faults(plan: Plan) -> range:
 
 def _fault(plan: Plan, number: int) -> str:
     fault = plan.faults[number]
-    return f"`{fault.where or 'pipeline'}` {fault.message}" + (
-        f"; {fault.hint}" if fault.hint else ""
-    )
+    hint = f"; {fault.hint}" if fault.hint else ""
+    return f"`{fault.where or 'pipeline'}` {fault.message} ({fault.code}){hint}"
 
 
 def _list(title: str, lines: Iterator[str] | tuple[str, ...]) -> list[str]:

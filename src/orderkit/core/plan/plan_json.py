@@ -91,6 +91,15 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             {"path": danger.path, "code": danger.code.value, "message": danger.message}
             for danger in plan.dangers
         ],
+        "accepted": [
+            {
+                "path": accepted.danger.path,
+                "code": accepted.danger.code.value,
+                "message": accepted.danger.message,
+                "reason": accepted.reason,
+            }
+            for accepted in plan.accepted
+        ],
         "faults": [_fault(fault) for fault in plan.faults],
         "unknowns": list(plan.unknowns),
         "costs": costs_json(plan.costs) if plan.costs else None,

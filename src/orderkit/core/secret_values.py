@@ -192,7 +192,14 @@ def _is_long(text: str) -> bool:
 
 def leaves(value: Any) -> Iterator[str]:
     """Yield all texts in a value, at any depth."""
-    return (text for _, text in leaves_by_key(value))
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for entry in value.values():
+            yield from leaves(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from leaves(entry)
 
 
 def leaves_by_key(value: Any, key: str = "") -> Iterator[tuple[str, str]]:

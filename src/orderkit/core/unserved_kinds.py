@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 
 from ground.objects.kube_objects import Kind
-from kubeschema.known.managed_kinds import config_group
 
 TWINS = ("aws", "gcp", "azure", "kubernetes", "helm", "sql")
 """What ``orderkit up --twins`` takes."""
@@ -46,6 +45,8 @@ def unserved_advice(kind: Kind) -> str:
 
 def _provider_and_twin(kind: Kind) -> tuple[str, str]:
     """Return the provider's package by the name that they usually have, and its twin."""
+    from kubeschema.known.managed_kinds import config_group  # lazy: every state imports this module
+
     family = config_group(kind).partition(".")[0]
     service = kind.group.partition(".")[0]
     if config_group(kind) == kind.group and ".sql." in kind.group:

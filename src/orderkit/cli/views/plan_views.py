@@ -162,8 +162,7 @@ def _lines(plan: Plan, screen: Screen) -> Iterator[Line]:
         yield f"  refused     {fault.where}{': ' if fault.where else ''}{fault.message}", "red"
         if fault.hint:
             yield f"              {fault.hint}", ""
-    for danger in plan.dangers:
-        yield f"  mind        {danger.message} ({danger.code})", "red"
+    yield from _dangers(plan)
     for text in plan.unknowns:
         yield f"  not known   {text}", "yellow"
     if plan.costs is not None:
@@ -172,6 +171,13 @@ def _lines(plan: Plan, screen: Screen) -> Iterator[Line]:
         yield "  in order    " + "; then ".join(", ".join(wave) for wave in plan.waves), ""
     if not plan.faults:
         yield f"  in the end  {plan.readiness}", ""
+
+
+def _dangers(plan: Plan) -> Iterator[Line]:
+    for danger in plan.dangers:
+        yield f"  mind        {danger.message} ({danger.code})", "red"
+    for accepted in plan.accepted:
+        yield f"  accepted    {accepted.danger.message}: {accepted.reason}", ""
 
 
 def _settings(plan: Plan, screen: Screen) -> Iterator[Line]:

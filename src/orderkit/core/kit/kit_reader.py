@@ -20,6 +20,7 @@ from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.kit.lease_approval_windows import approval_of, lease_of, windows_of
 from orderkit.core.kit.model import (
+    AcceptedDanger,
     AtLeast,
     Direction,
     End,
@@ -180,6 +181,7 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
         requires=tuple(map(_kind, spec.get("requires", ()))),
         public_keys=frozenset(dig(spec, "secrets", "public", default=())),
         data_kinds=data_kinds(spec),
+        accepts=tuple(map(_accepted, dig(spec, "plan", "accepts", default=()))),
         outputs=tuple(map(_output, spec.get("outputs", ()))),
         facts=tuple(_fact(entry) for entry in spec.get("facts", ()) if not is_fixture(entry)),
         attention=tuple(map(_attention, spec.get("attention", ()))),
@@ -193,6 +195,10 @@ def kit_of(name: str, spec: Mapping[str, Any], xrd: Manifest) -> Kit:
 def is_fixture(entry: Mapping[str, Any]) -> bool:
     """Say whether an entry of ``facts`` is an object: kits from before ``fixtures`` have those."""
     return "apiVersion" in entry
+
+
+def _accepted(entry: Mapping[str, Any]) -> AcceptedDanger:
+    return AcceptedDanger(entry["danger"], entry["part"], entry["reason"], entry.get("words", ""))
 
 
 def _output(entry: Mapping[str, Any]) -> KitOutput:

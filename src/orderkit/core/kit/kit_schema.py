@@ -209,6 +209,25 @@ _EXAMPLE = closed(
     },
 )
 
+ACCEPTABLE = (
+    "access-widened", "adopts", "connection-lost", "dangling", "default-changed", "keeps-name",
+    "starts", "status-lost", "stops", "unguarded", "unpinned", "unprotected", "unselected",
+    "warning",
+)  # fmt: skip
+"""Dangers that a kit may accept: none that loses data, exposes secrets or cannot be done."""
+_ACCEPTED = closed(
+    "A danger of plans that the kit's author has thought about.",
+    ["danger", "part", "reason"],
+    {
+        "danger": {"enum": list(ACCEPTABLE), "description": "Its code."},
+        "part": described(
+            TEXT, "The part's path as plans show it, for example firewall; * is any text."
+        ),
+        "words": described(TEXT, "Only if the sentence of the danger has these words."),
+        "reason": described({**TEXT, "maxLength": 300}, "Why it is accepted; plans show it."),
+    },
+)
+
 _SURVIVOR = closed(
     "Something that is left, but not always.",
     ["text", "unless"],
@@ -346,7 +365,10 @@ _SPEC: dict[str, Schema] = {
         {
             "dataKinds": list_of(
                 DATA_KIND, "Kinds whose removal deletes data, or does not; beside Orderkit's table."
-            )
+            ),
+            "accepts": list_of(
+                _ACCEPTED, "Dangers that are listed as accepted, for all orders.", maxItems=50
+            ),
         },
     ),
     "secrets": closed(

@@ -268,6 +268,18 @@ class Import:
 
 
 @dataclass(frozen=True, slots=True)
+class AcceptedDanger:
+    """A danger of plans that the kit accepts for all of its orders."""
+
+    code: str
+    part: str
+    """Path of the part in plans; ``*`` stands for any text."""
+    reason: str
+    words: str = ""
+    """Only if the danger's sentence has these words."""
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """An example order: values of the form."""
 
@@ -331,6 +343,8 @@ class Kit:
     """Keys of the order's Secrets whose values everybody may see."""
     data_kinds: DataKinds = field(default_factory=dict)
     """Whether kinds hold data, as the kit declares."""
+    accepts: tuple[AcceptedDanger, ...] = ()
+    """Dangers of plans that are listed as accepted."""
     outputs: tuple[KitOutput, ...] = ()
     facts: tuple[KitFact, ...] = ()
     attention: tuple[KitAttention, ...] = ()

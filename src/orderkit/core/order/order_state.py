@@ -109,7 +109,7 @@ def judge(
     phase, why = _judge(application, xr, head or revision, ending=ending)
     throttled = xr is not None and is_throttled(xr)
     is_held = phase == "Attention"
-    advice = why.advice or advice_on(why.reason)
+    advice = why.advice or (advice_on(why.reason) if phase == "Failing" else "")
     return OrderState(phase, why.reason, head, revision, advice, throttled, is_held)
 
 

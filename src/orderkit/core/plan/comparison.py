@@ -21,6 +21,7 @@ from orderkit.core.order.change import ABSENT, FieldDifference, differences, sam
 from orderkit.core.plan.assembly import Assembly, Fault
 from orderkit.core.plan.cost import Costs
 from orderkit.core.plan.dangers import Danger, DangerContext, dangers_of
+from orderkit.core.plan.dangers.accepted_dangers import AcceptedPlanDanger, accepted_apart
 from orderkit.core.plan.object_texts import key_text
 
 _CROSSPLANE_LABELS = {COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION, *CLAIM_LABELS}
@@ -106,6 +107,8 @@ class Plan:
     """None without a price table."""
     drift: tuple[Drift, ...] = ()
     """How the live state differs from `before`; it is part of `changes`."""
+    accepted: tuple[AcceptedPlanDanger, ...] = ()
+    """Dangers that the kit accepts; they are not among `dangers`."""
     paused: Mapping[str, str] = field(default_factory=dict)
     """What is paused after the change, by path ("": the order), in sentences."""
 
@@ -193,6 +196,7 @@ def plan_with_secrets(
     unchanged = len(before.resources.keys() & after.resources.keys())
     unchanged -= sum(change.old is not None and change.new is not None for change in changes)
     unchanged -= len(before.resources.keys() & after.kept.keys())
+    dangers, accepted = accepted_apart(dangers_of(before, after, fresh or after, mind), after, mind)
     return Plan(
         before,
         after,
@@ -200,7 +204,8 @@ def plan_with_secrets(
         changes,
         unchanged,
         differences(_status(before.xr), _status(after.xr), into_lists=True),
-        dangers_of(before, after, fresh or after, mind),
+        dangers,
+        accepted=accepted,
     )
 
 

@@ -30,7 +30,7 @@ from ground.secrets import MASK
 from orderkit.core.order.change import FieldDifference
 from orderkit.core.plan.assembly import Assembly, Fault, Note, SecretField, SecretTraces
 from orderkit.core.plan.comparison import Drift, Plan, ResourceChange, plan_with_secrets
-from orderkit.core.plan.dangers import DangerContext
+from orderkit.core.plan.dangers import Danger, DangerContext
 from orderkit.core.secret_values import (
     APPLIED,
     OPEN_FIELDS,
@@ -182,7 +182,6 @@ class _PlanMask:
     complete: bool = field(kw_only=True)
 
     def plan(self, plan: Plan) -> Plan:
-        dangers = (self.at(d.path).rest(d, path=self.path(d.path)) for d in plan.dangers)
         xr, was = plan.after.xr, plan.before.xr
         return self.rest(
             plan,
@@ -191,7 +190,8 @@ class _PlanMask:
             fields=tuple(self.difference("", f, ("spec",), (xr, was)) for f in plan.fields),
             changes=tuple(map(self.change, plan.changes)),
             status=tuple(self.difference("", f, ("status",), (xr, was)) for f in plan.status),
-            dangers=tuple(dict.fromkeys(dangers)),
+            dangers=tuple(dict.fromkeys(map(self.danger, plan.dangers))),
+            accepted=tuple(self.rest(a, danger=self.danger(a.danger)) for a in plan.accepted),
             drift=tuple(self.drift(plan, drift) for drift in plan.drift),
             paused={self.path(path): self.text(text) for path, text in plan.paused.items()},
         )
@@ -199,6 +199,9 @@ class _PlanMask:
     def at(self, path: str) -> _PlanMask:
         """Return the mask for sentences about one resource."""
         return replace(self, sentences=self.about[path]) if path in self.about else self
+
+    def danger(self, danger: Danger) -> Danger:
+        return self.at(danger.path).rest(danger, path=self.path(danger.path))
 
     def drift(self, plan: Plan, drift: Drift) -> Drift:
         sides = [

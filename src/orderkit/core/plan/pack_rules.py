@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ground.objects.kube_objects import Kind, Manifest
 from kubeschema.known import Behaviour, Behaviours, GroupKind, Layer
 from kubeschema.known.behaviours import behaviour_of
-from orderkit.core.kit.model import Import
+from orderkit.core.kit.model import AcceptedDanger, Import
 
 ANY_GROUP = "*"
 
@@ -36,6 +36,8 @@ class PackRules:
     """How orders take over what exists in the cloud, by the kind of their XR."""
     public_keys: Mapping[GroupKind, frozenset[str]] = field(default_factory=dict)
     """Keys of Secrets that kits declare public, by the kind of their XR."""
+    accepts: Mapping[GroupKind, Sequence[AcceptedDanger]] = field(default_factory=dict)
+    """Dangers that kits accept, by the kind of their XR."""
     settings: Sequence[Manifest] = ()
     """The pack's EnvironmentConfigs. A plan reads the cluster's instead."""
 
@@ -52,6 +54,7 @@ class PackRules:
             team_fields={**self.team_fields, **other.team_fields},
             imports={**self.imports, **other.imports},
             public_keys={**self.public_keys, **other.public_keys},
+            accepts={**self.accepts, **other.accepts},
             settings=(*self.settings, *other.settings),
         )
 

@@ -90,6 +90,12 @@ class PlannedDanger(PartSentence, frozen=True):
     code: str
 
 
+class AcceptedDanger(PlannedDanger, frozen=True):
+    """What the kit accepts, and why."""
+
+    reason: str
+
+
 class PlannedFault(PlannedDanger, frozen=True):
     """What would be refused."""
 
@@ -117,6 +123,7 @@ class PlanAnswer(Answer, frozen=True):
     resources: tuple[PlannedResource, ...]
     waves: tuple[tuple[str, ...], ...]
     dangers: tuple[PlannedDanger, ...]
+    accepted: tuple[AcceptedDanger, ...]
     faults: tuple[PlannedFault, ...]
     unknowns: tuple[str, ...]
     costs: Annotated[Mapping[str, Any], like("Costs")] | None
@@ -159,6 +166,15 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         waves=tuple(map(tuple, plan.waves)),
         dangers=tuple(
             PlannedDanger(danger.path, danger.message, danger.code.value) for danger in plan.dangers
+        ),
+        accepted=tuple(
+            AcceptedDanger(
+                accepted.danger.path,
+                accepted.danger.message,
+                accepted.danger.code.value,
+                accepted.reason,
+            )
+            for accepted in plan.accepted
         ),
         faults=tuple(map(_fault, plan.faults)),
         unknowns=tuple(plan.unknowns),

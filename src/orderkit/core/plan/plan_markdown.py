@@ -15,6 +15,7 @@ from ground.visible_text import visible
 from orderkit.core.order.change import ABSENT, FieldDifference, shown
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
 from orderkit.core.plan.cost import CostLine, Costs, changed_lines
+from orderkit.core.plan.dangers.accepted_dangers import AcceptedPlanDanger
 from orderkit.core.plan.object_texts import key_text
 from yamlfiles import yaml11
 
@@ -31,6 +32,7 @@ def to_markdown(plan: Plan) -> str:
     parts += _list("Not as it should be now:", (drift.message for drift in plan.drift))
     parts += _list("It would be refused:", (_fault(plan, number) for number in _faults(plan)))
     parts += _list("Mind:", (f"`{d.path or 'order'}` {d.message} ({d.code})" for d in plan.dangers))
+    parts += _list("Accepted by the kit:", map(_accepted, plan.accepted))
     parts += _list("Not known:", plan.unknowns)
     settings = plan.settings[:_FIELDS_MAX]
     parts += _list("Settings:", (f"{change.field} ({change.decision})" for change in settings))
@@ -48,7 +50,8 @@ def _readiness(plan: Plan) -> str:
         "Paused": " The order is paused: nothing of this happens until it is resumed.",
         "not known": " Whether the order is Ready in the end is not known.",
     }
-    return readiness_text.get(plan.readiness, "")
+    is_refused = bool(plan.faults) and plan.readiness == "Ready"
+    return "" if is_refused else readiness_text.get(plan.readiness, "")
 
 
 def _costs(costs: Costs) -> list[str]:
@@ -83,9 +86,13 @@ def _faults(plan: Plan) -> range:
 
 def _fault(plan: Plan, number: int) -> str:
     fault = plan.faults[number]
-    return f"`{fault.where or 'pipeline'}` {fault.message}" + (
-        f"; {fault.hint}" if fault.hint else ""
-    )
+    hint = f"; {fault.hint}" if fault.hint else ""
+    return f"`{fault.where or 'pipeline'}` {fault.message} ({fault.code}){hint}"
+
+
+def _accepted(accepted: AcceptedPlanDanger) -> str:
+    danger = accepted.danger
+    return f"`{danger.path or 'order'}` {danger.message} ({danger.code}): {accepted.reason}"
 
 
 def _list(title: str, lines: Iterator[str] | tuple[str, ...]) -> list[str]:

@@ -60,6 +60,7 @@ def judged(
         schemas=_schemas(laws.supplied, laws.delivered, built_in()),
         assembled=workshop.blueprints.keys(),
         roles=laws.roles,
+        behaviours=laws.behaviours,
         existing_paths=made_paths,
     )
     unanswered: list[str] = []

@@ -174,7 +174,8 @@ class OrderPlanner:
             fresh = assemble(wanted_xr, workshop)
             fresh = with_secret_traces(fresh, wanted_xr, workshop, {})
         desk.check()
-        after = judged(self.cluster, workshop, before, after, made_paths=observed)
+        made_paths = observed if self.cluster is not None else None
+        after = judged(self.cluster, workshop, before, after, made_paths=made_paths)
         before = replace(before, unknowns=(*unknowns, *before.unknowns))
         live_order = None
         drift: tuple[Drift, ...] = ()

@@ -286,5 +286,6 @@ def laws_of(pack: Pack, kits: Iterable[Kit]) -> PackRules:
         team_fields=teams,
         imports=imports,
         public_keys=public,
+        accepts={(k.kind.group, k.kind.kind): k.accepts for k in kits if k.accepts},
         settings=[manifest for manifest in delivered if Kind.of(manifest) == ENVIRONMENT],
     )

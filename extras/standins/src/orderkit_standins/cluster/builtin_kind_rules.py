@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from ground.objects.kube_objects import CONFIG_MAP, CRD, NAMESPACE, Kind, Manifest, dig, metadata
 from kubeschema.admission import POLICY
+from kubeschema.known import refused_updates
 from kubeschema.policy_errors import policy_faults
 from orderkit_standins.cluster import definitions
 from orderkit_standins.cluster.refusals import Cause
@@ -83,9 +84,15 @@ def faults(kind: Kind, new: Manifest, old: Manifest | None) -> list[Cause]:
         return [*definitions.faults(new), *_definition_changes(new, old)]
     if kind == POLICY:
         return [Cause(field, problem) for field, problem in policy_faults(new)]
-    if kind in {CONFIG_MAP, SECRET}:
-        return [*_base64_faults(kind, new), *_frozen_faults(kind, new, old)]
-    return []
+    encoded = _base64_faults(kind, new) if kind in {CONFIG_MAP, SECRET} else ()
+    return [*encoded, *(_set_once(old, new) if old is not None else ())]
+
+
+def _set_once(old: Manifest, new: Manifest) -> Iterator[Cause]:
+    for refused in refused_updates(old, new):
+        is_forbidden = refused.message.startswith("Forbidden")
+        reason = "FieldValueForbidden" if is_forbidden else "FieldValueInvalid"
+        yield Cause(refused.path, refused.message, reason)
 
 
 def _shape_faults(definition: Manifest) -> bool:
@@ -108,19 +115,3 @@ def _base64_faults(kind: Kind, new: Manifest) -> Iterator[Cause]:
             base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError):
             yield Cause(f"{field}.{key}", "Invalid value: illegal base64 data")
-
-
-def _frozen_faults(kind: Kind, new: Manifest, old: Manifest | None) -> Iterator[Cause]:
-    if old is None:
-        return
-    if kind == SECRET and new.get("type") != old.get("type"):
-        yield Cause("type", f'Invalid value: "{new.get("type")}": field is immutable')
-    if not old.get("immutable"):
-        return
-    for field in ("data", "binaryData", "immutable"):
-        if new.get(field) != old.get(field):
-            yield Cause(
-                field,
-                "Forbidden: field is immutable when `immutable` is set",
-                "FieldValueForbidden",
-            )

@@ -17,6 +17,7 @@ from ground.objects.kube_objects import CRD, Manifest
 from kubeschema.known.behaviours import BEHAVIOUR, Behaviour, Behaviours, Reference, read_behaviours
 from kubeschema.known.builtin_kinds import METADATA, BuiltInKind, built_in, built_in_kinds
 from kubeschema.known.crd_files import SOURCES
+from kubeschema.known.immutable_fields import RefusedUpdate, refused_updates
 from kubeschema.known.known_kinds import (
     GroupKind,
     KnownKind,
@@ -40,6 +41,7 @@ __all__ = [
     "KnownKind",
     "Layer",
     "Reference",
+    "RefusedUpdate",
     "SchemaSet",
     "built_in",
     "built_in_kinds",
@@ -52,6 +54,7 @@ __all__ = [
     "read_behaviours",
     "read_crds",
     "read_layer",
+    "refused_updates",
 ]
 
 _LIMITS = ManifestLimits(size_bytes=20_000_000, events=4_000_000)

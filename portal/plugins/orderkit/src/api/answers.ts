@@ -3,6 +3,13 @@
  * Generated from its OpenAPI document by scripts/service_docs.py; do not edit.
  */
 
+export type AcceptedDanger = {
+  path: string;
+  message: string;
+  code: string;
+  reason: string;
+};
+
 export type Action = 'added' | 'changed' | 'removed' | 'replaced';
 
 export type Approvals = {
@@ -480,6 +487,7 @@ export type PlanAnswer = {
   resources: PlannedResource[];
   waves: string[][];
   dangers: PlannedDanger[];
+  accepted: AcceptedDanger[];
   faults: PlannedFault[];
   unknowns: string[];
   costs: Costs | null;

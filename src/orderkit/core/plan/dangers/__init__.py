@@ -64,7 +64,19 @@ def dangers_of(
             danger
             for danger in dangers
             if not (danger.code is Code.DROPPED and danger.path in lossy_paths)
+            and not (danger.code in _REFUSED and _is_refused(danger, after))
         )
+    )
+
+
+_REFUSED = (Code.IMMUTABLE, Code.REPLACES)
+
+
+def _is_refused(danger: Danger, after: Assembly) -> bool:
+    """Return whether a fault of the outcome says the same."""
+    return any(
+        fault.path == danger.path and fault.field and f"{fault.field} " in f"{danger.message} "
+        for fault in after.faults
     )
 
 

@@ -24,6 +24,7 @@ from orderkit.core.plan.judging.object_names import (
 )
 from orderkit.core.plan.judging.object_owners import judge_scopes
 from orderkit.core.plan.judging.object_schemas import judge_schemas
+from orderkit.core.plan.judging.refused_updates import judge_updates
 from orderkit.core.plan.outcome_objects import objects_of
 
 __all__ = [
@@ -43,6 +44,7 @@ def judge(before: Assembly, after: Assembly, facts: JudgingFacts) -> Assembly:
     faults = [
         *after.faults,
         *shapes,
+        *judge_updates(before, after, facts),
         *judge_scopes(after, facts),
         *judge_names(after),
         *judge_collisions(before, after, facts),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey
+from kubeschema.known.behaviours import Behaviours
 from kubeschema.known.known_kinds import GroupKind, SchemaSet
 
 
@@ -17,6 +18,10 @@ class OutcomeRule(StrEnum):
     """The API server would refuse the object, or drop a field it does not know."""
     TRANSITION = "transition"
     """The API server would refuse the change from the old object to the new one."""
+    IMMUTABLE = "immutable"
+    """The API server would refuse another value of a field of its own kinds."""
+    REPLACES = "needs-replacement"
+    """The provider would refuse the change: only another resource could have the value."""
     UNKNOWN_KIND = "unknown-kind"
     """Nothing serves or delivers the kind."""
     SCOPE = "scope"
@@ -54,5 +59,7 @@ class JudgingFacts:
     """Objects in the cluster under names that the order would use."""
     existing_paths: Collection[str] | None = None
     """Paths of the order's objects in the cluster; None: those of the outcome before."""
+    behaviours: Behaviours = field(default_factory=dict)
+    """What managed kinds are like."""
     other_orders: Mapping[ObjectKey, str] = field(default_factory=dict)
     """Names that other orders use, and which order."""

@@ -275,6 +275,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
                 url=TEXT,
                 head=TEXT,
                 number=nullable({"type": "integer"}),
+                yours=FLAG,
             )
         )
     ),
@@ -295,6 +296,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "Plan": every(
         summary=TEXT,
         ready=FLAG,
+        approval=nullable(TEXT),
         unchanged={"type": "integer"},
         fields=listed(named("Difference")),
         status=listed(named("Difference")),

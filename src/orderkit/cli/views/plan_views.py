@@ -170,6 +170,13 @@ def _lines(plan: Plan, screen: Screen) -> Iterator[Line]:
         yield from _costs(plan.costs, screen)
     if len(plan.waves) > 1:
         yield "  in order    " + "; then ".join(", ".join(wave) for wave in plan.waves), ""
+    yield from _end(plan)
+
+
+def _end(plan: Plan) -> Iterator[Line]:
+    """Yield who has to approve it first, and how the order ends up."""
+    if plan.approval:
+        yield f"  approval    by {plan.approval}", "yellow"
     if not plan.faults:
         yield f"  in the end  {plan.readiness}", ""
 

@@ -108,6 +108,8 @@ class Plan:
     """How the live state differs from `before`; it is part of `changes`."""
     paused: Mapping[str, str] = field(default_factory=dict)
     """What is paused after the change, by path ("": the order), in sentences."""
+    approval: str = ""
+    """Who has to approve it first, and why; empty: no one, or the plan is not of a request."""
 
     @property
     def faults(self) -> tuple[Fault, ...]:

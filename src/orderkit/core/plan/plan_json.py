@@ -53,6 +53,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     return {
         "summary": plan.summary,
         "ready": None if plan.readiness == "not known" else plan.readiness == "Ready",
+        "approval": plan.approval or None,
         "paused": _sentences(plan.paused),
         "pinned": _sentences(plan.after.pinned),
         "drift": [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -84,6 +84,14 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
     help="YAML with what platform.yaml has below notifications. Default: nobody is notified.",
 )
 @click.option(
+    "--user",
+    "users",
+    metavar="NAME[=TEAM]",
+    multiple=True,
+    help="A person of the forge, in a team; NAME=platform may approve for the platform. The "
+    "password is in credentials/user-NAME of the state folder. Repeatable.",
+)
+@click.option(
     "--twins",
     metavar="NAMES",
     default="",
@@ -105,6 +113,7 @@ def up_command(
     catalog: str | None,
     platform_groups: tuple[str, ...],
     notifications_file: str | None,
+    users: tuple[str, ...],
     twins: str,
 ) -> None:
     """
@@ -126,7 +135,7 @@ def up_command(
     from orderkit.core.portal.profile import read_profile
     from orderkit_standins.platform import PortalOptions, Ports
     from orderkit_standins.providers import read_twins
-    from orderkit_standins.serve_platform import EmbeddedRunRequest, running
+    from orderkit_standins.serve_platform import EmbeddedRunRequest, Person, running
 
     serves, stop = threading.Event(), threading.Event()
     run_request = EmbeddedRunRequest(
@@ -138,13 +147,14 @@ def up_command(
         read_values(values),
         load_notifications(notifications_file),
         read_twins(twins),
+        tuple(map(Person.of, users)),
     )
     with (
         asked_to_end(_stop_handler(serves, stop)),
         running(run_request, on_step=Progress(enabled=True)) as platform,
     ):
         serves.set()
-        say(_welcome(platform, run_request.pack))
+        say(_welcome(platform, run_request.pack, [person.login for person in run_request.people]))
         wait_for_signal(stop)
 
 
@@ -160,8 +170,13 @@ def _stop_handler(serves: threading.Event, stop: threading.Event) -> Callable[..
     return handle
 
 
-def _welcome(running: Running, pack: Path) -> str:
+def _welcome(running: Running, pack: Path, people: Sequence[str]) -> str:
     settings, folder = running.settings, running.embedded.state.folder
+    for_people = "".join(
+        f"  {login:<9} password in {folder / 'credentials' / f'user-{login}'}; signs in with"
+        f" 'orderkit console --requester user:default/{login}'\n"
+        for login in people
+    )
     return f"""
 Orderkit's embedded platform runs. State: {folder}
 
@@ -172,6 +187,7 @@ Orderkit's embedded platform runs. State: {folder}
 
   console   {console_link(settings, default_requester())}
             (signs you in once, within ten minutes; 'orderkit console' makes another link)
+{for_people}\
 {held_back_text(running)}{_next(running, pack)}
 Stop with ctrl-C; nothing is lost.
 """

@@ -266,11 +266,11 @@ def _fields(fields: Sequence[FieldDifference], screen: Screen) -> Iterator[Line]
 
 def _field(field: FieldDifference, screen: Screen, *, prefix: int = 2) -> str:
     if screen.full:
-        return f"{field.path} {whole(field.old)} → {whole(field.new)}"
+        return f"{field.label} {whole(field.old)} → {whole(field.new)}"
     text = str(field)
     room = (screen.width or len(text) + prefix) - prefix
     if len(text) <= room:
         return text
-    limit_each = max(8, (room - len(field.path) - 4) // 2)
+    limit_each = max(8, (room - len(field.label) - 4) // 2)
     old, new = shown_pair(field.old, field.new, limit=limit_each)
-    return f"{field.path} {old} → {new}"
+    return f"{field.label} {old} → {new}"

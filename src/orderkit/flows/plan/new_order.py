@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ground.names import check_requester
+from orderkit.core.kit.change_forms import by_form_names
 from orderkit.core.order.order_file import OrderFile
 from orderkit.core.plan import Plan
 from orderkit.flows.order.approval_foresight import foreseen
@@ -25,8 +26,9 @@ def plan_assignments(
     platform: Platform, kit: str, assignments: Mapping[str, str], requester: str
 ) -> tuple[OrderDraft, Plan]:
     """Return the same for ``field=value`` texts; raises like `plan_new_order`, and for them."""
-    template = kit_template(platform, kit).template
-    values = read_assignments(template, assignments, {})
+    source = kit_template(platform, kit)
+    named = by_form_names(source.kit, source.template.properties, assignments)
+    values = read_assignments(source.template, named, {})
     request = TaskRequest(kit, values, Requester(check_requester(requester)))
     return plan_new_order(platform, request)
 

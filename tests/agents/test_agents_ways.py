@@ -98,7 +98,7 @@ class Way:
 def _as_command(form: str, order: str, values: dict[str, Any]) -> list[str]:
     if form.endswith("/end"):
         taken = [k.removeprefix("take_") for k, v in values.items() if k.startswith("take_") and v]
-        return ["destroy", order, *(f"--take={name}" for name in taken)]
+        return ["destroy", "--yes", order, *(f"--take={name}" for name in taken)]
     told = [f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in values.items()]
     return ["change", order, *told, "--no-wait"]
 

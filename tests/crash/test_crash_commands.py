@@ -162,7 +162,7 @@ def ordering_team(lab: Lab, served: Path, team: str) -> str:
 @pytest.fixture
 def ended_team(lab: Lab, served: Path, ordering_team: str) -> str:
     """A team whose order ended; its repository is archived."""
-    lab.must_do(served, "destroy", order_of(ordering_team))
+    lab.must_do(served, "destroy", "--yes", order_of(ordering_team))
     return ordering_team
 
 
@@ -186,20 +186,20 @@ def test_the_writes_of_an_order_are_known(lab: Lab, served: Path, team: str) -> 
 
 
 def test_the_writes_of_an_end_are_known(lab: Lab, served: Path, ordering_team: str) -> None:
-    assert writes_of(lab, served, "destroy", order_of(ordering_team)) == END
+    assert writes_of(lab, served, "destroy", "--yes", order_of(ordering_team)) == END
 
 
 def test_the_writes_of_an_end_with_deletion_are_known(
     lab: Lab, served: Path, ordering_team: str
 ) -> None:
-    arguments = ("destroy", order_of(ordering_team), "--delete-repository")
+    arguments = ("destroy", "--yes", order_of(ordering_team), "--delete-repository")
     assert writes_of(lab, served, *arguments) == END_AND_DELETE
 
 
 def test_the_writes_of_a_deletion_after_the_end_are_known(
     lab: Lab, served: Path, ended_team: str
 ) -> None:
-    arguments = ("destroy", order_of(ended_team), "--delete-repository")
+    arguments = ("destroy", "--yes", order_of(ended_team), "--delete-repository")
     assert writes_of(lab, served, *arguments) == DELETE_ARCHIVED
 
 
@@ -333,7 +333,7 @@ def test_a_killed_order_that_waits_is_proposed_once_by_repeating_it(
 def test_a_killed_end_is_finished_by_repeating_it(
     lab: Lab, served: Path, ordering_team: str, kill: Kill
 ) -> None:
-    kill_and_repeat(lab, served, kill, "destroy", order_of(ordering_team))
+    kill_and_repeat(lab, served, kill, "destroy", "--yes", order_of(ordering_team))
 
     with judging.looking_at(served) as platform:
         judging.order_is_gone(platform, served, ordering_team, survivor="archive")
@@ -343,7 +343,7 @@ def test_a_killed_end_is_finished_by_repeating_it(
 def test_a_killed_end_with_deletion_is_finished_by_repeating_it(
     lab: Lab, served: Path, ordering_team: str, kill: Kill
 ) -> None:
-    arguments = ("destroy", order_of(ordering_team), "--delete-repository")
+    arguments = ("destroy", "--yes", order_of(ordering_team), "--delete-repository")
     kill_and_repeat(lab, served, kill, *arguments)
 
     with judging.looking_at(served) as platform:
@@ -354,7 +354,7 @@ def test_a_killed_end_with_deletion_is_finished_by_repeating_it(
 def test_a_killed_deletion_after_the_end_is_finished_by_repeating_it(
     lab: Lab, served: Path, ended_team: str, kill: Kill
 ) -> None:
-    arguments = ("destroy", order_of(ended_team), "--delete-repository")
+    arguments = ("destroy", "--yes", order_of(ended_team), "--delete-repository")
     kill_and_repeat(lab, served, kill, *arguments)
 
     with judging.looking_at(served) as platform:
@@ -383,7 +383,7 @@ def test_commands_killed_at_random_moments_are_finished_by_repeating_them(
         commands: list[tuple[str, ...]] = [
             ("team", "add", team),
             order(team),
-            ("destroy", order_of(team)),
+            ("destroy", "--yes", order_of(team)),
         ]
         for arguments in commands:
             watch = lab.killed_after(served, arguments, random_.uniform(0, BUSY_S[arguments[0]]))

@@ -100,7 +100,9 @@ def client(lab: Lab, state: Path, team: str, *, ends: bool) -> None:
     persist(lambda: lab.push(state, team, "stage3").wait(COMMAND_DEADLINE_S))
     persist(lambda: lab.command(state, *order).wait(COMMAND_DEADLINE_S))
     if ends:
-        persist(lambda: lab.command(state, "destroy", order_of(team)).wait(COMMAND_DEADLINE_S))
+        persist(
+            lambda: lab.command(state, "destroy", "--yes", order_of(team)).wait(COMMAND_DEADLINE_S)
+        )
 
 
 def write_objects(state: Path, name: str, killed: threading.Event) -> dict[ObjectKey, str | None]:

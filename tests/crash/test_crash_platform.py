@@ -86,11 +86,11 @@ def order(lab: Lab, state: Path) -> Act:
 
 
 def destroy(lab: Lab, state: Path) -> Act:
-    return lab.command(state, "destroy", order_of(TEAM))
+    return lab.command(state, "destroy", "--yes", order_of(TEAM))
 
 
 def destroy_and_delete(lab: Lab, state: Path) -> Act:
-    return lab.command(state, "destroy", order_of(TEAM), "--delete-repository")
+    return lab.command(state, "destroy", "--yes", order_of(TEAM), "--delete-repository")
 
 
 def push(lab: Lab, state: Path) -> Act:

@@ -214,7 +214,7 @@ def test_commands_work_with_the_real_catalog(
         assert time.monotonic() < end
         time.sleep(0.2)
 
-    done = orderkit("destroy", f"garage-{team}", platform_file=portal_file)
+    done = orderkit("destroy", "--yes", f"garage-{team}", platform_file=portal_file)
 
     assert done.code == 0, done.err
     assert scaffolder.entity(entity).status == 404

@@ -365,7 +365,7 @@ def test_a_killed_order_is_finished_by_the_same_command(
 def test_an_ended_order_leaves_an_archived_repository_and_its_tombstone(
     orderkit: Command, site: Site, ordered: str
 ) -> None:
-    done = orderkit("destroy", f"garage-{ordered}", "--json")
+    done = orderkit("destroy", "--yes", f"garage-{ordered}", "--json")
 
     assert (done.code, done.json["repository"]) == (0, "archive"), done.err
     found = site.up.platform.forge.repo(order_of(ordered))
@@ -379,16 +379,16 @@ def test_an_ended_order_leaves_an_archived_repository_and_its_tombstone(
 def test_ending_twice_is_ending_once_and_deleting_frees_the_name(
     orderkit: Command, site: Site, ordered: str
 ) -> None:
-    assert orderkit("destroy", f"garage-{ordered}").code == 0
+    assert orderkit("destroy", "--yes", f"garage-{ordered}").code == 0
     ledger = site.head(site.ledger)
 
-    again = orderkit("destroy", f"garage-{ordered}")
+    again = orderkit("destroy", "--yes", f"garage-{ordered}")
 
     assert (again.code, "ended already" in again.out) == (0, True)
     assert site.head(site.ledger) == ledger
     order = ("order", "garage", f"team_name={ordered}", "stage=stage1")
     assert orderkit(*order).code == 3
-    assert orderkit("destroy", f"garage-{ordered}", "--delete-repository").code == 0
+    assert orderkit("destroy", "--yes", f"garage-{ordered}", "--delete-repository").code == 0
     assert site.up.platform.forge.repo(order_of(ordered)) is None
     assert orderkit(*order).code == 0
 

@@ -130,7 +130,7 @@ def test_neither_reports_nor_the_end_of_a_claimant_touch_the_victim(
     assert set(tree.parts()).isdisjoint(before)
     assert {each["object"]["name"] for each in events} == {claimant}
 
-    ended = orderkit("destroy", claimant, "--json")
+    ended = orderkit("destroy", "--yes", claimant, "--json")
 
     assert ended.code == 0, ended.err
     assert {key["name"] for key in ended.json["gone"]} == {claimant, "spec-sheet"}

@@ -151,7 +151,7 @@ def test_no_other_name_of_main_is_delivered_and_the_order_can_end(
     assert pinned_commit(placed.running.platform, placed.entry) == placed.head
     assert placed.revision_now() == placed.head
 
-    ended = orderkit("destroy", placed.entry.order)
+    ended = orderkit("destroy", "--yes", placed.entry.order)
 
     assert ended.code == 0, ended.err
     assert placed.running.platform.cluster.get(application_key(placed.entry.order)) is None

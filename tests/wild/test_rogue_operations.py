@@ -165,7 +165,7 @@ def test_a_deleted_ledger_file_deletes_nothing_and_the_order_is_still_delivered(
     assert f"orderkit repair {victim.entry.order}" in orders["advice"]
     assert orderkit("change", victim.entry.order, "stage=stage3").code == 1
     assert orderkit("repair", victim.entry.order).code == 0
-    assert orderkit("destroy", victim.entry.order).code == 0
+    assert orderkit("destroy", "--yes", victim.entry.order).code == 0
     assert victim.get(XGARAGE, victim.entry.order) is None
 
 
@@ -361,7 +361,7 @@ def test_a_rule_that_closes_main_is_named_as_the_cause(
 
     shown = orderkit("status", order)
     repaired = orderkit("repair", order)
-    refused = orderkit("destroy", order)
+    refused = orderkit("destroy", "--yes", order)
 
     assert refused.code == 1
     assert f"main of {repo} is protected on the forge by the rule 'main'" in refused.err

@@ -51,8 +51,9 @@ def _decide(service: Service, call: ServiceRequest) -> Decision:
 
 def get_approvals(service: Service, call: ServiceRequest) -> ServiceResponse:
     """List what waits for the caller; for the portal itself, everything that waits."""
-    call.who.teams("read")
-    entries = pending(service.platform, call.who.proof, order=call.query.get("order"))
+    teams = call.who.teams("read")
+    order = call.query.get("order")
+    entries = pending(service.platform, call.who.proof, order=order, teams=teams)
     return ServiceResponse(200, {"approvals": [entry.to_json() for entry in entries]})
 
 

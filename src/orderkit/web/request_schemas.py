@@ -277,6 +277,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
                 url=TEXT,
                 head=TEXT,
                 number=nullable({"type": "integer"}),
+                yours=FLAG,
             )
         )
     ),

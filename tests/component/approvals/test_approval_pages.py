@@ -74,14 +74,16 @@ def test_who_is_asked_declines_and_says_why(desk: Desk, browser_of: SignIn) -> N
     assert [bad for bad in NEVER if bad in end.text] == []
 
 
-def test_who_is_not_asked_sees_nothing_and_cannot_agree(desk: Desk, browser_of: SignIn) -> None:
+def test_who_is_not_asked_sees_what_waits_and_cannot_agree(desk: Desk, browser_of: SignIn) -> None:
     entry, carol = desk.order().entry, browser_of(desk.carol, of_team=True)
 
     listed = carol.get("/approvals")
     order = carol.get(f"/orders/{entry.order}")
     refused = decide(carol, entry, "approve")
 
-    assert "Nothing waits for your approval." in listed.page.text
+    assert entry.order in listed.page.text
+    assert "Others are asked, not you." in listed.page.text
+    assert f"/orders/{entry.order}/approval" not in [form.action for form in listed.forms]
     assert "waits for approval by group finance" in order.page.text
     assert [form.action for form in order.forms if form.action.endswith("/approval")] == []
     assert refused.status == 403
@@ -98,7 +100,7 @@ def test_whoever_ordered_can_only_withdraw(desk: Desk, browser_of: SignIn) -> No
     refused = decide(frank, entry, "approve")
     done = frank.submit(form, "decline")
 
-    assert entry.order not in listed.page.text
+    assert f"/orders/{entry.order}/approval" not in [form.action for form in listed.forms]
     assert form.buttons == [("decision", "decline")]
     assert refused.status == 403
     assert f"{desk.frank.login} is behind {entry.order} and cannot agree" in refused.page.text
@@ -190,13 +192,15 @@ def test_a_change_is_agreed_to_on_its_page(desk: Desk, browser_of: SignIn) -> No
         path = f"/orders/{bay.order}/pulls/{pull.number}"
 
         own = browser_of(desk.eve, of_team=True)
-        refused = own.submit(own.get(path).form(f"/orders/{bay.order}/approval"), "approve")
+        form = own.get(path).form(f"/orders/{bay.order}/approval")
+        shown = own.get(path)
         before = bay.spec()["stage"]
         carol = browser_of(desk.carol, of_team=True)
         done = carol.submit(carol.get(path).form(f"/orders/{bay.order}/approval"), "approve")
 
-    assert refused.status == 403
-    assert f"{desk.eve.login} is behind" in refused.page.text
+    assert form.buttons == [("decision", "decline")]
+    assert "It cannot be merged yet" in shown.page.text
+    assert f"/{pull.number}/merge" not in str([form.action for form in shown.forms])
     assert before == "stage1"
     assert "You agreed, and it is being delivered." in done.page.text
     assert bay.spec()["stage"] == "stage2"

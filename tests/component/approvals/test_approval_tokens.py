@@ -120,17 +120,17 @@ def test_a_person_whom_a_token_proves_declines(desk: Desk, door: Door) -> None:
     assert desk.phase(entry) == "Ended"
 
 
-def test_the_list_has_what_waits_for_the_person_of_the_token(desk: Desk, door: Door) -> None:
+def test_the_list_says_what_waits_for_the_person_of_the_token(desk: Desk, door: Door) -> None:
     entry = desk.order().entry
 
-    def listed(login: str) -> list[str]:
+    def listed(login: str) -> dict[str, bool]:
         headers = {"Authorization": f"Bearer {door.token(login, str(desk.team))}"}
         answer = door.service.send("GET", "/v1/approvals", headers=headers)
-        return [approval["order"] for approval in answer.json()["approvals"]]
+        return {approval["order"]: approval["yours"] for approval in answer.json()["approvals"]}
 
-    assert entry.order in listed(desk.frank.login)
-    assert entry.order not in listed(desk.eve.login)
-    assert entry.order not in listed(desk.carol.login)
+    assert listed(desk.frank.login)[entry.order] is True
+    assert listed(desk.eve.login)[entry.order] is False
+    assert listed(desk.carol.login)[entry.order] is False
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import hookattacks
 import pytest
 import requests
 import yaml
-from approvaldesk import Desk
+from approvaldesk import Desk, new_desk, published_approval
 from bays import Bay, ask, set_
 from commands import Command
 from forgeusers import ForgeUser
@@ -179,7 +179,56 @@ def test_a_change_that_waits_is_listed_shown_and_told(
         assert line.split()[1] == "#1"
     assert why in for_frank.out
     assert done.code == 0, done.err
-    assert bay.order not in for_carol
+    for text, is_yours in ((for_frank.out, "yes"), (for_carol, "no")):
+        (line,) = [line for line in text.splitlines() if line.startswith(f"{bay.order} ")]
+        assert f"   {is_yours}   " in line
+
+
+def test_a_plan_says_beforehand_who_has_to_approve(desk: Desk, orderkit: Command) -> None:
+    asked = ("garage", f"team_name={desk.team}")
+    why = "by group finance, because stage 3 is expensive"
+
+    new = orderkit("order", *asked, "stage=stage3", "--plan")
+    as_json = orderkit("order", *asked, "stage=stage3", "--plan", "--json").json
+    free = orderkit("order", *asked, "stage=stage1", "--plan")
+    order = desk.order(stage="stage1").entry.order
+    change = orderkit("plan", order, "stage=stage3")
+
+    assert f"approval    {why}" in new.out
+    assert as_json["plan"]["approval"] == why.removeprefix("by ")
+    assert "approval  " not in free.out
+    assert f"approval    {why}" in change.out
+
+
+def test_an_order_warns_if_no_one_could_approve_it(desk: Desk) -> None:
+    rule = {"when": "true", "by": [f"user:default/{desk.eve.login}"], "because": "of the bay"}
+    with published_approval(desk.platform, [rule]):
+        report = desk.order(stage="stage1")
+
+    warning = f"only {desk.eve.login}, who asks for it, is asked"
+    assert warning in report.row().approval
+    assert warning in report.state.reason
+
+
+def test_the_command_says_whether_an_approval_counts(
+    desk: Desk, orderkit: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = desk.order(by=desk.frank).entry.order, new_desk(desk.platform, desk.admin)
+    entry = other.order().entry
+    with monkeypatch.context() as patched:
+        sign_as(patched, other.carol)
+        not_asked = orderkit("approve", entry.order)
+    with monkeypatch.context() as patched:
+        sign_as(patched, desk.frank)
+        behind = orderkit("approve", own)
+        counts = orderkit("approve", entry.order, "--json")
+
+    assert behind.code == 4
+    assert f"does not count: {desk.frank.login} asked for it" in behind.out
+    assert counts.code == 0, counts.err
+    assert counts.json["counts"] is True
+    assert not_asked.code == 4
+    assert f"does not count: {other.carol.login} is not asked" in not_asked.out
 
 
 def test_the_command_declines_with_ones_own_credentials(

@@ -201,7 +201,7 @@ def test_many_withdraw_at_once_and_it_is_withdrawn_once(desk: Desk) -> None:
 def test_a_waiting_order_is_ended_as_any_other(desk: Desk, orderkit: Command) -> None:
     entry = desk.order().entry
 
-    done = orderkit("destroy", entry.order)
+    done = orderkit("destroy", "--yes", entry.order)
 
     assert done.code == 0, done.err
     assert_withdrawn(desk, entry)
@@ -242,7 +242,8 @@ def test_a_team_may_ask_for_more_than_its_limit(desk: Desk, orderkit: Command) -
 
     assert changed.code == 0, changed.err
     assert report.row().approval == (
-        f"the platform team, because team {desk.team} has reached its limit of 0 orders"
+        f"the platform team, because team {desk.team} has reached its limit of 0 orders;"
+        " no one can give that approval now: 1 must, and no one could"
     )
     desk.approve(desk.proposal(report.entry), desk.frank)
     waiting = settle(desk.platform, report.entry)

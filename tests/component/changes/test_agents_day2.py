@@ -209,7 +209,7 @@ def test_the_end_of_a_budget_first_hands_its_paused_agent_back(
     paused = site.platform.cluster.get(key)
     assert dig(paused, "status", "paused") is True
 
-    ended = orderkit("destroy", "agentbudget-free-bot", "--timeout", "180")
+    ended = orderkit("destroy", "--yes", "agentbudget-free-bot", "--timeout", "180")
 
     assert ended.code == 0, ended.err
     assert site.platform.cluster.get(key) is None
@@ -233,7 +233,7 @@ def test_an_end_that_cannot_hand_back_does_not_begin(site: Running, orderkit: Co
         goal="the pause",
     )
 
-    done = orderkit("destroy", "agentbudget-held-bot", "--timeout", "2")
+    done = orderkit("destroy", "--yes", "agentbudget-held-bot", "--timeout", "2")
 
     assert done.code == 5
     assert "the change before its end" in done.err

@@ -170,7 +170,7 @@ def test_an_unknown_order_names_the_nearest_and_an_ended_one_its_end(
     orderkit: Command, bay: Bay
 ) -> None:
     unknown = orderkit("change", f"{bay.order}x", "stage=stage2")
-    assert orderkit("destroy", bay.order).code == 0
+    assert orderkit("destroy", "--yes", bay.order).code == 0
     ended = orderkit("change", bay.order, "stage=stage2")
 
     assert (unknown.code, f"did you mean '{bay.order}'?" in unknown.err) == (1, True)

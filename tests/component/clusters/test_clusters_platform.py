@@ -78,7 +78,7 @@ def test_a_cluster_lives_from_its_order_to_its_end_in_every_cloud(
 
     parts = {name: part["metadata"]["name"] for name, part in cluster.parts.items()}
     with Watch(cluster) as watch:
-        assert orderkit("destroy", cluster.order).code == 0
+        assert orderkit("destroy", "--yes", cluster.order).code == 0
     assert cluster.xr == {}
     assert cluster.in_the_cloud() == set()
     release, default, more, control_plane, network = (

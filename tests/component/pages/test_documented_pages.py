@@ -42,7 +42,8 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     home = tmp_path_factory.mktemp("home")
     notifications = home / "notifications.yaml"
     notifications.write_text(shown_file(ROOT / "docs/notifications.md", "# notifications.yaml"))
-    with running_platform(home, (*ANY_PORT, f"--notifications={notifications}")):
+    people = ("--user=eve=ae86", "--user=frank=platform")  # as docs/approvals.md shows
+    with running_platform(home, (*ANY_PORT, f"--notifications={notifications}", *people)):
         yield Reader(home)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -16,13 +18,14 @@ from roguery import deliver_main, unprotect
 
 from compositions.composed_metadata import COMPOSITE_LABEL
 from ground.names import MAIN, OrderId, RepoId, TeamName
-from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey
+from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey
 from orderkit.cli.connecting import token
 from orderkit.core.kit.model import KindRef
 from orderkit.core.order import end_record, ledger
 from orderkit.core.order.end_guards import DEPENDS_ON, PROTECTED
 from orderkit.core.order.end_record import Phase
 from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_preview import is_orphaned, left_in_the_cluster
 from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.end.remaining_objects import Absence
 from orderkit.flows.order.registering import Registration, register
@@ -103,7 +106,7 @@ def test_a_protected_order_is_not_ended_until_git_lifts_it(
     order = placed(orderkit, team)
     annotate(platform, team, PROTECTED, "audited until May")
 
-    refused = orderkit("destroy", order)
+    refused = orderkit("destroy", "--yes", order)
 
     assert refused.code == 4
     assert f"{order} is protected and cannot end: audited until May" in refused.err
@@ -111,7 +114,7 @@ def test_a_protected_order_is_not_ended_until_git_lifts_it(
     delivered(orderkit, order)
 
     annotate(platform, team, PROTECTED, "False")
-    assert orderkit("destroy", order).code == 0
+    assert orderkit("destroy", "--yes", order).code == 0
 
 
 def test_an_end_that_somebody_else_finishes_is_over_for_both(
@@ -122,7 +125,7 @@ def test_an_end_that_somebody_else_finishes_is_over_for_both(
     def on_step(step: Phase, _: str) -> None:
         steps.append(step)
         if step == "unregistering":
-            assert orderkit("destroy", order).code == 0
+            assert orderkit("destroy", "--yes", order).code == 0
 
     ended = destroy(platform.platform, EndRequest(order, EVE), on_step=on_step)
 
@@ -139,7 +142,9 @@ def test_an_end_that_somebody_else_finishes_before_its_mark_does_not_begin_again
     orderkit: Command, platform: Running, team: str, port: str, method: str
 ) -> None:
     order = placed(orderkit, team)
-    rival: Any = Rival(getattr(platform.platform, port), method, lambda: orderkit("destroy", order))
+    rival: Any = Rival(
+        getattr(platform.platform, port), method, lambda: orderkit("destroy", "--yes", order)
+    )
     met: Any = replace(platform.platform, **{port: rival})
 
     ended = destroy(met, EndRequest(order, EVE), on_step=lambda *_: None)
@@ -158,7 +163,7 @@ def test_an_end_leaves_the_repository_of_an_order_that_was_placed_since(
 
     def on_step(step: Phase, _: str) -> None:
         if step == "unregistering":
-            assert orderkit("destroy", order, "--delete-repository").code == 0
+            assert orderkit("destroy", "--yes", order, "--delete-repository").code == 0
             assert placed(orderkit, team) == order
 
     request = EndRequest(order, EVE, repository="delete")
@@ -178,12 +183,12 @@ def test_an_order_that_another_one_needs_is_not_ended_before_it(
     annotate(platform, user, DEPENDS_ON, f"something-else, {needed}")
     delivered(orderkit, using)
 
-    refused = orderkit("destroy", needed)
+    refused = orderkit("destroy", "--yes", needed)
 
     assert refused.code == 4
     assert f"{needed} is needed by {using} (its annotation {DEPENDS_ON})" in refused.err
-    assert orderkit("destroy", using).code == 0
-    assert orderkit("destroy", needed).code == 0
+    assert orderkit("destroy", "--yes", using).code == 0
+    assert orderkit("destroy", "--yes", needed).code == 0
 
 
 def test_what_a_finalizer_holds_is_told_and_the_same_command_goes_on_later(
@@ -195,7 +200,7 @@ def test_what_a_finalizer_holds_is_told_and_the_same_command_goes_on_later(
 
     stuck = until(
         SystemClock(),
-        lambda: orderkit("destroy", order, "--timeout", "3"),
+        lambda: orderkit("destroy", "--yes", order, "--timeout", "3"),
         lambda done: "its deletion waits for example.org/backup" in done.err,
         timeout_s=90,
         goal="the end coming to what is held",
@@ -204,7 +209,7 @@ def test_what_a_finalizer_holds_is_told_and_the_same_command_goes_on_later(
     assert stuck.code == 5
     assert cluster.get(sheet) is not None
     hold(platform, sheet, [])
-    assert orderkit("destroy", order).code == 0
+    assert orderkit("destroy", "--yes", order).code == 0
     assert cluster.get(sheet) is None
 
 
@@ -285,7 +290,7 @@ def test_an_end_that_begins_before_argo_cd_made_the_application_knows_its_kit(
     found = platform.platform.forge.read(platform.platform.ledger, path, "main")
     assert found is not None
     assert end_record.parse(found.text, name=str(path)).kit == "garage"
-    assert orderkit("destroy", order).code == 0
+    assert orderkit("destroy", "--yes", order).code == 0
 
 
 def pusher_of(platform: Running, repo: RepoId, folder: Path) -> Pusher:
@@ -312,7 +317,7 @@ def test_pushed_links_and_submodules_do_not_hold_up_an_end(
     pusher.git("commit", "--quiet", "--message", what)
     pusher.push()
 
-    ended = orderkit("destroy", order, "--archive-repository")
+    ended = orderkit("destroy", "--yes", order, "--archive-repository")
 
     assert ended.code == 0, ended.err
     head = forge.head(repo)
@@ -341,7 +346,7 @@ def test_a_commit_that_the_forge_cannot_show_is_told_and_does_not_hold_up_an_end
 
     shown = orderkit("status", order)
     repaired = orderkit("repair", order)
-    ended = orderkit("destroy", order)
+    ended = orderkit("destroy", "--yes", order)
 
     told = "the forge cannot show a commit of main: its author or message is not UTF-8"
     assert (shown.code, repaired.code) == (0, 1), shown.err + repaired.err
@@ -349,3 +354,83 @@ def test_a_commit_that_the_forge_cannot_show_is_told_and_does_not_hold_up_an_end
     assert told in repaired.out
     assert "what to do  push a main without that commit" in repaired.out
     assert ended.code == 0, ended.err
+
+
+def test_an_end_is_not_begun_without_an_answer(orderkit: Command, team: str) -> None:
+    """A script has no terminal to ask on; what would go and stay is shown nevertheless."""
+    order = f"garage-{team}"
+    assert orderkit("order", "garage", f"team_name={team}", "stage=stage1").code == 0
+
+    refused = orderkit("destroy", order)
+    in_json = orderkit("destroy", order, "--json")
+    mistyped = orderkit("destroy", order, "--confirm", "garage-other")
+
+    assert (refused.code, in_json.code, mistyped.code) == (4, 4, 2)
+    assert f"orderkit destroy {order} --yes" in refused.err
+    assert f"  goes   XGarage.blog.opsbogus.dev {order}" in refused.err
+    assert f"  goes   ConfigMap garage-{team}/spec-sheet" in refused.err
+    assert f"  stays  its repository {team}/{order}, archived" in refused.err
+    assert orderkit("status", order, "--json").json["phase"] == "Ready"
+    deleting = orderkit("destroy", order, "--delete-repository", "--yes")
+    assert deleting.code == 0
+    assert f"  goes   its repository {team}/{order}, with its history" in deleting.err
+    assert orderkit("destroy", order).code == 0, "it has ended already"
+
+
+def test_a_terminal_is_asked(orderkit: Command, team: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = f"garage-{team}"
+    assert orderkit("order", "garage", f"team_name={team}", "stage=stage1").code == 0
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    refused = orderkit("destroy", order)
+    assert refused.code == 4
+    assert f"{order} was not ended" in refused.err
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    assert orderkit("destroy", order).code == 0
+
+
+def test_what_the_cluster_keeps_of_an_order_is_told(platform: Running, team: str) -> None:
+    """Claims of a StatefulSet, and what a provider may not delete."""
+    cluster, home = platform.platform.cluster, f"left-{team}"
+    modes = {"accessModes": ["ReadWriteOnce"]}
+    template = {"metadata": {"name": "data"}, "spec": modes}
+    meta = {"name": "db", "namespace": home}
+    labels = {"matchLabels": {"app": "db"}}
+    pod = {"metadata": {"labels": labels["matchLabels"]}, "spec": {"containers": []}}
+    spec = {"serviceName": "db", "selector": labels, "template": pod}
+    kept = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": meta}
+    claim = {"name": "data-db-0", "namespace": home}
+    size = {"resources": {"requests": {"storage": "1Gi"}}, **modes}
+    for manifest in (
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}},
+        {**kept, "spec": {**spec, "volumeClaimTemplates": [template]}},
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": claim, "spec": size},
+    ):
+        cluster.create(manifest, owner="test")
+    keys = [ObjectKey(Kind("apps", "v1", "StatefulSet"), "db", home)]
+
+    told = list(left_in_the_cluster(platform.platform, keys))
+
+    assert told == [f"PersistentVolumeClaim {home}/data-db-0: StatefulSet db made it"]
+    space = ObjectKey(Kind("", "v1", "Namespace"), home)
+    assert list(left_in_the_cluster(platform.platform, [space, *keys])) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_kept"),
+    [
+        ({"deletionPolicy": "Orphan"}, True),
+        ({"managementPolicies": ["Observe"]}, True),
+        ({"managementPolicies": ["Create", "Observe", "Update"]}, True),
+        ({"managementPolicies": ["*"], "deletionPolicy": "Orphan"}, True),
+        ({"managementPolicies": ["*"]}, False),
+        ({"managementPolicies": ["Observe", "Delete", "Create"]}, False),
+        ({}, False),
+    ],
+)
+def test_what_a_provider_may_not_delete_stays(spec: dict[str, Any], *, is_kept: bool) -> None:
+    assert is_orphaned({"spec": spec}) is is_kept

@@ -83,7 +83,7 @@ def test_an_order_of_a_third_kit_lives_from_order_to_end(orderkit: Command) -> N
         ("plan", "garage-ae86", "stage=stage3"),
         ("change", "garage-ae86", "stage=stage3"),
         ("trace", "garage-ae86"),
-        ("destroy", "garage-ae86"),
+        ("destroy", "--yes", "garage-ae86"),
     ):
         done = orderkit(*arguments)
         assert done.code == (DIFFERS if arguments[0] == "plan" else 0), (arguments, done.err)

@@ -153,7 +153,7 @@ def test_an_ended_order_leaves_nothing_but_its_tombstone(
 ) -> None:
     assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
 
-    done = orderkit("destroy", f"garage-{team}", "--json")
+    done = orderkit("destroy", "--yes", f"garage-{team}", "--json")
 
     assert (done.code, done.json["repository"]) == (0, "archive")
     gone = {(entry["kind"], entry["name"]) for entry in done.json["gone"]}
@@ -172,10 +172,10 @@ def test_an_ended_order_leaves_nothing_but_its_tombstone(
 
 def test_ending_twice_is_ending_once(orderkit: Command, platform: Running, team: str) -> None:
     assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
-    assert orderkit("destroy", f"garage-{team}").code == 0
+    assert orderkit("destroy", "--yes", f"garage-{team}").code == 0
     ledger = platform.platform.forge.head(platform.platform.ledger)
 
-    again = orderkit("destroy", f"garage-{team}")
+    again = orderkit("destroy", "--yes", f"garage-{team}")
 
     assert (again.code, "ended already" in again.out) == (0, True)
     assert platform.platform.forge.head(platform.platform.ledger) == ledger
@@ -186,12 +186,12 @@ def test_an_archived_order_keeps_its_name_until_its_repository_is_deleted(
 ) -> None:
     order = ("order", "garage", f"team_name={team}", "stage=stage2")
     assert orderkit(*order).code == 0
-    assert orderkit("destroy", f"garage-{team}").code == 0
+    assert orderkit("destroy", "--yes", f"garage-{team}").code == 0
 
     refused = orderkit(*order)
     assert (refused.code, "--delete-repository" in refused.err) == (3, True)
 
-    assert orderkit("destroy", f"garage-{team}", "--delete-repository").code == 0
+    assert orderkit("destroy", "--yes", f"garage-{team}", "--delete-repository").code == 0
     assert orderkit(*order).code == 0
 
 
@@ -201,7 +201,7 @@ def test_a_failing_order_can_be_ended(
     assert orderkit("order", "garage", f"team_name={team}", "stage=stage2").code == 0
     push(platform, team, tmp_path, lambda text: text.replace("stage2", "stage9"))
 
-    done = orderkit("destroy", f"garage-{team}", "--timeout", "180")
+    done = orderkit("destroy", "--yes", f"garage-{team}", "--timeout", "180")
 
     assert done.code == 0, done.err
     assert platform.platform.cluster.get(sheet(team)) is None

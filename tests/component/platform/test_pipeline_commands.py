@@ -223,7 +223,7 @@ def test_a_paused_order_is_not_waited_for(
 def test_waiting_for_the_end_sees_it_and_what_ended_says_so(orderkit: Command, garage: str) -> None:
     early = orderkit("wait", garage, "--for", "gone", "--timeout", "1s")
     assert (early.code, "nobody has ended it" in early.err) == (5, True)
-    end = threading.Timer(0.5, lambda: orderkit("destroy", garage))
+    end = threading.Timer(0.5, lambda: orderkit("destroy", "--yes", garage))
     end.start()
 
     done = orderkit("wait", garage, "--for", "gone", "--timeout", "2m", "--json")

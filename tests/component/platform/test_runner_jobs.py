@@ -156,7 +156,7 @@ def test_an_end_runs_as_a_job_and_the_job_goes_when_its_time_is_over(
     orderkit: Command, room: Running, runner: Callable[..., JobRunner], team: str
 ) -> None:
     order, job = placed(orderkit, team), f"end-{team}"
-    start(room, job, "destroy", "--requester=user:default/ann", "--", order)
+    start(room, job, "destroy", f"--confirm={order}", "--requester=user:default/ann", "--", order)
 
     attempt = only(runner(), job)
 

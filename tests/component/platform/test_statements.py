@@ -79,7 +79,7 @@ def test_a_statement_has_who_had_what_for_how_long(
     time.sleep(1.1)
     publish(platform, TABLE.replace("'110.00'", "'220.00'"))
     time.sleep(1.1)
-    assert orderkit("destroy", repo.name).code == 0
+    assert orderkit("destroy", "--yes", repo.name).code == 0
 
     found = orderkit("cost", "--team", team, "--json").json
 
@@ -169,7 +169,7 @@ def test_what_is_not_known_is_no_amount(orderkit: Command, platform: Running, te
     assert "the pack of then cannot be used: gitops/prices.yaml" in line["notKnown"][0]
     publish(platform, None)
     assert "not known" in orderkit("cost", "--team", team).out
-    assert orderkit("destroy", repo.name, "--delete-repository").code == 0
+    assert orderkit("destroy", "--yes", repo.name, "--delete-repository").code == 0
     gone: dict[str, Any] = orderkit("cost", "--team", team, "--json").json["sums"][0]
     assert "does not exist any more" in gone["notKnown"][0]
     assert gone["notKnownSeconds"] == gone["seconds"]
@@ -258,7 +258,7 @@ def test_an_order_that_waited_is_in_a_statement_from_its_delivery_on(
     approve(platform.platform, order, Requester(f"user:default/{lead.login}", "a token"))
     delivered = statement(platform, team, since, since + timedelta(days=10))
     time.sleep(1.1)
-    assert orderkit("destroy", order).code == 0
+    assert orderkit("destroy", "--yes", order).code == 0
     ended = orderkit("cost", "--team", team, "--json").json["intervals"]
     admin.api("DELETE", path)  # bootstrap refuses a ledger that others may write to
 

@@ -138,7 +138,7 @@ def test_a_team_with_orders_stays_and_without_goes_whole(
     refused = orderkit("team", "remove", team)
     assert refused.code == 4
     assert f"garage-{team}" in refused.err
-    assert orderkit("destroy", f"garage-{team}").code == 0
+    assert orderkit("destroy", "--yes", f"garage-{team}").code == 0
 
     assert orderkit("team", "remove", team).code == 0
 

@@ -248,7 +248,9 @@ def test_an_end_killed_at_its_writes_is_finished_by_repeating_it(
     with ThreadPoolExecutor(AT_ONCE) as threads:
         teams = list(threads.map(lambda _: ordered(site), kills))
         killed = list(threads.map(lambda k: end(site, k[1], *k[0]), zip(kills, teams, strict=True)))
-        again = list(threads.map(lambda team: site.orderkit("destroy", f"garage-{team}"), teams))
+        again = list(
+            threads.map(lambda team: site.orderkit("destroy", "--yes", f"garage-{team}"), teams)
+        )
 
     assert [each.returncode for each in killed] == [-signal.SIGKILL] * len(kills)
     assert [(done.code, done.err) for done in again if done.code] == []

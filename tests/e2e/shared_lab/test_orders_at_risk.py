@@ -171,7 +171,7 @@ def test_an_order_whose_repository_is_gone_or_closed_can_be_ended(
 ) -> None:
     act(victim)
 
-    ended = orderkit("destroy", victim.entry.order, "--timeout", "120")
+    ended = orderkit("destroy", "--yes", victim.entry.order, "--timeout", "120")
 
     assert (ended.code, ended.err) == (0, "")
     assert victim.get(XGARAGE, victim.entry.order) is None
@@ -193,7 +193,7 @@ def test_an_order_is_safe_and_can_be_ended_after_its_file_was_lost(
     )
     assert victim.xr_uid()
     assert orderkit("repair", victim.entry.order).code == 0
-    ended = orderkit("destroy", victim.entry.order)
+    ended = orderkit("destroy", "--yes", victim.entry.order)
 
     assert (ended.code, ended.err) == (0, "")
     assert victim.get(XGARAGE, victim.entry.order) is None

@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ground.errors import InvalidInputError
+from ground.errors import InvalidInputError, UsageError
 from ground.objects.values import path_text, with_value
 from kubeschema.field_paths import steps_of
+from orderkit.core.kit.change_forms import by_form_names
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.change import ABSENT, FieldEdit, apply, resolve, same, value_at
 from orderkit.core.order.change.change_fields import Op
+from orderkit.core.order.change.differences import differences, in_group
 
 SPEC: dict[str, Any] = {
     "type": "object",
@@ -175,3 +177,80 @@ def test_a_value_that_was_set_is_there_and_the_original_is_untouched(
     assert same(value_at(after, steps), new)
     assert repr(spec) == before
     assert value_at(with_value(after, steps, ABSENT), steps) is ABSENT
+
+
+# --- one field has several names
+
+GROUPED: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "storage": {"type": "integer"},
+                "teamName": {"type": "string"},
+                "disk": {"type": "object", "properties": {"size": {"type": "integer"}}},
+            },
+        },
+        "region": {"type": "string"},
+    },
+}
+FORM = ("storage", "team_name", "disk", "region")
+
+
+def grouped_kit() -> Kit:
+    return kit_with(GROUPED, unfold="parameters", aliases={"teamName": "team_name"})
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("storage", "parameters.storage"),
+        ("parameters.storage", "parameters.storage"),
+        ("spec.parameters.storage", "parameters.storage"),
+        ("spec.storage", "parameters.storage"),
+        ("team_name", "parameters.teamName"),
+        ("parameters.team_name", "parameters.teamName"),
+        ("parameters.teamName", "parameters.teamName"),
+        ("disk.size", "parameters.disk.size"),
+        ("region", "region"),
+        ("spec.region", "region"),
+    ],
+)
+def test_a_change_understands_every_name_of_a_field(name: str, path: str) -> None:
+    value = "1" if path.endswith(("storage", "size")) else "x"
+
+    assert resolve(grouped_kit(), FieldEdit(name, "set", value, typed=True)).path == path
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        ("storage", "storage"),
+        ("parameters.storage", "storage"),
+        ("spec.parameters.storage", "storage"),
+        ("teamName", "team_name"),
+        ("parameters.teamName", "team_name"),
+        ("spec.parameters.teamName", "team_name"),
+        ("team_name", "team_name"),
+        ("nothing", "nothing"),
+    ],
+)
+def test_an_order_understands_every_name_of_a_field(name: str, parameter: str) -> None:
+    assert by_form_names(grouped_kit(), FORM, {name: "1"}) == {parameter: "1"}
+
+
+def test_a_field_that_is_given_twice_by_two_names_is_refused() -> None:
+    with pytest.raises(UsageError, match="storage is given twice: '1' and '2'"):
+        by_form_names(grouped_kit(), FORM, {"storage": "1", "spec.parameters.storage": "2"})
+
+
+def test_people_see_the_name_that_the_form_has() -> None:
+    old, new = ({"parameters": {"storage": size}} for size in (1, 2))
+    (difference,) = in_group(differences(old, new), "parameters")
+
+    assert str(difference) == "storage 1 → 2"
+    assert difference.to_json()["field"] == "parameters.storage", "programs keep the XRD's path"
+    with pytest.raises(InvalidInputError) as refused:
+        resolve(grouped_kit(), FieldEdit("parameters.storag", "set", 1))
+    assert refused.value.hint == "did you mean 'storage'?"

@@ -133,6 +133,7 @@ class EmbeddedPlatform:
         notifications: NotificationSettings | None = None,
         twins: Sequence[str] = (),
         adopted: Sequence[str] = (),
+        people: Sequence[str] = (),
     ) -> None:
         """
         Open the state and reserve the ports; nothing runs yet.
@@ -140,6 +141,7 @@ class EmbeddedPlatform:
         Args:
             twins: Of providers (`TWINS`) that run although the pack has no Provider for them.
             adopted: Who may own or write on the forge besides the platform.
+            people: Logins to add to the forge, each with a password in ``credentials``.
 
         Raises:
             PortInUseError: One of the ports is taken.
@@ -163,6 +165,7 @@ class EmbeddedPlatform:
         self._pack, self._teams, self._portal = pack, teams, portal
         self._values, self._provider_twins = dict(values or {}), tuple(twins)
         self._adopted = tuple(adopted)
+        self._people = tuple(people)
         self._notifications = notifications or NotificationSettings()
 
     @property
@@ -234,6 +237,8 @@ class EmbeddedPlatform:
         forge.set_base_url(self.url("forge"))
         forge.ensure_user(BOT, self._state.credential("forge-password"), admin=True)
         forge.ensure_user(VIEWER, VIEWER, read_only=True)
+        for login in self._people:
+            forge.ensure_user(login, self._state.credential(f"user-{login}"))
         forge.ensure_token(BOT, "platform", self._state.credential("forge-token"), BOT_SCOPES)
         host = self.url("forge").partition("://")[2].replace(":", "%3a")
         line = f"http://{BOT}:{self._state.credential('forge-token')}@{host}\n"

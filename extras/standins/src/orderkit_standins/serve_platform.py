@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ground.errors import NotFoundError
+from ground.names import TeamName, check_label
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.connecting import connect, load_settings, service_options
@@ -17,8 +18,10 @@ from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.bootstrapping.steps import StepDone
 from orderkit.flows.install.pack_rendering import values_of
-from orderkit.flows.platform import Platform
-from orderkit.flows.team.teams import list_teams
+from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.flows.team.limit_check import team_of
+from orderkit.flows.team.teams import TeamChange, add_team, list_teams
+from orderkit.ports.forge import TeamRight
 from orderkit.web.auditing import AuditLog
 from orderkit.web.service import service_app
 from orderkit.web.serving import HttpServer
@@ -41,6 +44,32 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
+class Person:
+    """A person of the embedded forge; `place` is a team, `PLATFORM`, or empty."""
+
+    login: str
+    place: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> Person:
+        """
+        Read ``NAME``, ``NAME=TEAM`` or ``NAME=platform``.
+
+        Raises:
+            InvalidInputError: Name or team is no label.
+        """
+        login, has_place, place = text.partition("=")
+        check_label("--user", login)
+        return cls(login, check_label("--user", place) if has_place else "")
+
+
+PLATFORM = "platform"
+"""The place of those who may approve for the platform: they may write to the ledger."""
+_PEOPLE_TEAM = "people"
+"""Their team in the platform's organisation."""
+
+
+@dataclass(frozen=True, slots=True)
 class EmbeddedRunRequest:
     """Where and with what to run."""
 
@@ -54,6 +83,8 @@ class EmbeddedRunRequest:
     notifications: NotificationSettings = field(default_factory=NotificationSettings)
     twins: tuple[str, ...] = ()
     """Twins of providers, beside those that the pack asks for."""
+    people: tuple[Person, ...] = ()
+    """People to add to the forge, to try approvals with."""
 
 
 @contextlib.contextmanager
@@ -82,7 +113,8 @@ def running(
         values=run_request.values,
         notifications=run_request.notifications,
         twins=run_request.twins,
-        adopted=before.forge.adopted if before else (),
+        adopted=_adopted(before, run_request.people),
+        people=tuple(person.login for person in run_request.people),
     )
     with contextlib.ExitStack() as undo:
         undo.callback(embedded.stop)
@@ -101,7 +133,35 @@ def running(
             files, values, default_requester(), holds_back=True, portal_problem=elsewhere
         )
         done = bootstrap(platform, request, on_step=on_step)
+        _place(platform, run_request.people)
         yield Running(settings, platform, embedded, done.held_back)
+
+
+def _adopted(before: PlatformSettings | None, people: Sequence[Person]) -> tuple[str, ...]:
+    """Return who may write to the platform's repositories besides the platform."""
+    known = before.forge.adopted if before else ()
+    return tuple(dict.fromkeys((*known, *(p.login for p in people if p.place == PLATFORM))))
+
+
+def _place(platform: Platform, people: Sequence[Person]) -> None:
+    """Make people members of their teams, in addition to those who are. Idempotent."""
+    for place in dict.fromkeys(person.place for person in people if person.place):
+        logins = [person.login for person in people if person.place == place]
+        if place == PLATFORM:
+            ledger = platform.ledger
+            logins += [user.login for user in platform.forge.members(ledger.owner, _PEOPLE_TEAM)]
+            platform.forge.ensure_access(
+                ledger.owner,
+                _PEOPLE_TEAM,
+                right=TeamRight.WRITE,
+                members=tuple(dict.fromkeys(logins)),
+                repositories=(ledger.name,),
+            )
+            continue
+        known = team_of(platform, TeamName(place), ledger_snapshot(platform)).members or ()
+        members = tuple(dict.fromkeys((*known, *logins)))
+        change = TeamChange(members=members)
+        add_team(platform, place, requester=default_requester(), change=change)
 
 
 def _settings_before(state: Path) -> PlatformSettings | None:

@@ -30,17 +30,18 @@ def approve_command(
     requester: str,
     platform_file: str | None,
     as_json: bool,
-) -> None:
+) -> int:
     """
     Agree to ORDER, or to a change of it, with your own credentials for the forge; or decline.
 
     It is a review of the newest commit on the forge, which proves who you are; Orderkit's service
     then delivers or withdraws. Declining also closes the pull request if you may. The platform's
     own account proves nobody: with it, the command delivers what everybody agreed to, or withdraws.
+    An approval that does not count is said to, with the reason; exit code 4.
 
     Example: orderkit approve garage-ae86, or: orderkit approve garage-ae86 --pull 3 --decline
     """
-    from ground.errors import UsageError
+    from ground.errors import RefusedError, UsageError
     from orderkit.cli.views import approval_views
     from orderkit.flows.approval.deciding import approve_on_forge, decline_on_forge
 
@@ -52,6 +53,7 @@ def approve_command(
     else:
         decision = approve_on_forge(platform, order, number=number)
     approval_views.show_decision(decision, as_json)
+    return RefusedError.exit_code if decision.does_not_count else 0
 
 
 @click.command("approvals")
@@ -61,8 +63,7 @@ def approvals_command(platform_file: str | None, as_json: bool) -> None:
     """
     List the orders and changes that wait for approval, who has to agree, and why.
 
-    With your own credentials for the forge, what waits for you; with those of the ledger's admins,
-    such as the platform's own, everything.
+    FOR YOU says whether you may approve it, by your credentials for the forge.
 
     Example: orderkit approvals
     """

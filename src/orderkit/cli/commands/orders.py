@@ -293,7 +293,12 @@ def repair_command(
     multiple=True,
     help="Also remove a resource that would survive, by its name in the kit's end. Repeatable.",
 )
-@click.option("--confirm", metavar="ORDER", help="Refuse unless this equals the order's id.")
+@click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
+@click.option(
+    "--confirm",
+    metavar="ORDER",
+    help="Do not ask, and refuse unless this equals the order's id.",
+)
 @click.option("--reason", default="", metavar="TEXT", help="Why; kept in Git.")
 @requester_option
 @timeout_option("300s")
@@ -303,6 +308,7 @@ def destroy_command(
     order: str,
     delete_repository: bool | None,
     take: tuple[str, ...],
+    is_sure: bool,
     confirm: str | None,
     reason: str,
     requester: str,
@@ -313,6 +319,7 @@ def destroy_command(
     """
     End ORDER: empty it through Git, verify that every part is gone, write a tombstone.
 
+    Shows what goes and what stays, and asks on a terminal. Elsewhere it needs --yes or --confirm.
     If it is interrupted, repeat the command: it continues at the recorded step.
 
     Example: orderkit destroy garage-ae86
@@ -321,6 +328,7 @@ def destroy_command(
     from orderkit.cli.output import Progress
     from orderkit.cli.views import order_views
     from orderkit.flows.end.destroying import destroy
+    from orderkit.flows.end.end_preview import preview_end
     from orderkit.flows.end.end_request import EndRequest
 
     if confirm not in (None, order):
@@ -333,9 +341,16 @@ def destroy_command(
         reason=reason,
         take=_names_to_take(take),
     )
+    platform = connect_to(platform_file)
+    if confirm is None:
+        order_views.confirm_end(
+            preview_end(platform, order, repository=end_request.repository),
+            is_sure=is_sure,
+            is_silent=as_json,
+        )
     progress = Progress(enabled=False if as_json else None)
     ended = destroy(
-        connect_to(platform_file),
+        platform,
         end_request,
         on_step=progress,
         on_wait=progress.on_wait,

@@ -20,7 +20,10 @@ def show_decision(decision: Decision, as_json: bool) -> None:
         "declined": "declined on the forge; the platform withdraws it",
         "withdrawn": "was withdrawn",
     }
-    say(f"{decision.order}: {words.get(decision.state, decision.missing)}")
+    text = words.get(decision.state, decision.missing)
+    if decision.does_not_count:
+        text = f"approved on the forge, but that does not count: {decision.does_not_count}"
+    say(f"{decision.order}: {text}")
     if decision.url:
         say(f"  pull request  {decision.url}")
 
@@ -35,7 +38,10 @@ def show_approvals(approvals: Sequence[PendingApproval], as_json: bool) -> None:
         say("nothing waits for approval")
         return
     rows = [
-        (a.order, f"#{a.number}" if a.number else "order", a.team, a.requester, a.approval)
+        (
+            *(a.order, f"#{a.number}" if a.number else "order", a.team, a.requester),
+            *("yes" if a.yours else "no", a.approval),
+        )
         for a in approvals
     ]
-    emit_table(("ORDER", "WHAT", "TEAM", "REQUESTER", "WAITS FOR"), rows)
+    emit_table(("ORDER", "WHAT", "TEAM", "REQUESTER", "FOR YOU", "WAITS FOR"), rows)

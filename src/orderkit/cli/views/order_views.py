@@ -6,14 +6,18 @@ The JSON shapes are stable: fields are added, never renamed, while the ``schema`
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from ground.errors import UsageError
+import click
+
+from ground.errors import RefusedError, UsageError
 from ground.shapes import plain
 from orderkit.cli.output import Row, emit_json, emit_table, say
 from orderkit.core.order.order_state import short
+from orderkit.flows.end.end_preview import EndPreview
 from orderkit.flows.end.end_request import Ended
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.adopting import Adopted
@@ -189,6 +193,30 @@ def show_events(order: str, events: list[OrderEvent], as_json: bool) -> None:
         often = f" ({event.count} times)" if event.count > 1 else ""
         say(f"{event.at}  {event.type:7}  {event.about}  {event.reason}{often}")
         say(f"          {event.message}")
+
+
+def confirm_end(preview: EndPreview | None, *, is_sure: bool, is_silent: bool) -> None:
+    """
+    Show what an end does, and ask on a terminal; nothing if the end has begun.
+
+    Raises:
+        RefusedError: The answer is no, or there is no one to ask.
+    """
+    if preview is None:
+        return
+    if not is_silent:
+        for title, lines in (("goes", preview.goes), ("stays", preview.stays)):
+            for text in lines:
+                say(f"  {title:<7}{text}", err=True)
+    if is_sure:
+        return
+    if is_silent or not sys.stdin.isatty():
+        raise RefusedError(
+            f"{preview.order}: there is no terminal to ask whether it shall end",
+            hint=f"in scripts: orderkit destroy {preview.order} --yes",
+        )
+    if not click.confirm(f"End {preview.order}?", err=True):
+        raise RefusedError(f"{preview.order} was not ended", hint="nothing was written")
 
 
 def show_ended(result: Ended, as_json: bool) -> None:

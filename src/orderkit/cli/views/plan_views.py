@@ -169,6 +169,13 @@ def _lines(plan: Plan, screen: Screen) -> Iterator[Line]:
         yield from _costs(plan.costs, screen)
     if len(plan.waves) > 1:
         yield "  in order    " + "; then ".join(", ".join(wave) for wave in plan.waves), ""
+    yield from _end(plan)
+
+
+def _end(plan: Plan) -> Iterator[Line]:
+    """Yield who has to approve it first, and how the order ends up."""
+    if plan.approval:
+        yield f"  approval    by {plan.approval}", "yellow"
     if not plan.faults:
         yield f"  in the end  {plan.readiness}", ""
 
@@ -265,11 +272,11 @@ def _fields(fields: Sequence[FieldDifference], screen: Screen) -> Iterator[Line]
 
 def _field(field: FieldDifference, screen: Screen, *, prefix: int = 2) -> str:
     if screen.full:
-        return f"{field.path} {whole(field.old)} → {whole(field.new)}"
+        return f"{field.label} {whole(field.old)} → {whole(field.new)}"
     text = str(field)
     room = (screen.width or len(text) + prefix) - prefix
     if len(text) <= room:
         return text
-    limit_each = max(8, (room - len(field.path) - 4) // 2)
+    limit_each = max(8, (room - len(field.label) - 4) // 2)
     old, new = shown_pair(field.old, field.new, limit=limit_each)
-    return f"{field.path} {old} → {new}"
+    return f"{field.label} {old} → {new}"

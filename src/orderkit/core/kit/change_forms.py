@@ -7,11 +7,11 @@ the values in Git.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ground.errors import InvalidInputError
+from ground.errors import InvalidInputError, UsageError
 from ground.objects.values import ABSENT, value_at
 from ground.suggestions import did_you_mean
 from orderkit.core.kit import catalog_pickers
@@ -136,6 +136,29 @@ def text_of(value: Any) -> str:
     if value is ABSENT:
         return NOT_SET
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def by_form_names(
+    kit: Kit | None, fields: Collection[str], assignments: Mapping[str, str]
+) -> dict[str, str]:
+    """
+    Return assignments by the names of the form's fields.
+
+    ``storage``, ``parameters.storage`` and ``spec.parameters.storage`` are the same field.
+
+    Raises:
+        UsageError: A field is given twice, by different names.
+    """
+    named: dict[str, str] = {}
+    for text, value in assignments.items():
+        name = text
+        if kit is not None and text not in fields:
+            parameter = kit.parameter(text.removeprefix("spec."))
+            name = parameter if parameter in fields else text
+        if name in named:
+            raise UsageError(f"{name} is given twice: '{named[name]}' and '{value}'")
+        named[name] = value
+    return named
 
 
 def parameter_of(kit: Kit, field: KitField) -> str:

@@ -111,6 +111,8 @@ class Plan:
     """Dangers that the kit accepts; they are not among `dangers`."""
     paused: Mapping[str, str] = field(default_factory=dict)
     """What is paused after the change, by path ("": the order), in sentences."""
+    approval: str = ""
+    """Who has to approve it first, and why; empty: no one, or the plan is not of a request."""
 
     @property
     def faults(self) -> tuple[Fault, ...]:

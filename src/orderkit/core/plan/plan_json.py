@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from ground import errors
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
-from ground.shapes import Answer, LocatedAnswer, like, located
+from ground.shapes import Answer, Known, LocatedAnswer, like, located
 from orderkit.core.order.change import FieldDifference
 from orderkit.core.plan.assembly import Fault
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
@@ -111,6 +111,8 @@ class PlanAnswer(Answer, frozen=True):
     summary: str
     ready: bool | None
     """None: not known."""
+    approval: Known
+    """Who has to agree to it, and why; empty: nobody."""
     paused: tuple[PartSentence, ...]
     pinned: tuple[PartSentence, ...]
     drift: tuple[PartDrift, ...]
@@ -134,6 +136,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     return PlanAnswer(
         summary=plan.summary,
         ready=None if plan.readiness == "not known" else plan.readiness == "Ready",
+        approval=plan.approval,
         paused=_sentences(plan.paused),
         pinned=_sentences(plan.after.pinned),
         drift=tuple(

@@ -27,6 +27,7 @@ _FIELDS_MAX, _COSTS_MAX = 40, 60
 def to_markdown(plan: Plan) -> str:
     """Return the plan as Markdown, at most about `MAX_CHARACTERS` long. Deterministic."""
     parts = [f"**Plan: {plan.summary}.**{_readiness(plan)}"]
+    parts += _list("It needs approval by:", (plan.approval,) if plan.approval else ())
     parts += _list("Paused:", tuple(plan.paused.values()))
     parts += _list("Not by the newest Composition:", tuple(plan.after.pinned.values()))
     parts += _list("Not as it should be now:", (drift.message for drift in plan.drift))

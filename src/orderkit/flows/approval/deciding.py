@@ -9,7 +9,8 @@ ledger; or a person's own credentials for the forge, with which they review the 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from ground.errors import AccessError, ConflictError, NotFoundError, RefusedErro
 from ground.names import MAIN, RepoId
 from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.order import ledger
-from orderkit.core.order.approval import Agreement
+from orderkit.core.order.approval import Agreement, WaitingOrder
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.plan.plan_markdown import plain_line
 from orderkit.flows.approval.settling import settle, withdraw
@@ -30,11 +31,12 @@ from orderkit.flows.change.reviewing import (
 )
 from orderkit.flows.order import order_report
 from orderkit.flows.order.approval_judging import may_agree
+from orderkit.flows.order.approval_needs import Asking, order_needs
 from orderkit.flows.order.approval_records import record_agreement, waiting_order
 from orderkit.flows.order.approvers import LOGIN_HINT, forge_user
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.end_records import begun_end
-from orderkit.flows.order.live_order import find_living
+from orderkit.flows.order.live_order import find_living, new_live_order, read_xr
 from orderkit.flows.order.order_proposals import Proposal, open_proposal, proposal_of
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import ForgeUser, PullRequest
@@ -54,6 +56,8 @@ class Decision:
     """``waiting``, ``approved`` or ``declined`` on the forge, ``delivered`` or ``withdrawn``."""
     missing: str = ""
     """Who still has to agree, and why."""
+    does_not_count: str = ""
+    """Why the approval does not count, as far as the caller can see; empty if it does."""
     url: str = ""
     """Its pull request."""
 
@@ -64,6 +68,8 @@ class Decision:
             "team": self.team,
             "state": self.state,
             "missing": self.missing or None,
+            "counts": not self.does_not_count if self.state == "approved" else None,
+            "doesNotCount": self.does_not_count or None,
             "url": self.url or None,
         }
 
@@ -174,7 +180,8 @@ def approve_on_forge(platform: Platform, order: str, *, number: int | None = Non
     if pull.author.login.lower() != me.lower():
         text = f"{order}: agreed to with 'orderkit approve'"
         platform.forge.review(repo, pull.number, "approved", head=pull.head_commit, text=text)
-        return Decision(order, entry.team, "approved", approval, pull.web_url)
+        why_not = _does_not_count(platform, entry, pull, number, me)
+        return Decision(order, entry.team, "approved", approval, why_not, pull.web_url)
     if number is None:
         decision = _settled(platform, entry)
     else:
@@ -224,9 +231,32 @@ def decline_on_forge(
         platform.forge.close_pull(repo, pull.number)
     except AccessError:
         missing = f"{me} asked for changes; whoever may write to {repo} can close it"
-        return Decision(order, entry.team, "waiting", missing, pull.web_url)
+        return Decision(order, entry.team, "waiting", missing, url=pull.web_url)
     state = "declined" if number is None else "withdrawn"
     return Decision(order, entry.team, state, url=pull.web_url)
+
+
+def _does_not_count(
+    platform: Platform, entry: OrderEntry, pull: PullRequest, number: int | None, me: str
+) -> str:
+    """Return why an approval by the login `me` does not count; empty if nothing we see says so."""
+    waiting = waiting_order(platform, entry) if number is None else None
+    if waiting is not None:
+        snapshot = ledger_snapshot(platform)
+        live = new_live_order(platform, entry, snapshot, waiting.kit)
+        xr = read_xr(platform, live, waiting.commit).xr
+        asking = Asking(waiting.requester, waiting.proof)
+        needs = order_needs(platform, live, xr, asking, snapshot)
+        is_own = is_own_request(waiting, me)
+    else:
+        live = find_living(platform, entry.order)
+        needs = Judgement(platform, live, pull).needs()
+        is_own = (pull.requester or "").lower() == f"user:default/{me.lower()}"
+    if is_own:
+        return f"{me} asked for it, and somebody else has to approve it: {sentence(needs)}"
+    if needs and not is_asked(platform, entry, needs, me):
+        return f"{me} is not asked; it needs {sentence(needs)}"
+    return ""
 
 
 def _declined(who: str, reason: str) -> str:
@@ -347,6 +377,31 @@ def subject_of_proposal(proposal: Proposal) -> Subject:
     )
 
 
+def is_asked(platform: Platform, entry: OrderEntry, needs: Iterable[Need], me: str) -> bool:
+    """Say whether our credentials, of the login `me`, are of one who is asked, as far as we see."""
+    approvers = {approver for need in needs for approver in need.by}
+    return any(_is_me(platform, entry, approver, me) for approver in approvers)
+
+
+def _is_me(platform: Platform, entry: OrderEntry, approver: str, me: str) -> bool:
+    """Say whether our credentials are those of one who is asked, as far as they can see."""
+    if approver in ("team", "platform"):
+        repo = platform.forge.repo(entry.repository if approver == "team" else platform.ledger)
+        return repo is not None and repo.can_write
+    kind, _, name = approver.partition(":default/")
+    if kind == "user":
+        return name.lower() == me.lower()
+    org, _, team = name.partition(":")
+    with suppress(AccessError):
+        return any(m.login.lower() == me.lower() for m in platform.forge.members(org, team))
+    return False
+
+
+def is_own_request(waiting: WaitingOrder, me: str) -> bool:
+    """Say whether the login `me` asked for an order, so that its approval does not count."""
+    return waiting.requester.lower() == f"user:default/{me.lower()}"
+
+
 def _merged(platform: Platform, entry: OrderEntry, number: int, person: Requester) -> Decision:
     """Merge a change if nobody is missing any more."""
     live = find_living(platform, entry.order)
@@ -354,9 +409,9 @@ def _merged(platform: Platform, entry: OrderEntry, number: int, person: Requeste
     verdict = judge_review(platform, live, pull)
     if verdict.refusal:
         set_review_status(platform, live.repository, pull, verdict)
-        return Decision(entry.order, entry.team, "waiting", verdict.refusal, pull.web_url)
+        return Decision(entry.order, entry.team, "waiting", verdict.refusal, url=pull.web_url)
     merge_reviewed(platform, entry.order, number, requester=person.ref, proof=person.proof)
-    return Decision(entry.order, entry.team, "delivered", "", pull.web_url)
+    return Decision(entry.order, entry.team, "delivered", url=pull.web_url)
 
 
 def _settled(platform: Platform, entry: OrderEntry) -> Decision:
@@ -365,4 +420,4 @@ def _settled(platform: Platform, entry: OrderEntry) -> Decision:
         is_there = entry.application_path in ledger_snapshot(platform).blobs
         return Decision(entry.order, entry.team, "delivered" if is_there else "withdrawn")
     url = settled.pull.web_url if settled.pull else ""
-    return Decision(entry.order, entry.team, settled.state, settled.missing, url)
+    return Decision(entry.order, entry.team, settled.state, settled.missing, url=url)

@@ -7,18 +7,24 @@ The live model asks `lacking_of`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ground.errors import AccessError, OrderkitError, RefusedError
+from ground.errors import OrderkitError, RefusedError
 from ground.names import MAIN, OrderId, TeamName
-from orderkit.core.kit.approval_rules import Need, sentence
+from orderkit.core.kit.approval_rules import sentence
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.approval.deciding import Subject, subject_of, subject_of_proposal
+from orderkit.flows.approval.deciding import (
+    Subject,
+    is_asked,
+    is_own_request,
+    subject_of,
+    subject_of_proposal,
+)
 from orderkit.flows.change.review_judging import Judgement
 from orderkit.flows.change.reviewing import judge_review
 from orderkit.flows.order.approval_needs import Asking, order_needs
@@ -48,6 +54,8 @@ class PendingApproval:
     head: str
     number: int | None = None
     """The pull request of a change; None: the order itself waits."""
+    yours: bool = True
+    """The person who asked for the list may approve it."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape that command and service answer with."""
@@ -55,13 +63,18 @@ class PendingApproval:
 
 
 def pending(
-    platform: Platform, person: Requester | None = None, *, order: str | None = None
+    platform: Platform,
+    person: Requester | None = None,
+    *,
+    order: str | None = None,
+    teams: Collection[str] | None = (),
 ) -> Iterator[PendingApproval]:
     """
     Yield the orders that wait, by team and id, then the changes.
 
     Args:
-        person: Only what waits for this person, who may agree; None: all.
+        person: What waits for this person, who may agree; None: all.
+        teams: What waits for others is yielded, too, if it is of these teams; None: of all.
         order: Only this order itself; None: all orders, and their changes.
     """
     snapshot = ledger_snapshot(platform)
@@ -70,10 +83,14 @@ def pending(
             continue
         try:
             proposal = proposal_of(platform, entry)
-            if proposal and _waits_for(partial(subject_of_proposal, proposal), person):
-                waiting, approval = proposal.waiting, sentence(proposal.needs)
-                asked_for = (waiting.requester, waiting.since, approval)
-                yield _pending(proposal.live, proposal.pull, *asked_for)
+            if proposal is None:
+                continue
+            is_yours = _waits_for(partial(subject_of_proposal, proposal), person)
+            if is_yours or teams is None or entry.team in teams:
+                waiting = proposal.waiting
+                asked_for = (waiting.requester, waiting.since, sentence(proposal.needs))
+                pending_order = _pending(proposal.live, proposal.pull, *asked_for)
+                yield replace(pending_order, yours=is_yours)
         except OrderkitError as error:
             if person is None:
                 yield PendingApproval(entry.order, entry.team, "", "", "", str(error), "", "")
@@ -81,20 +98,19 @@ def pending(
         with suppress(OrderkitError):  # the forge does not show yet who pushed it
             lacking = judge_review(platform, live, pull).approval
             subject = partial(subject_of, platform, live.entry.order, pull.number)
-            if lacking and _waits_for(subject, person):
-                yield _pending_change(live, pull, lacking)
+            is_yours = bool(lacking) and _waits_for(subject, person)
+            if lacking and (is_yours or teams is None or live.entry.team in teams):
+                yield replace(_pending_change(live, pull, lacking), yours=is_yours)
 
 
 def pending_for_credentials(platform: Platform) -> Iterator[PendingApproval]:
     """
-    Yield what waits for whoever our credentials belong to; everything for the ledger's admins.
+    Yield everything that waits, and whether it waits for whoever our credentials belong to.
 
     Raises:
         NotFoundError: They may not see the ledger.
     """
     snapshot, me = ledger_snapshot(platform), platform.forge.user()
-    repository = platform.forge.repo(platform.ledger)
-    sees_all = repository is not None and repository.can_admin
     for entry in ledger.waiting_orders(snapshot.blobs):
         waiting = waiting_order(platform, entry, snapshot.commit)
         pull = open_proposal(platform, waiting) if waiting else None
@@ -104,13 +120,15 @@ def pending_for_credentials(platform: Platform) -> Iterator[PendingApproval]:
         xr = read_xr(platform, live, waiting.commit).xr
         asking = Asking(waiting.requester, waiting.proof)
         needs = order_needs(platform, live, xr, asking, snapshot)
-        if sees_all or _is_asked(platform, entry, needs, me):
-            yield _pending(live, pull, waiting.requester, waiting.since, sentence(needs))
+        pending_order = _pending(live, pull, waiting.requester, waiting.since, sentence(needs))
+        is_yours = is_asked(platform, entry, needs, me) and not is_own_request(waiting, me)
+        yield replace(pending_order, yours=is_yours)
     for live, pull in _open_changes(platform, snapshot):
         with suppress(RefusedError):  # it proposes what nobody can agree to
             needs = Judgement(platform, live, pull).needs()
-            if needs and (sees_all or _is_asked(platform, live.entry, needs, me)):
-                yield _pending_change(live, pull, sentence(needs))
+            if needs:
+                is_yours = is_asked(platform, live.entry, needs, me)
+                yield replace(_pending_change(live, pull, sentence(needs)), yours=is_yours)
 
 
 def _open_changes(
@@ -164,25 +182,6 @@ def _waits_for(subject: Callable[[], Subject], person: Requester | None) -> bool
         return pending.asked_person(person).id not in pending.behind
     except RefusedError:
         return False
-
-
-def _is_asked(platform: Platform, entry: OrderEntry, needs: Iterable[Need], me: str) -> bool:
-    approvers = {approver for need in needs for approver in need.by}
-    return any(_is_me(platform, entry, approver, me) for approver in approvers)
-
-
-def _is_me(platform: Platform, entry: OrderEntry, approver: str, me: str) -> bool:
-    """Say whether our credentials are those of one who is asked, as far as they can see."""
-    if approver in ("team", "platform"):
-        repo = platform.forge.repo(entry.repository if approver == "team" else platform.ledger)
-        return repo is not None and repo.can_write
-    kind, _, name = approver.partition(":default/")
-    if kind == "user":
-        return name.lower() == me.lower()
-    org, _, team = name.partition(":")
-    with suppress(AccessError):
-        return any(m.login.lower() == me.lower() for m in platform.forge.members(org, team))
-    return False
 
 
 def _pending(

@@ -19,6 +19,7 @@ from orderkit.core.order.change import (
     ChangeVerdict,
     FieldConflictError,
     differences,
+    in_group,
     refuse_unchanged,
 )
 from orderkit.flows.argocd.commit_pinning import deliver
@@ -235,6 +236,6 @@ class _Run:
             operation=self.editor.operation,
             commit=commit,
             diff=unified(old, new.data),
-            edits=differences(old.spec, new.spec),
+            edits=in_group(differences(old.spec, new.spec), live.kit.unfold),
             repeated=True,
         )

@@ -29,7 +29,7 @@ from ground.suggestions import did_you_mean
 from kubeschema import field_paths
 from kubeschema.validate import Finding, Validator
 from orderkit.core.kit.catalog_pickers import names_alone
-from orderkit.core.kit.change_forms import order_data
+from orderkit.core.kit.change_forms import by_form_names, order_data
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import KitField, fields_of
@@ -170,10 +170,11 @@ def _answers(
     identity = {kit.name_parameters[0]: name} if not kit.name_from else {}
     identity |= {} if kit.team_from else {kit.team_parameter: team}
     data = {key: value for key, value in data.items() if identity.get(key) != ""}
-    values = read_assignments(source.template, file.assignments, data)
+    assignments = by_form_names(kit, source.template.properties, file.assignments)
+    values = read_assignments(source.template, assignments, data)
     assigned = {
         parameter: values[parameter]
-        for parameter in file.assignments
+        for parameter in assignments
         if parameter not in identity and parameter != YAML_PARAMETER
     }
     return values, merged(spec, names_alone(kit, kit.by_field(assigned)))

@@ -43,6 +43,7 @@ from orderkit.core.order.change import (
     FieldDifference,
     apply,
     differences,
+    in_group,
     judge_rules,
     judge_who,
     resolve,
@@ -252,7 +253,7 @@ class ChangeEditor:
         read_to = self.request.read_to
         self._refuse_conflicts(self._named_base(read_to) if read_to else base, current, spec)
         new = {**current.xr, "spec": spec}
-        edits = differences(old, spec)
+        edits = in_group(differences(old, spec), self.live.kit.unfold)
         if not edits:
             raise_problems(self._unresolved)
             return EditDraft(current, current.data, new, (), ChangeVerdict(()))

@@ -11,6 +11,9 @@ from orderkit.core.plan import Plan
 from orderkit.flows.change.edit_draft import ChangeEditor
 from orderkit.flows.change.form_entry import FormEntry, form_request
 from orderkit.flows.change.request import ChangeRequest, tidied
+from orderkit.flows.order.approval_foresight import foreseen
+from orderkit.flows.order.approval_needs import Asking
+from orderkit.flows.order.change_approvals import needs_of_step
 from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
 from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
 from orderkit.flows.plan.plan_limits import check_same, within_limits
@@ -27,7 +30,10 @@ def plan_edits(platform: Platform, request: ChangeRequest, *, basis: Basis = USU
     live = find_living(platform, request.order)
     editor = ChangeEditor(platform, live, tidied(request))
     edited = editor.edit(editor.read(editor.head()), editor.targets)
-    return plan_order(platform, live, edited.current.xr, edited.xr, basis=basis)
+    plan = plan_order(platform, live, edited.current.xr, edited.xr, basis=basis)
+    asking = Asking(request.requester.ref, request.requester.proof)
+    needs = needs_of_step(platform, live, edited.xr, asking, current=edited.current)
+    return replace(plan, approval=foreseen(platform, live.entry, needs, asking))
 
 
 def plan_form_entry(

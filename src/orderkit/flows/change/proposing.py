@@ -29,6 +29,7 @@ from orderkit.core.order.change import (
     FieldEdit,
     Steps,
     differences,
+    in_group,
     resolve,
     same,
     value_at,
@@ -165,7 +166,7 @@ class Proposer:
             return OpenPull(
                 pull, (), None, None, ()
             )  # a fork, or a branch without an XR: not comparable
-        edits = differences(before.spec, after.spec)
+        edits = in_group(differences(before.spec, after.spec), self.editor.live.kit.unfold)
         return OpenPull(pull, commits, before, after, edits)
 
     def _own_pull(self, draft: EditDraft) -> OpenPull | None:

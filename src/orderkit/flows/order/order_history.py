@@ -16,7 +16,7 @@ from typing import Any
 from ground.errors import NotFoundError, OrderkitError
 from ground.names import BlobSha, CommitSha
 from ground.objects.values import ABSENT, Steps, same, value_at
-from orderkit.core.order.change.differences import FieldDifference, differences
+from orderkit.core.order.change.differences import FieldDifference, differences, in_group
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.flows.order.commit_judging import CommitJudge, SignatureVerdict
 from orderkit.flows.order.live_order import LiveOrder, XrFile, find_living, read_xr
@@ -218,6 +218,7 @@ class _Reader:
         if isinstance(old, OrderkitError):
             return HistoryEntry(commit, (), first=False, unreadable=f"before it: {old}")
         fields = differences(ABSENT if old is None else old.spec, new.spec, maps_whole=values_whole)
+        fields = in_group(fields, self._live.kit.unfold)
         return HistoryEntry(commit, fields, first=old is None)
 
     def decided(self, merge: Commit) -> bool:

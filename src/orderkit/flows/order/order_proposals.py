@@ -41,6 +41,7 @@ from orderkit.core.plan.plan_markdown import plain_line, to_markdown
 from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
 from orderkit.flows.lost_races import in_rounds
+from orderkit.flows.order.approval_foresight import foreseen
 from orderkit.flows.order.approval_judging import agreed, missing, objection, set_approval_status
 from orderkit.flows.order.approval_needs import Asking, order_needs
 from orderkit.flows.order.approval_records import waiting_order
@@ -97,7 +98,7 @@ def propose(
             requester=asking.requester,
             commit=commit,
             since=platform.clock.now().isoformat(timespec="seconds"),
-            approval=sentence(needs),
+            approval=foreseen(platform, entry, needs, asking),
             proof=asking.proof,
             account=person.id if person else 0,
         )
@@ -270,7 +271,9 @@ class Proposal:
 
     def _keep_sentence(self) -> None:
         """Let the record say who has to agree by the rules of today."""
-        entry, text = self.live.entry, sentence(self.needs)
+        entry = self.live.entry
+        asking = Asking(self.waiting.requester, self.waiting.proof)
+        text = foreseen(self.platform, entry, self.needs, asking)
         if text and text != self.waiting.approval:
             write_ledger(
                 self.platform,

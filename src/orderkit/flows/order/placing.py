@@ -24,6 +24,7 @@ from typing import Any
 from ground.errors import IncompleteError, InvalidInputError, RemoteError, every
 from ground.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester  # fmt: skip
 from ground.objects.kube_objects import Manifest
+from orderkit.core.kit.change_forms import by_form_names
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.yaml_settings import merged, read_settings, yaml_roots
@@ -175,7 +176,9 @@ def order(
     """
     requester = Requester(check_requester(request.requester))
     source = kit_template(platform, request.kit)
-    parameters = read_assignments(source.template, request.assignments, request.values)
+    fields = source.template.properties
+    assignments = by_form_names(source.kit, fields, request.assignments)
+    parameters = read_assignments(source.template, assignments, request.values)
     entry = _entry_of(source, parameters)
     if entry is None:
         raise RuntimeError("a kit's template names an order")

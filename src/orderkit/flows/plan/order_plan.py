@@ -16,7 +16,7 @@ from ground.errors import NotFoundError, OrderkitError
 from ground.objects.kube_objects import Manifest
 from kubeschema.known import Layer
 from orderkit.core.kit.model import Kit
-from orderkit.core.order.change import ABSENT, value_at
+from orderkit.core.order.change import ABSENT, in_group, value_at
 from orderkit.core.plan import (
     Assembly,
     AssemblyContext,
@@ -90,6 +90,7 @@ def plan_order(
         cluster = basis.recorder.record_order(cluster, old, kit)
     planner = OrderPlanner(cluster, workshop, basis.recorder)
     plan = planner.plan_step(old, new, historical=basis.historical)
+    plan = replace(plan, fields=in_group(plan.fields, kit.unfold))
     return priced(platform, plan, basis.prices)
 
 
@@ -102,7 +103,8 @@ def plan_new(platform: Platform, kit: Kit, xr: Manifest) -> Plan:
         RemoteError: The forge or the cluster.
     """
     workshop = _workshop(platform, kit, xr)
-    return priced(platform, OrderPlanner(platform.cluster, workshop).plan_new(xr))
+    plan = OrderPlanner(platform.cluster, workshop).plan_new(xr)
+    return priced(platform, replace(plan, fields=in_group(plan.fields, kit.unfold)))
 
 
 def _workshop(platform: Platform, kit: Kit, xr: Manifest) -> AssemblyContext:

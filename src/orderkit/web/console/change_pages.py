@@ -26,11 +26,16 @@ from orderkit.core.kit.model import KitChange
 from orderkit.core.order.change import FieldConflictError
 from orderkit.core.order.change.change_page import filled_in
 from orderkit.core.plan.plan_json import plan_json
+from orderkit.flows.approval.deciding import subject_of
 from orderkit.flows.change.plan_requests import plan_between
+from orderkit.flows.change.reviewing import judge_review
 from orderkit.flows.order.change_approvals import may_need_approval
 from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
 from orderkit.flows.order.order_history import entry_of
 from orderkit.flows.plan.pull_requests import plan_pull
+from orderkit.flows.platform import Platform
+from orderkit.ports.pulls import PullRequest
+from orderkit.web.callers import Caller
 from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
 from orderkit.web.console.html_form import FormPage, Values
 from orderkit.web.console.order_pages import OrderPages
@@ -59,6 +64,29 @@ class _Asked:
         """Return what the API is asked."""
         change = {"change": self.change.name} if self.live.kit.changes else {}
         return {**change, "values": self.entered, "base": self.base, "whole": True, **more}
+
+
+def _offered(
+    platform: Platform, live: LiveOrder, pull: PullRequest, who: Caller
+) -> Mapping[str, Any]:
+    """Return what a pull request lacks, and what its reader may do with it."""
+    offered: dict[str, Any] = {"lacks": "", "may_approve": False, "may_withdraw": False}
+    offered["may_merge"] = False
+    try:
+        teams = who.teams("change")
+        offered["may_merge"] = teams is None or live.entry.team in teams
+        offered["lacks"] = judge_review(platform, live, pull).refusal
+        if not may_need_approval(live) or who.proof is None:
+            return offered
+        subject = subject_of(platform, live.entry.order, pull.number)
+        offered["may_withdraw"] = who.proof.ref == subject.requester
+        user = subject.asked_person(who.proof)
+        offered["may_approve"] = user.id not in subject.behind
+    except RefusedError:
+        return offered  # the reader is not asked
+    except OrderkitError as error:
+        return {**offered, "lacks": str(error)}
+    return offered
 
 
 class ChangePages:
@@ -113,7 +141,8 @@ class ChangePages:
             raise NotFoundError(f"{entry.order} has no pull request {number}")
         pull_plan = plan_pull(service.platform, entry.repository, int(number))
         judged, pull = pull_plan.judged, pull_plan.pull
-        may_ask = may_need_approval(find_living(service.platform, entry.order))
+        live = find_living(service.platform, entry.order)
+        offered = _offered(service.platform, live, pull, call.who)
         return page(
             call,
             "pull.html",
@@ -125,7 +154,8 @@ class ChangePages:
                 "title": pull.title,
                 "url": pull.web_url,
                 "requester": pull.requester or "",
-                "head": pull.head_commit if may_ask else "",
+                "head": pull.head_commit,
+                **offered,
                 "state": judged.state,
                 "summary": judged.summary,
                 "refused": list(judged.refused),

@@ -90,7 +90,8 @@ class OrderPages:
         if order["phase"] != "Waiting":
             return None
         query = {"order": order["order"]}
-        approvals = self._api.ask(service, call, "listApprovals", query=query)["approvals"]
+        listed = self._api.ask(service, call, "listApprovals", query=query)["approvals"]
+        approvals = [entry for entry in listed if entry["yours"]]
         is_requester = call.who.proof is not None and order["owner"] == call.who.proof.ref
         return approvals[0] if approvals else {"order": order["order"]} if is_requester else None
 

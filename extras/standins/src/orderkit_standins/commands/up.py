@@ -85,6 +85,14 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
     help="YAML with what platform.yaml has below notifications. Default: nobody is notified.",
 )
 @click.option(
+    "--user",
+    "users",
+    metavar="NAME[=TEAM]",
+    multiple=True,
+    help="A person of the forge, in a team; NAME=platform may approve for the platform. The "
+    "password is in credentials/user-NAME of the state folder. Repeatable.",
+)
+@click.option(
     "--twins",
     metavar="NAMES",
     default="",
@@ -106,6 +114,7 @@ def up_command(
     catalog: str | None,
     platform_groups: tuple[str, ...],
     notifications_file: str | None,
+    users: tuple[str, ...],
     twins: str,
 ) -> None:
     """
@@ -127,7 +136,7 @@ def up_command(
     from orderkit.core.portal.profile import read_profile
     from orderkit_standins.platform import PortalOptions, Ports
     from orderkit_standins.providers import read_twins
-    from orderkit_standins.serve_platform import EmbeddedRunRequest, running
+    from orderkit_standins.serve_platform import EmbeddedRunRequest, Person, running
 
     serves, stop = threading.Event(), threading.Event()
     run_request = EmbeddedRunRequest(
@@ -139,13 +148,15 @@ def up_command(
         read_values(values),
         load_notifications(notifications_file),
         read_twins(twins),
+        tuple(map(Person.of, users)),
     )
     with (
         asked_to_end(_stop_handler(serves, stop)),
         running(run_request, on_step=Progress(enabled=True)) as platform,
     ):
         serves.set()
-        say(welcome(platform, run_request.pack))
+        people = [person.login for person in run_request.people]
+        say(welcome(platform, run_request.pack, people))
         wait_for_signal(stop)
 
 
@@ -161,7 +172,7 @@ def _stop_handler(serves: threading.Event, stop: threading.Event) -> Callable[..
     return handle
 
 
-def welcome(running: Running, folder: Path) -> str:
+def welcome(running: Running, folder: Path, people: Sequence[str] = ()) -> str:
     """
     Return what a person reads once the platform runs.
 
@@ -176,6 +187,11 @@ def welcome(running: Running, folder: Path) -> str:
     pack = read_pack(read_folder(folder))
     not_run = kits_not_run(pack, program_functions(pack.files))
     settings, state = running.settings, running.embedded.state.folder
+    for_people = "".join(
+        f"  {login:<9} password in {state / 'credentials' / f'user-{login}'}; signs in with"
+        f" 'orderkit console --requester user:default/{login}'\n"
+        for login in people
+    )
     missing = f"{_not_run_text(not_run)}{_unplayed_text(running, pack)}"
     return f"""
 Orderkit's embedded platform runs. State: {state}
@@ -187,6 +203,7 @@ Orderkit's embedded platform runs. State: {state}
 
   console   {console_link(settings, default_requester())}
             (signs you in once, within ten minutes; 'orderkit console' makes another link)
+{for_people}\
 {held_back_text(running)}{missing}{_next(running, pack, not_run)}
 Stop with ctrl-C; nothing is lost.
 """

@@ -112,7 +112,7 @@ def test_what_was_only_observed_survives_its_order(site: Running, orderkit: Comm
     bucket = exists(site, "archive-2001")
     ordered(orderkit, "archive", "archive-2001")
 
-    done = orderkit("destroy", "garage-archive")
+    done = orderkit("destroy", "--yes", "garage-archive")
 
     assert done.code == 0, done.err
     assert in_cloud(site, bucket) == THERE

@@ -23,6 +23,7 @@ export type Approvals = {
     url: string;
     head: string;
     number: number | null;
+    yours: boolean;
   })[];
 };
 
@@ -475,6 +476,7 @@ export type Parts = {
 export type PlanAnswer = {
   summary: string;
   ready: boolean | null;
+  approval: string | null;
   paused: PartSentence[];
   pinned: PartSentence[];
   drift: PartDrift[];

@@ -15,7 +15,7 @@ from orderkit.core.order.change.change_rules import (
     refuse_unchanged,
 )
 from orderkit.core.order.change.conflicts import FieldConflict, FieldConflictError
-from orderkit.core.order.change.differences import FieldDifference, differences
+from orderkit.core.order.change.differences import FieldDifference, differences, in_group
 
 __all__ = [
     "ABSENT",
@@ -30,6 +30,7 @@ __all__ = [
     "Steps",
     "apply",
     "differences",
+    "in_group",
     "judge_rules",
     "judge_who",
     "refuse_unchanged",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ground.errors import InvalidInputError, OrderkitError, raise_problems
+from ground.objects.kube_objects import dig
 from ground.objects.values import ABSENT, Step, Steps, path_text, same, value_at, with_value
 from ground.suggestions import did_you_mean
 from kubeschema.field_paths import steps_of
@@ -119,7 +120,8 @@ def resolve(kit: Kit, edit: FieldEdit) -> EditTarget:
     if edit.op in ("add", "remove") and schema.get("type") == "array":
         of_value = schema.get("items") or {}
     typed = edit.typed and edit.op != "unset"
-    value = _typed(path_text(steps), edit.value, of_value) if typed else edit.value
+    shown_name = path_text(steps).removeprefix(f"{kit.unfold}." if kit.unfold else "")
+    value = _typed(shown_name, edit.value, of_value) if typed else edit.value
     value = name_alone(kit, path_text(steps), value)
     target = EditTarget(steps, edit.op, None if edit.op == "unset" else value, schema)
     if target.is_sum and not _is_number(value):
@@ -156,6 +158,11 @@ def _locate(kit: Kit, edit: FieldEdit) -> tuple[Steps, Schema]:
     by_parameter = {parameter: name for name, parameter in kit.aliases.items()}
     if texts and texts[0] not in properties:
         texts = [by_parameter.get(texts[0], texts[0]), *texts[1:]]
+    unfolded = dig(properties, kit.unfold, "properties", default={}) if kit.unfold else {}
+    if texts and texts[0] in unfolded and texts[0] not in properties:
+        texts = [kit.unfold, *texts]  # as in the form
+    elif texts[1:] and texts[0] == kit.unfold and texts[1] not in unfolded:
+        texts = [texts[0], by_parameter.get(texts[1], texts[1]), *texts[2:]]
     steps: list[Step] = []
     for text in texts:
         step, below = _enter(schema, text)
@@ -184,9 +191,13 @@ def _enter(schema: Schema, text: str) -> tuple[Step, Schema | None]:
 
 
 def _unknown(kit: Kit, edit: FieldEdit) -> InvalidInputError:
-    known_names = [*known_paths(kit.spec_schema), *kit.aliases.values()]
+    group = f"{kit.unfold}." if kit.unfold else ""
+    paths = (path.removeprefix(group) for path in known_paths(kit.spec_schema))
+    known_names = [*(path for path in paths if path != kit.unfold), *kit.aliases.values()]
     hint = did_you_mean(
-        edit.path.removeprefix("spec."), known_names, f"fields: {', '.join(known_names)}"
+        edit.path.removeprefix("spec.").removeprefix(group),
+        known_names,
+        f"fields: {', '.join(known_names)}",
     )
     rule = f"cannot be set: kit {kit.name} has no such field"
     return InvalidInputError(edit.path, edit.value, rule, hint=hint)

@@ -7,8 +7,8 @@ the flow that changes orders, by plans, and by history and revert of commits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ground.objects.values import ABSENT, Steps, path_text, same, shown, shown_pair, to_json
@@ -21,6 +21,13 @@ class FieldDifference:
     steps: Steps
     old: Any
     new: Any
+    group: str = field(default="", compare=False)
+    """The map below ``spec`` that the form unfolds, so that people do not name it."""
+
+    @property
+    def label(self) -> str:
+        """The field's name for a person, as in the form."""
+        return self.path.removeprefix(f"{self.group}.") if self.group else self.path
 
     @property
     def path(self) -> str:
@@ -34,11 +41,16 @@ class FieldDifference:
 
     def __str__(self) -> str:
         old, new = shown_pair(self.old, self.new)
-        return f"{self.path} {old} → {new}"
+        return f"{self.label} {old} → {new}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape of commands and service; null where it is not set."""
         return {"field": self.path, "from": to_json(self.old), "to": to_json(self.new)}
+
+
+def in_group(fields: Iterable[FieldDifference], group: str) -> tuple[FieldDifference, ...]:
+    """Return differences that are shown without the name of the map that the form unfolds."""
+    return tuple(replace(difference, group=group) for difference in fields)
 
 
 def differences(

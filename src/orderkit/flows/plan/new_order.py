@@ -50,7 +50,7 @@ def plan_new_order(platform: Platform, request: TaskRequest) -> tuple[OrderDraft
 def _approval(platform: Platform, order: OrderDraft, requester: Requester) -> str:
     """Return who would have to approve an order that is not written yet."""
     ledger_files, entry = ledger_snapshot(platform), order.entry
-    record = OrderFile(entry.order, order.kit.name, entry.team, requester.ref, "", {})
+    record = OrderFile(entry.order, order.kit.name, entry.team, requester.ref, {})
     team = team_of(platform, entry.team, ledger_files)
     live = LiveOrder(entry, order.kit, record, team)
     if not may_need_approval(live):

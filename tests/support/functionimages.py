@@ -181,7 +181,7 @@ def layer(files: Mapping[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, data in files.items():
-            _add(tar, name, data)
+            _add(tar, name, data, mode=0o755)
     return buffer.getvalue()
 
 
@@ -193,11 +193,15 @@ def image_config() -> dict[str, Any]:
     return {"Entrypoint": [python, "/program.py"], "Env": environment, "WorkingDir": "/"}
 
 
-def package_file(path: Path) -> Path:
-    """Write the package as ``crossplane xpkg build`` does."""
+def package_file(
+    path: Path, files: Mapping[str, bytes] | None = None, start: Mapping[str, Any] | None = None
+) -> Path:
+    """Write a package as ``crossplane xpkg build`` does: the small one, or of these files."""
     processor = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
-    config = {"architecture": processor, "os": "linux", "config": image_config()}
+    config = {"architecture": processor, "os": "linux", "config": start or image_config()}
     layers = {"0.tar": program_layer(), "1.tar": package_layer()}
+    if files is not None:
+        layers = {"0.tar": layer(files)}
     manifest = [{"Config": "config.json", "RepoTags": None, "Layers": list(layers)}]
     texts = {"manifest.json": manifest, "config.json": config}
     with tarfile.open(path, "w") as tar:

@@ -37,14 +37,14 @@ _STATUSES: Mapping[int, ConditionStatus] = {
 
 
 def request_message(
-    request: StationRequest, old_names: Collection[str] = ()
+    request: StationRequest, named_old: Collection[str] = ()
 ) -> fnv1.RunFunctionRequest:
     """
     Write a request.
 
     Args:
-        old_names: Requirements that the function asks for under both names (`asked_twice`):
-            Crossplane answers both.
+        named_old: Requirements that the function asks for as ``extra_resources`` (`old_names`):
+            Crossplane answers there, too.
 
     Raises:
         ValueError, TypeError: It contains data that cannot be sent.
@@ -59,7 +59,7 @@ def request_message(
         items = message.required_resources[name].items
         for manifest in manifests:
             items.add().resource.update(copied(manifest, f"required.{name}"))
-        if name in old_names:
+        if name in named_old:
             message.extra_resources[name].CopyFrom(message.required_resources[name])
     tag = hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()
     message.meta.tag = tag
@@ -76,8 +76,10 @@ def response_of(message: fnv1.RunFunctionResponse) -> StationResponse:
         OpaqueError: It requests something that is not supported here.
     """
     requirements = message.requirements
-    if requirements.extra_resources.keys() != asked_twice(message):
-        raise OpaqueError("asks for extra_resources, the name required resources had before")
+    new, old = dict(requirements.resources), dict(requirements.extra_resources)
+    for name in old.keys() & new.keys():
+        if old[name] != new[name]:
+            raise OpaqueError(f"asks for different objects as extra and as required {name}")
     if requirements.schemas:
         raise OpaqueError("asks for schemas")
     return StationResponse(
@@ -86,22 +88,19 @@ def response_of(message: fnv1.RunFunctionResponse) -> StationResponse:
         results=[_result(result) for result in message.results],
         conditions=[_condition(condition) for condition in message.conditions],
         requirements={
-            name: _selector(requirement)
-            for name, requirement in sorted(requirements.resources.items())
+            name: _selector(requirement) for name, requirement in sorted({**old, **new}.items())
         },
         ttl_s=message.meta.ttl.ToTimedelta().total_seconds(),
     )
 
 
-def asked_twice(message: fnv1.RunFunctionResponse) -> frozenset[str]:
+def old_names(message: fnv1.RunFunctionResponse) -> frozenset[str]:
     """
-    Return the requirements that an answer states equally under the old and the new name.
+    Return the requirements that an answer states under the name of Crossplane 1.
 
-    Functions that also serve Crossplane 1 do so (function-go-templating 0.12.2).
+    Functions that also serve Crossplane 1 state them twice (function-go-templating 0.12.2).
     """
-    new = message.requirements.resources
-    old = message.requirements.extra_resources
-    return frozenset(name for name in old if name in new and old[name] == new[name])
+    return frozenset(message.requirements.extra_resources)
 
 
 def _result(message: fnv1.Result) -> Result:

@@ -26,7 +26,7 @@ from typing import IO, TYPE_CHECKING
 from compositions.function_processes import FunctionProcess
 from compositions.python_functions import program_digests
 from compositions.station import Station, StationRequest, StationResponse
-from ground.errors import OrderkitError, UsageError, shorten
+from ground.errors import OrderkitError, shorten
 from ground.secrets import redact
 from orderkit.adapters.functions.program_store import StoredProgram, stored_program
 from orderkit.adapters.processes.child_process import launch
@@ -89,14 +89,10 @@ class ProgramFunction:
 
         Raises:
             OpaqueError: It needs data that only a cluster has.
-            UsageError: The extra that speaks gRPC is not installed.
             ValueError, TypeError: Request or answer contain data that cannot be converted.
         """
         if importlib.util.find_spec("crossplane") is None:
-            raise UsageError(
-                "the program of a function is called over gRPC, which is not installed",
-                hint="pip install 'orderkit[functions]'",
-            )
+            return _fatal(request, "needs gRPC to be called: pip install 'orderkit[functions]'")
         from orderkit.adapters.functions.remote_function import FunctionCallError, SilenceError
 
         why = ""

@@ -20,7 +20,7 @@ import grpc
 from compositions.function_processes import FunctionProcess
 from compositions.station import OpaqueError, StationRequest, StationResponse
 from ground.errors import NotFoundError, shorten
-from orderkit.adapters.functions.outgoing_requests import asked_twice, request_message, response_of
+from orderkit.adapters.functions.outgoing_requests import old_names, request_message, response_of
 
 CERTIFICATES = ("tls.crt", "tls.key", "ca.crt")
 _METHOD = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"
@@ -53,7 +53,7 @@ class RemoteFunction:
         self._process = process
         self._lock = threading.Lock()
         self._old_names: frozenset[str] = frozenset()
-        """Requirements that it asks for under both names."""
+        """Requirements that it asks for under the name of Crossplane 1."""
         self._channel = _channel(process)
         self._call = self._channel.unary_unary(
             _METHOD,
@@ -75,7 +75,7 @@ class RemoteFunction:
             answer: fnv1.RunFunctionResponse = self._call(message, timeout=self._process.timeout_s)
         except grpc.RpcError as error:
             raise self._failed(error) from error
-        self._old_names |= asked_twice(answer)
+        self._old_names |= old_names(answer)
         return response_of(answer)
 
     def _failed(self, error: grpc.RpcError) -> Exception:

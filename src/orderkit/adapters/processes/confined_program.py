@@ -167,7 +167,9 @@ def _started(start: ProgramStart) -> int:
             (resource.RLIMIT_NOFILE, FILES),
             (resource.RLIMIT_FSIZE, FILE_BYTES),
         ):
-            resource.setrlimit(kind, (bound, bound))
+            hard = resource.getrlimit(kind)[1]
+            lower = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+            resource.setrlimit(kind, (lower, lower))
         confinement.forbid_calls(_FORBIDDEN)
         os.chdir(start.folder)
         os.execvpe(  # noqa: S606 - that is what all this is for

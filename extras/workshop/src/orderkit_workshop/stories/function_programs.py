@@ -210,7 +210,13 @@ def reference_of(text: str, files: Files) -> PackageReference:
     Raises:
         InvalidInputError: It is something else, or names no registry or version.
     """
-    reference = parse_reference(function_of(files, text) or text)
+    package = function_of(files, text) or text
+    if package.startswith("__"):
+        raise InvalidInputError(
+            "package", text, "is one whose registry and version the platform fills in",
+            hint="write HOST/PATH:TAG or HOST/PATH@sha256:…, or a file that is there",
+        )  # fmt: skip
+    reference = parse_reference(package)
     if not reference.registry or not reference.wanted:
         raise InvalidInputError(
             "package", text, "names no registry, or no version",

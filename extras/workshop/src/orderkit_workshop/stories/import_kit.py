@@ -304,8 +304,8 @@ def _pipeline_next(pack: PackFolder, name: str, composition: _Composition) -> It
         )
     for step, function in pipeline.foreign:
         yield (
-            f"step '{step}' is {function}'s: orders are delivered and formed, but only a real "
-            "Crossplane assembles them; the embedded platform and plans refuse them by this name"
+            f"step '{step}' is {function}'s, which Orderkit does not run itself: "
+            f"'orderkit functions add {function}' brings its program for plans and 'orderkit up'"
         )
     for station in pipeline.stations:
         if pack.file(PurePosixPath("stations", station, "station.py")) is None:

@@ -51,6 +51,34 @@ def swap(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        (
+            "def station(request)\n    return 1\n",
+            ("station-broken", 1, "SyntaxError: expected ':'"),
+        ),
+        ("import nothing_of_that_name\n", ("station-broken", 1, "No module named")),
+        (
+            "\ndef station(request):\n    return request.xr['nope']\n",
+            ("pipeline-fails", 3, "'nope'"),
+        ),
+    ],
+)
+def test_an_error_in_a_station_has_its_file_and_line(
+    pack: Path, capsys: pytest.CaptureFixture[str], source: str, error: tuple[str, int, str]
+) -> None:
+    rule, line, says = error
+    (pack / "stations/lab/station.py").write_text(source)
+
+    assert check(pack) == 1
+
+    told = capsys.readouterr()
+    (found,) = (text for text in (told.out + told.err).splitlines() if " error: " in text)
+    assert f"stations/lab/station.py:{line}: error: {rule}: " in found
+    assert says in found
+
+
 def test_a_sound_kit_passes_and_says_how_much_was_tried(
     pack: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

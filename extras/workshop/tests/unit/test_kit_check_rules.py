@@ -709,6 +709,16 @@ CASES = [
     Case(KitRule.STATION_DELETION, "dead", {SOURCE: 'X = "deletionTimestamp"\n'}, place="py:1"),
     Case(KitRule.AUTO_READY_LAST, "a step more", AFTER_READY, {"second": wants_nothing}),
     Case(
+        KitRule.PRICES,
+        "a price in words",
+        {
+            "gitops/prices.yaml": "apiVersion: orderkit.dev/v1alpha1\nkind: PriceTable\n"
+            "metadata: {name: lab}\nspec:\n  currency: EUR\n  source: ours\n  date: '2026-11-01'\n"
+            "  prices:\n    - {kind: Bay, price: cheap}\n"
+        },
+        place="gitops/prices.yaml:9",
+    ),
+    Case(
         KitRule.AUTO_READY_UNKNOWN,
         "a function that is not known",
         followed_by("function-ours"),

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from traceback import walk_tb
 from typing import Any, Self
 
 from ground.objects.conditions import Condition, ConditionStatus
@@ -36,6 +37,7 @@ __all__ = [
     "Station",
     "StationRequest",
     "StationResponse",
+    "place_of",
     "run_station",
     "station_runner",
 ]
@@ -265,11 +267,24 @@ def run_station(name: str, station: Station, request: StationRequest) -> Station
     try:
         response: object = station(request)
     except Exception as error:  # noqa: BLE001 - whatever a station raises ends as its result
-        return _refused(request, f'station "{name}" failed: {type(error).__name__}: {error}')
+        what = f"{type(error).__name__}: {error}{place_of(error)}"
+        return _refused(request, f'station "{name}" failed: {what}')
     if not isinstance(response, StationResponse):
         type_name = type(response).__name__
         return _refused(request, f'station "{name}" returned a {type_name}, not a StationResponse')
     return response
+
+
+def place_of(error: BaseException) -> str:
+    """Return where in a pack's stations an error arose, as `` (stations/NAME/FILE.py:LINE)``."""
+    places = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError):
+        places.append((error.filename or "", error.lineno or 1))
+    for file, line in reversed(places):
+        _, folder, name = file.rpartition("/stations/")
+        if folder:
+            return f" (stations/{name}:{line})"
+    return ""
 
 
 def _refused(request: StationRequest, message: str) -> StationResponse:

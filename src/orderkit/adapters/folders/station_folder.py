@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from compositions.station import Station, StationRequest, StationResponse
+from compositions.station import Station, StationRequest, StationResponse, place_of
 from ground.errors import OrderkitError
 
 FOLDER, MODULE, FUNCTION, SEVERAL = "stations", "station", "station", "stations"
@@ -87,7 +87,8 @@ def _loaded(folder: Path, name: str) -> dict[str, Station]:
         sys.modules[name] = _package(folder, name)
         module = importlib.import_module(f"{name}.{MODULE}")
     except Exception as error:
-        raise StationLoadError(f"{type(error).__name__}: {error}") from error
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise StationLoadError(f"{type(error).__name__}: {text}{place_of(error)}") from error
     return _defined(folder.name, module)
 
 

@@ -15,7 +15,12 @@ from dataclasses import dataclass
 from kubeschema.validate.findings import FindingSeverity
 from kubeschema.validate.located_findings import Located
 from orderkit_workshop.check.composition_checks import check_compositions
-from orderkit_workshop.check.file_checks import DEFAULT_STYLE, check_generated, check_style
+from orderkit_workshop.check.file_checks import (
+    DEFAULT_STYLE,
+    check_generated,
+    check_prices,
+    check_style,
+)
 from orderkit_workshop.check.form_pattern_checks import check_form_patterns
 from orderkit_workshop.check.kit_under_check import KitUnderCheck, PackFacts
 from orderkit_workshop.check.kit_yaml_checks import (
@@ -84,7 +89,7 @@ def check_kit(subject: KitUnderCheck, *, style: str = DEFAULT_STYLE) -> Checked:
         findings += [*check_behaviour(subject, kit, runs), *check_rights(subject, kit, runs)]
         findings += [*check_layers(subject, kit), *check_public_keys(subject, kit, runs)]
     findings += [*check_station_sources(subject), *check_style(subject, style)]
-    findings += check_form_patterns(subject)
+    findings += [*check_form_patterns(subject), *check_prices(subject)]
     findings.sort(key=_order)
     return Checked(subject.name, tuple(dict.fromkeys(findings)), tuple(runs))
 

@@ -258,4 +258,6 @@ def _station(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> I
     error = getattr(stations[name], "error", None)
     if error is not None:
         message = f"station '{name}' cannot be loaded: {error}"
-        yield finding_at(KitRule.STATION_BROKEN, doc, f"{at}.input.name", message)
+        rule = KitRule.STATION_BROKEN
+        placed = subject.in_station(rule, message)
+        yield placed or finding_at(rule, doc, f"{at}.input.name", message)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from ground.errors import OrderkitError
+from ground.errors import InvalidInputError, OrderkitError
 from kubeschema.validate import Finding
 from kubeschema.validate.located_findings import Located
 from orderkit.core.kit.generated_mark import is_generated
 from orderkit.core.kit.model import Kit
+from orderkit.core.plan.price_table import PRICES, read_prices
 from orderkit_workshop.check.kit_under_check import KitUnderCheck
 from orderkit_workshop.check.rule_codes import KitRule
 from orderkit_workshop.generate.kit_files import is_hand_written, leftovers, projected
@@ -59,6 +61,20 @@ def check_pack_files(files: Files, expected_files: Files) -> Iterator[Located]:
             rule = KitRule.DRIFT
             about = Finding("", rule, message, hint=rule.advice, severity=rule.severity)
             yield Located(path, None, None, "the pack", about)
+
+
+def check_prices(subject: KitUnderCheck) -> Iterator[Located]:
+    """Check the price table of the kit's pack, if it has one."""
+    data = subject.pack.files.get(PRICES)
+    if data is None:
+        return
+    try:
+        read_prices(data, name=str(PRICES))
+    except InvalidInputError as error:
+        message = " ".join(str(error).split())
+        match = re.search(r":([0-9]+): |, line ([0-9]+), ", message)
+        line = int(match[1] or match[2]) if match else 1
+        yield subject.in_file(KitRule.PRICES, PRICES, message, line=line, hint=error.hint)
 
 
 def _first_difference(before: bytes, after: bytes) -> int:

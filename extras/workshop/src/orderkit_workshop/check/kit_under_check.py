@@ -9,6 +9,7 @@ it. Every rule creates its findings through `finding_at`, `KitUnderCheck.in_kit`
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -177,6 +178,9 @@ class PackFacts:
         return scopes
 
 
+_STATION_LINE = re.compile(r"\((?P<file>stations/[^\s():]+\.py):(?P<line>[0-9]+)\)")
+
+
 def misshapen(xrd: Manifest) -> str:
     """Return the path of the first part of an XRD with a wrong type; empty if there is none."""
     for name in ("annotations", "labels"):
@@ -298,6 +302,14 @@ class KitUnderCheck:
         if doc is not None:
             return finding_at(rule, doc, path, message, hint=hint)
         return self.in_file(rule, definition_path(self.name), message, hint=hint)
+
+    def in_station(self, rule: Coded, message: str) -> Located | None:
+        """Return a finding at the line of a station that a message names; None: it names none."""
+        match = _STATION_LINE.search(message)
+        file = PurePosixPath(match["file"]) if match else None
+        if match is None or file is None or file not in self.pack.files:
+            return None
+        return self.in_file(rule, file, message, line=int(match["line"]))
 
     def in_file(
         self,

@@ -49,7 +49,9 @@ def check_behaviour(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> It
         for rule, message, key in _judged(subject, run, validator, full):
             if (rule, key) not in reported:
                 reported.add((rule, key))
-                yield finding_at(rule, run.doc, _PIPELINE, f"{run.order.label}: {message}")
+                text = f"{run.order.label}: {message}"
+                placed = subject.in_station(rule, text)
+                yield placed or finding_at(rule, run.doc, _PIPELINE, text)
     yield from _by_kind(subject, runs)
 
 

@@ -376,6 +376,12 @@ class KitRule(Coded):
         "Nobody judges the readiness of what a step composes: no function-auto-ready follows it.",
         "end the pipeline with a step of function-auto-ready",
     )
+    PRICES = (
+        "prices",
+        _E,
+        "gitops/prices.yaml is not a price table: no order of the platform has a cost.",
+        "write it as docs/cost.md shows",
+    )
     AUTO_READY_UNKNOWN = (
         "auto-ready-unknown",
         _N,

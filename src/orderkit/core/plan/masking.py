@@ -226,6 +226,7 @@ class _PlanMask:
             waves=tuple(tuple(map(self.path, wave)) for wave in assembly.waves),
             faults=tuple(self.at(f.path).fault(assembly, f) for f in assembly.faults),
             requirements=(),
+            waits=tuple(map(self.path, assembly.waits)),
             settings={
                 self.text(path): self.rest(
                     setting, value=self._value(_Place("", ("status",)), setting.value, ABSENT, MASK)

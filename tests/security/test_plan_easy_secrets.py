@@ -82,6 +82,31 @@ def test_a_password_that_is_easy_to_guess_is_masked_in_what_is_made_of_it(
     assert f":{password}@" not in views(plan, capsys)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "is_told", "reason"),
+    [
+        ("password", "changeme", True, "a copy of a password is told, easy to guess or not"),
+        ("username", "postgres", False, "a user name is no secret"),
+        ("pin", "47", False, "too short to be found in a text"),
+    ],
+)
+def test_a_copy_of_a_value_that_is_easy_to_guess_is_a_danger(
+    key: str, value: str, *, is_told: bool, reason: str
+) -> None:
+    def station(request: StationRequest) -> StationResponse:
+        response, size = StationResponse.to(request), request.xr["spec"]["size"]
+        response.require("db", "v1", "Secret", match_name="db", namespace="shop")
+        (found,) = request.required.get("db") or [connection()]
+        text = base64.b64decode(found["data"].get(key, "")).decode() if size == 2 else "-"
+        response.want("map", config(image="changeme:1", copy=f"u:{text}@h"))
+        return response
+
+    plan = planned(station, connection(**{key: value}))
+
+    told = [danger.message for danger in plan.dangers if danger.code is Code.EXPOSED]
+    assert told == ["ConfigMap shop/map: data contains the value of a Secret"] * is_told, reason
+
+
 def test_a_sentence_about_a_resource_has_no_text_of_its_masked_fields(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -75,6 +75,8 @@ class SecretTraces:
     """False: stations refuse other values, so any field may follow from a Secret."""
     outcomes: tuple[Mapping[str, Manifest], ...] = ()
     """What exists in the end with other values, by path."""
+    easy: frozenset[str] = frozenset()
+    """Values of these Secrets that are easy to guess, under keys that name nothing public."""
     public_keys: frozenset[str] = frozenset()
     """Keys of Secrets that the kit declares public: nothing of the above follows from them."""
 

@@ -7,9 +7,14 @@ What is hard to guess is masked wherever it stands (``test_plan_secrets``).
 from __future__ import annotations
 
 import base64
+import json
+from random import Random
+from string import ascii_letters, digits
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from outcomes import GROUP, Shop, an_xr, config, thing
 from secretplans import CANARY, contained, encoded, planned, required, secret, views
 
@@ -18,6 +23,8 @@ from ground.objects.kube_objects import Manifest
 from ground.secrets import MASK
 from orderkit.core.plan import Code
 from orderkit.core.plan.pack_rules import PackRules
+from orderkit.core.plan.plan_json import to_json
+from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.plan.fleet_orders import ObjectLookup
 from orderkit.flows.plan.order_plan import OrderPlanner
 
@@ -75,6 +82,31 @@ def test_a_password_that_is_easy_to_guess_is_masked_in_what_is_made_of_it(
     assert f":{password}@" not in views(plan, capsys)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "is_told", "reason"),
+    [
+        ("password", "changeme", True, "a copy of a password is told, easy to guess or not"),
+        ("username", "postgres", False, "a user name is no secret"),
+        ("pin", "47", False, "too short to be found in a text"),
+    ],
+)
+def test_a_copy_of_a_value_that_is_easy_to_guess_is_a_danger(
+    key: str, value: str, *, is_told: bool, reason: str
+) -> None:
+    def station(request: StationRequest) -> StationResponse:
+        response, size = StationResponse.to(request), request.xr["spec"]["size"]
+        response.require("db", "v1", "Secret", match_name="db", namespace="shop")
+        (found,) = request.required.get("db") or [connection()]
+        text = base64.b64decode(found["data"].get(key, "")).decode() if size == 2 else "-"
+        response.want("map", config(image="changeme:1", copy=f"u:{text}@h"))
+        return response
+
+    plan = planned(station, connection(**{key: value}))
+
+    told = [danger.message for danger in plan.dangers if danger.code is Code.EXPOSED]
+    assert told == ["ConfigMap shop/map: data contains the value of a Secret"] * is_told, reason
+
+
 def test_a_sentence_about_a_resource_has_no_text_of_its_masked_fields(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -107,3 +139,21 @@ def test_what_a_kit_declares_public_is_shown(capsys: pytest.CaptureFixture[str])
         "username": "postgres", "password": MASK, "host": "orders-db", "port": "5432", "n": MASK,
     }  # fmt: skip
     assert contained(views(plan, capsys)) == []
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    username=st.sampled_from(["postgres", "admin", "app", "root", "garage"]),
+    seed=st.integers(),
+    length=st.integers(12, 40),
+)
+def test_public_words_stay_and_random_values_go(username: str, seed: int, length: int) -> None:
+    """Whatever the station makes of them, and whatever live objects say."""
+    password = "".join(Random(seed).choices(ascii_letters + digits, k=length))  # noqa: S311 - of a test
+    plan = planned(served, connection(**{**POSTGRES, "username": username, "password": password}))
+
+    shown = "\n".join([to_markdown(plan), json.dumps(to_json(plan)), repr(plan)])
+    assert contained(shown, password) == []
+    assert f"{username}:{password[:5]}" not in shown
+    assert plan.after.resources["postgres"]["spec"]["containers"][0]["image"] == "postgres:12"
+    assert plan.after.xr["status"]["address"] == "postgres.shop.example.org:2"

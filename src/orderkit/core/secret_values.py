@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import copy
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -124,10 +125,20 @@ class SecretTexts:
         searched = {*filter(is_searched, secret), *parts} - {*public}
         forms = {form for text in searched for form in forms_of(text[:_COMPARED_MAX])}
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
-        short = {word for word in words if len(word) >= SHORTEST} - {*public}
+        self._public = frozenset(public)
+        self._words(words)
+
+    def _words(self, words: Iterable[str]) -> None:
+        short = {word for word in words if len(word) >= SHORTEST} - self._public
         escaped = sorted(map(re.escape, short), key=lambda form: (-len(form), form))
         self._word = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(escaped)})(?![A-Za-z0-9])")
         self._has_words = bool(escaped)
+
+    def with_words(self, words: Iterable[str]) -> SecretTexts:
+        """Return the same values, and these as whole words in place of the words so far."""
+        texts = copy.copy(self)
+        texts._words(words)  # noqa: SLF001 - of this class
+        return texts
 
     def __bool__(self) -> bool:
         return bool(self._forms) or self._has_words

@@ -6,6 +6,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
+from ground.objects.kube_objects import Kind
 from orderkit.cli import extras
 from orderkit.cli.command_list import COMMANDS, EXTRA_OF
 
@@ -29,6 +30,14 @@ def test_the_stand_ins_can_run_a_catalog() -> None:
 
     assert stand_ins is not None
     assert callable(stand_ins.running_catalog)
+
+
+def test_the_stand_ins_say_what_the_embedded_cluster_serves() -> None:
+    stand_ins = extras.stand_ins()
+
+    assert stand_ins is not None
+    assert stand_ins.serves(Kind("apps", "v1", "Deployment"))
+    assert not stand_ins.serves(Kind("storage.k8s.io", "v1", "CSINode"))
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,8 @@ class SecretTraces:
     """False: stations refuse other values, so any field may follow from a Secret."""
     outcomes: tuple[Mapping[str, Manifest], ...] = ()
     """What exists in the end with other values, by path."""
+    easy: frozenset[str] = frozenset()
+    """Values of these Secrets that are easy to guess, under keys that name nothing public."""
     public_keys: frozenset[str] = frozenset()
     """Keys of Secrets that the kit declares public: nothing of the above follows from them."""
 
@@ -106,6 +108,8 @@ class Assembly:
     """Warnings of the pipeline, and objects of the cluster that are in the way."""
     is_opaque: bool = False
     """A step was skipped: it may compose more, change anything, and decide readiness."""
+    waits: tuple[str, ...] = ()
+    """If it is not ready only until providers write what nobody knows here: its unready parts."""
     kept: Mapping[str, Manifest] = field(default_factory=dict)
     """Existing resources that no known step composes, by path; their future is unknown."""
     at_once: Mapping[str, Manifest] = field(default_factory=dict)
@@ -135,4 +139,4 @@ class Assembly:
         """Return, for a person, whether the order ends up Ready."""
         if self.ready:
             return "Ready"
-        return "not known" if self.is_opaque else "not Ready"
+        return "not known" if self.is_opaque or self.waits else "not Ready"

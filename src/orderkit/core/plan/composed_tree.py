@@ -25,7 +25,7 @@ from compositions.composition_choice import with_stored_choice
 from compositions.layered_settings import decided_values
 from compositions.simulation import SimulatedWorld, Simulation, layered_lookup, simulate
 from compositions.station import Station
-from ground.objects.kube_objects import Kind, Manifest
+from ground.objects.kube_objects import Kind, Manifest, dig
 from kubeschema.validate import Finding, Validator
 from orderkit.core.plan.assembly import Assembly, Fault, Note
 from orderkit.core.plan.composing_revision import ComposingRevision, composing_revision
@@ -291,6 +291,7 @@ class _XrAssembly:
                 )
             ),
             notes=notes,
+            waits=_waits(simulation, nested),
             is_opaque=bool(simulation.final.opaque)
             or any(assembly.is_opaque for assembly in nested.values()),
             kept=kept,
@@ -320,6 +321,9 @@ class _XrAssembly:
         functions = dict.fromkeys(step.function for step in self.chosen.steps)
         yield from (notes[name] for name in functions if name in notes)
         yield from (f"{text} is required and does not exist" for text in self._missing(simulation))
+        for name in _waits(simulation, {}):
+            about = key_text(simulation.observed[name])
+            yield f"{about} ({name}): when it is ready, its provider decides by its status"
         if not (simulation.settled or simulation.error):
             yield f"the pipeline did not settle within {len(simulation.rounds)} rounds"
 
@@ -335,6 +339,25 @@ class _XrAssembly:
                 if not find(selector)
             }
         )
+
+
+def _waits(simulation: Simulation, nested: Mapping[str, Assembly]) -> tuple[str, ...]:
+    """
+    Return the unready parts if all of them only wait for their providers.
+
+    What a provider writes into ``status.atProvider`` is not simulated; stations may wait for it.
+    """
+    waiting: list[str] = []
+    for name in simulation.final.unready:
+        manifest = simulation.observed.get(name, {})
+        if name in nested and nested[name].waits:
+            waiting += [f"{name}/{path}" for path in nested[name].waits]
+        elif dig(manifest, "spec", "forProvider") and not dig(manifest, "status", "atProvider"):
+            waiting.append(name)
+        else:
+            return ()
+    is_all = all(below.ready or below.waits for below in nested.values())
+    return tuple(waiting) if simulation.settled and not simulation.error and is_all else ()
 
 
 def _warnings(simulation: Simulation) -> tuple[Note, ...]:

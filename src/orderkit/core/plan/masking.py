@@ -129,20 +129,14 @@ def _mask_for(sides: Collection[Assembly], values: Collection[str]) -> _PlanMask
         complete=all(trace.complete for trace in traces),
     )
     hidden = [pair for side in sides for pair in mask.hidden_texts(side)]
-    sentences = {*values, *(text for _, text in hidden)}
+    sentences = SecretTexts({*values, *(text for _, text in hidden)}, public=public)
     about: dict[str, set[str]] = {}
     for path, text in hidden:
         about.setdefault(path, set()).add(text)
     shown = {path: " ".join(mask.shown_texts(sides, path)) for path in about}
     words = {path: {t for t in texts if t not in shown[path]} for path, texts in about.items()}
-    return replace(
-        mask,
-        sentences=SecretTexts(sentences, public=public),
-        about={
-            path: SecretTexts(sentences, public=public, words=texts)
-            for path, texts in words.items()
-        },
-    )
+    specific = {path: sentences.with_words(texts) for path, texts in words.items() if texts}
+    return replace(mask, sentences=sentences, about=specific)
 
 
 def _open_names(assembly: Assembly, fields: Collection[SecretField]) -> Iterator[str]:
@@ -226,6 +220,7 @@ class _PlanMask:
             waves=tuple(tuple(map(self.path, wave)) for wave in assembly.waves),
             faults=tuple(self.at(f.path).fault(assembly, f) for f in assembly.faults),
             requirements=(),
+            waits=tuple(map(self.path, assembly.waits)),
             settings={
                 self.text(path): self.rest(
                     setting, value=self._value(_Place("", ("status",)), setting.value, ABSENT, MASK)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
@@ -26,11 +26,20 @@ from compositions.composed import Lookup
 from compositions.station import Selector
 from ground.objects.kube_objects import Manifest, annotations_of, metadata
 from ground.objects.values import Steps
+from orderkit.core.guessable_values import is_searched, names_public
 from orderkit.core.order.change import ABSENT, differences
 from orderkit.core.plan.assembly import Assembly, SecretField, SecretTraces
 from orderkit.core.plan.composed_tree import AssemblyContext, assemble
 from orderkit.core.plan.object_texts import selector_text
-from orderkit.core.secret_values import APPLIED, as_json, decoded, is_secret, secrets_in, values_of
+from orderkit.core.secret_values import (
+    APPLIED,
+    as_json,
+    decoded,
+    entries_of,
+    is_secret,
+    secrets_in,
+    values_of,
+)
 
 _LONGER = "x7"
 _FIXED = re.compile(
@@ -95,9 +104,16 @@ def with_secret_traces(
         frozenset(texts),
         complete,
         tuple(outcomes),
+        frozenset(_easy(objects, public)),
         public,
     )
     return replace(assembly, secret_traces=traces)
+
+
+def _easy(objects: Iterable[Manifest], public: frozenset[str]) -> Iterator[str]:
+    for key, text in entries_of(objects):
+        if key not in public and not names_public(key) and not is_searched(text, key):
+            yield text
 
 
 def secret_fields(assembly: Assembly, live: Mapping[str, Manifest]) -> frozenset[SecretField]:

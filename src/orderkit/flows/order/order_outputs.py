@@ -97,8 +97,8 @@ def _value(
     if is_secret and not secrets:
         raise RefusedError(
             f"output '{output.name}' of {report.entry.order} has the value of a Secret in it",
-            hint=f"declare it 'secret: true' in the kit, or read it with --secrets; the station"
-            f" of kit {report.kit} wrote it to the status",
+            hint=f"declare it 'secret: true' in kit.yaml of {report.kit}, or, if everybody may see "
+            "it, the Secret's key in secrets.public; --secrets reads it now",
         )
     if is_secret:
         register(text)

@@ -2,8 +2,8 @@
 Secrets in readable places: ConfigMaps, annotations, arguments, the order's status.
 
 Two signs: the value of a known Secret appears elsewhere, or a key of a ConfigMap has the name of a
-secret. Values that are easy to guess are skipped, because they appear everywhere
-(``guessable_values``). The value itself is never written into the message.
+secret. Values that are easy to guess appear everywhere (``guessable_values``): of those, only what
+stations made of them counts. The value itself is never written into the message.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from collections.abc import Collection, Iterable, Iterator
 
 from ground.objects.kube_objects import Kind, Manifest
 from ground.objects.managed_objects import wrapped_object
+from ground.objects.values import value_at
 from orderkit.core.guessable_values import SECRET_NAME
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import objects_of
-from orderkit.core.secret_values import values_of
+from orderkit.core.secret_values import SecretTexts, leaves, secrets_in, values_of
 
 _REFERENCE_NAME = re.compile(r"(name|ref|path|file|url|key-?name)s?\Z", re.IGNORECASE)
 
@@ -46,8 +47,23 @@ def exposure_dangers(
             about = after.resources.get(path, after.xr)
             message = f"{key_text(about)}: {field} contains the value of a Secret"
             yield Danger(path, Code.EXPOSED, message)
+    for path, field in sorted(set(_copies(after)) - set(_copies(before))):
+        about = after.resources.get(path, after.xr)
+        message = f"{key_text(about)}: {field} contains the value of a Secret"
+        yield Danger(path, Code.EXPOSED, message)
     for path, manifest in after.resources.items():
         yield from _secret_like_keys(path, manifest, before.resources.get(path))
+
+
+def _copies(assembly: Assembly) -> Iterator[tuple[str, str]]:
+    """Yield path and top-level field where a value that is easy to guess was copied to."""
+    values = SecretTexts((), words=assembly.secret_traces.easy)
+    for path, steps in assembly.secret_traces.fields if values else ():
+        manifest = assembly.resources.get(path, {}) if path else assembly.xr
+        if steps and manifest and not any(secrets_in(manifest)):
+            texts = leaves(value_at(manifest, steps))
+            if any(map(values.in_text, texts)):
+                yield path, str(steps[0])
 
 
 def _holds(texts: Iterable[str], secrets: Collection[str]) -> bool:

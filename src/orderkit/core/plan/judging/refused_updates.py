@@ -29,7 +29,8 @@ _HINT = "put the old value back: only a new object can have another, under anoth
 def judge_updates(before: Assembly, after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
     """Yield the updates of existing objects that the API server or the provider refuses."""
     for pair in pairs_of(before, after):
-        if facts.existing_paths is None or pair.path in facts.existing_paths:
+        exists = facts.existing_paths is None or pair.path in facts.existing_paths
+        if exists and not only_observes(after.resources[pair.path]):
             yield from _set_once(pair, before, after)
             yield from _replaced(pair, facts.behaviours)
 
@@ -64,7 +65,7 @@ def _stored(manifest: Manifest) -> Manifest:
 
 def _replaced(pair: Pair, behaviours: Behaviours) -> Iterator[Fault]:
     declared = behaviour_of(behaviours, pair.kind.group, pair.kind.kind).replaces
-    if not declared or only_observes(pair.new):
+    if not declared:
         return
     old, new = (dig(m, "spec", "forProvider", default=None) or {} for m in (pair.old, pair.new))
     forms = [form for path in declared for form in reference_forms(path)]

@@ -8,14 +8,18 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from commands import Command
+from outcomes import Shop, an_xr, thing, wanting
 from tests.component.leases.conftest import TurnedClock
 from tests.component.leases.test_lease_sweeps import KilledError, killed
 from tests.component.workspaces.conftest import TEAM, Workspace, ordered_workspace
 
 from compositions.managed_state import FAIL
 from ground.objects.kube_objects import ObjectKey, annotations_of
+from orderkit.core.plan import assemble
+from orderkit.core.plan.judging import OutcomeRule
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.order.live_order import find_living
+from orderkit.flows.plan.cluster_verdicts import judged
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
@@ -23,6 +27,7 @@ from orderkit_standins.providers.cloud_twin import EXTERNAL
 from orderkit_standins.serve_platform import Running
 
 HOUR = timedelta(hours=1)
+CONFIG = "ClusterProviderConfig"
 EXTERNAL_NAME = "crossplane.io/external-name"
 
 
@@ -224,3 +229,19 @@ def test_a_workspace_that_is_stopped_says_so(orderkit: Command, workspace: Works
     workspace.until_phase("Stopped")
 
     assert "it is stopped" in orderkit("status", workspace.order).out
+
+
+@pytest.mark.parametrize(("config", "is_missing"), [("aws", False), ("nobody", True)])
+def test_a_plan_names_a_provider_config_that_does_not_exist(
+    running_platform: Running, config: str, *, is_missing: bool
+) -> None:
+    spec = {"forProvider": {}, "providerConfigRef": {"kind": CONFIG, "name": config}}
+    pair = thing("ec2.aws.m.upbound.io/v1beta1", "KeyPair", "k", namespace="shop", spec=spec)
+    shop = Shop(wanting({"pair": pair}))
+    before, after = (assemble(an_xr({}), made.workshop) for made in (Shop(wanting({})), shop))
+
+    verdict = judged(running_platform.platform.cluster, shop.workshop, before, after)
+
+    missing = [fault.message for fault in verdict.faults if fault.code == OutcomeRule.MISSING]
+    sentence = f'{CONFIG}.aws.m.upbound.io "nobody" not found: nothing in the order makes it'
+    assert missing == ([sentence] if is_missing else [])

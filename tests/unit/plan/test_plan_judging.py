@@ -575,3 +575,61 @@ def test_openapi_judges_as_the_server_does(spec: dict[str, Any], fields: list[st
 
     assert [fault.field for fault in plan.faults] == fields
     assert plan.unknowns == ()
+
+
+# --- what objects refer to
+
+BUCKET = "s3.aws.m.upbound.io/v1beta1"
+CONFIG = ObjectKey(Kind("aws.m.upbound.io", "", "ClusterProviderConfig"), "default")
+OWN_CONFIG = ObjectKey(Kind("aws.m.upbound.io", "", "ProviderConfig"), "mine", "shop")
+CLASSIC_CONFIG = ObjectKey(Kind("aws.upbound.io", "", "ProviderConfig"), "default")
+DATABASE = ObjectKey(Kind("", "v1", "Secret"), "db", "shop")
+
+
+def managed_bucket(**spec: Any) -> Manifest:
+    return thing(BUCKET, "Bucket", "b", namespace="shop", spec={"forProvider": {}, **spec})
+
+
+def running(*env: dict[str, Any], **pod: Any) -> Manifest:
+    containers = [{"name": "app", "image": "app", "env": list(env)}]
+    spec = {"template": {"spec": {"containers": containers, **pod}}}
+    return thing("apps/v1", "Deployment", "app", namespace="shop", spec=spec)
+
+
+def secret_key(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": "P", "valueFrom": {"secretKeyRef": {"name": name, "key": "p", **more}}}
+
+
+NAMED = {"kind": "ProviderConfig", "name": "mine"}
+CLASSIC = thing("s3.aws.upbound.io/v1beta1", "Bucket", "b", spec={"forProvider": {}})
+FROM_VOLUME = running(volumes=[{"name": "v", "secret": {"secretName": "db"}}])
+EXTERNAL = thing("external-secrets.io/v1", "ExternalSecret", "e", spec={"target": {"name": "db"}})
+
+
+@pytest.mark.parametrize(
+    ("wants", "needed"),
+    [
+        ({"it": managed_bucket()}, {CONFIG}),
+        ({"it": managed_bucket(providerConfigRef=NAMED)}, {OWN_CONFIG}),
+        ({"it": CLASSIC}, {CLASSIC_CONFIG}),
+        ({"it": running(secret_key("db"))}, {DATABASE}),
+        ({"it": FROM_VOLUME}, {DATABASE}),
+        ({"it": running(secret_key("db", optional=True))}, set()),
+        ({"it": FROM_VOLUME, "secret": thing("v1", "Secret", "db", namespace="shop")}, set()),
+        ({"it": FROM_VOLUME, "external": EXTERNAL}, set()),
+    ],
+)
+def test_what_is_missing_is_a_fault_unless_the_order_makes_it(
+    wants: dict[str, Manifest], needed: set[ObjectKey]
+) -> None:
+    everything = {CONFIG, OWN_CONFIG, CLASSIC_CONFIG, DATABASE}
+
+    plan = _judged(wants, missing=everything)
+
+    missing = [fault for fault in plan.faults if fault.code == OutcomeRule.MISSING]
+    told = {fault.message.partition(":")[0] for fault in missing}
+    homes = {"shop": " in namespace shop"}
+    assert told == {
+        f'{key.kind} "{key.name}" not found{homes.get(key.namespace, "")}' for key in needed
+    }
+    assert not [fault for fault in _judged(wants).faults if fault.code == OutcomeRule.MISSING]

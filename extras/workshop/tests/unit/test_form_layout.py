@@ -307,3 +307,20 @@ def test_a_change_does_not_write_a_secret_and_does_not_quote_it(
 
     assert "hunter2" not in f"{caught.value}{caught.value.hint}"
     judge_rules(kit, [FieldDifference(steps, new, ABSENT)])
+
+
+# --- approvals
+
+
+def test_a_form_says_beforehand_that_an_approval_may_be_asked() -> None:
+    rules = [
+        {"when": "has(new.a)", "by": ["group:default/finance"], "because": "it is dear"},
+        {"when": "order.isNew", "by": ["team", "platform"], "count": 2, "because": "it is new"},
+    ]
+    made = Made(group(**texts("a", "b")), {"approval": {"rules": rules}})
+
+    assert made.template.pages[-1]["description"].endswith(
+        "It may need an approval before it is delivered: by group finance, because it is dear; "
+        "by 2 people of the team or the platform team, because it is new."
+    )
+    assert "approval" not in str(Made(group(**texts("a", "b")), {}).template.pages)

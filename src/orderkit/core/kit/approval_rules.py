@@ -61,6 +61,13 @@ class Need:
         return f"{self.who}, because {self.because}{doubt}"
 
 
+def foretold(kit: Kit) -> str:
+    """Return what a form says beforehand of a kit's rules of approval; empty if there are none."""
+    needs = (Need(rule.by, rule.count, rule.because) for rule in kit.approval.rules)
+    rules = "; ".join(dict.fromkeys(f"by {need}" for need in needs))
+    return f"It may need an approval before it is delivered: {rules}." if rules else ""
+
+
 def _words(approver: str) -> str:
     kind, _, name = approver.partition(":default/")
     if not name:

@@ -38,6 +38,7 @@ from orderkit.ports.cluster import NoSuchKindError
 
 _CLUSTER_ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole")
 _CLUSTER_ROLE_BINDING = Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding")
+_CONFIG_VERSIONS = ("v1beta1", "v1alpha1", "v1")
 _CROSSPLANES_HOME = "crossplane-system"
 
 
@@ -117,6 +118,7 @@ class _AnsweredQuestions:
                 for name in facts_needed.namespaces
                 if self._is_missing(ObjectKey(NAMESPACE, name))
             ),
+            missing=frozenset(filter(self._is_absent, facts_needed.references)),
             living=dict(self._living(facts_needed.keys)),
         )
         lacking = any(missing_rights(kind, facts) for kind in facts_needed.composed)
@@ -177,6 +179,16 @@ class _AnsweredQuestions:
         except OrderkitError as error:
             self.unanswered.append(f"{key} could not be looked up: {error}")
             return False
+
+    def _is_absent(self, key: ObjectKey) -> bool:
+        """Say whether a config or a Secret does not exist; False if that cannot be known."""
+        versions = (key.kind.version,) if key.kind.version else _CONFIG_VERSIONS
+        kinds = [replace(key.kind, version=version) for version in versions]
+        try:
+            served = [kind for kind in kinds if self.cluster.serves(kind)]
+            return bool(served) and self.cluster.get(replace(key, kind=served[0])) is None
+        except OrderkitError:
+            return False  # we may not look, for example at a Secret
 
     def _living(self, keys: Iterable[ObjectKey]) -> Iterator[tuple[ObjectKey, Manifest]]:
         for key in sorted(keys):

@@ -18,6 +18,7 @@ from typing import Any
 
 from ground.errors import InvalidInputError
 from orderkit.core.durations import PATTERN as DURATION
+from orderkit.core.kit.approval_rules import foretold
 from orderkit.core.kit.change_forms import (
     BASE,
     COMPONENT,
@@ -102,9 +103,10 @@ def _change_template(kit: Kit, change: KitChange) -> dict[str, Any]:
         "reason": f"${{{{ parameters.{REASON} }}}}",
         "requester": _REQUESTER,
     }
+    description = " ".join(filter(None, (change.warning, foretold(kit))))
     page = {
         "title": title_of(change),
-        **({"description": change.warning} if change.warning else {}),
+        **({"description": description} if description else {}),
         "properties": {
             BASE: {"title": "Seen at", "type": "string", "pattern": "^[0-9a-f]{40}$", **HIDDEN}
         },

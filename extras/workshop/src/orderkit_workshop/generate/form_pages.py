@@ -15,6 +15,7 @@ from typing import Any
 
 from ground.names import LABEL_MAX
 from orderkit.core.kit import js_patterns
+from orderkit.core.kit.approval_rules import foretold
 from orderkit.core.kit.form_fields import LABEL_PATTERN, properties_of
 from orderkit.core.kit.form_layout import form_layout
 from orderkit.core.kit.hidden_fields import baked_parameter, hidden_schema
@@ -45,6 +46,9 @@ def pages(kit: Kit, fields: KitFields) -> list[Schema]:
     roots = yaml_roots(kit)
     if roots:
         form_pages[-1]["properties"][YAML_PARAMETER] = yaml_property(kit, roots)
+    if approval := foretold(kit):
+        last = form_pages[-1]
+        last["description"] = " ".join(filter(None, (last.get("description"), approval)))
     form.tell_rules(form_pages, [page_fields for _, page_fields in placed_fields])
     return [_ordered(page) for page in form_pages]
 

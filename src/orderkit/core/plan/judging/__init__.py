@@ -23,6 +23,7 @@ from orderkit.core.plan.judging.object_names import (
     taken_names,
 )
 from orderkit.core.plan.judging.object_owners import judge_scopes
+from orderkit.core.plan.judging.object_references import judge_references, references_of
 from orderkit.core.plan.judging.object_schemas import judge_schemas
 from orderkit.core.plan.judging.refused_updates import judge_updates
 from orderkit.core.plan.outcome_objects import objects_of
@@ -46,6 +47,7 @@ def judge(before: Assembly, after: Assembly, facts: JudgingFacts) -> Assembly:
         *shapes,
         *judge_updates(before, after, facts),
         *judge_scopes(after, facts),
+        *judge_references(after, facts),
         *judge_names(after),
         *judge_collisions(before, after, facts),
         *judge_rights(after, facts),
@@ -70,6 +72,8 @@ class WantedFacts:
     namespaces: frozenset[str]
     keys: frozenset[ObjectKey]
     """Objects that the order does not own yet."""
+    references: frozenset[ObjectKey] = frozenset()
+    """What its objects refer to and it does not make; configs without a version."""
 
 
 def wanted_facts(
@@ -101,6 +105,7 @@ def wanted_facts(
         frozenset(kind for kind in composed if (kind.group, kind.kind) not in defined),
         frozenset(str(home) for home in homes - composed_namespaces),
         frozenset(new),
+        references_of(after),
     )
 
 

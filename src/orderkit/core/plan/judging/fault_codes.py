@@ -28,6 +28,8 @@ class OutcomeRule(StrEnum):
     """A namespaced XR composes a cluster-scoped object, or a namespace is missing."""
     NO_NAMESPACE = "no-namespace"
     """The namespace does not exist, and the order does not create it."""
+    MISSING = "missing"
+    """A ProviderConfig or a Secret does not exist, and the order does not create it."""
     OWNER = "owner"
     """Owner references that the API server refuses, or that the garbage collector acts on."""
     RIGHTS = "rights"
@@ -55,6 +57,8 @@ class JudgingFacts:
     """Kinds that the cluster does not serve and the pack does not deliver."""
     missing_namespaces: Collection[str] = ()
     """Namespaces that the cluster does not have."""
+    missing: Collection[ObjectKey] = ()
+    """ProviderConfigs and Secrets that objects refer to, and the cluster does not have."""
     living: Mapping[ObjectKey, Manifest] = field(default_factory=dict)
     """Objects in the cluster under names that the order would use."""
     existing_paths: Collection[str] | None = None

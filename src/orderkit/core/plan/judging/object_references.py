@@ -1,0 +1,102 @@
+"""
+What composed objects refer to and nothing makes: ProviderConfigs, and Secrets of Pods.
+
+A managed resource without its config, and a Pod without its Secret, wait for ever: the order fails
+after it was written. What the order itself makes, or names elsewhere as something to be made (the
+Secret of a Certificate, a connection Secret), is not missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
+from kubeschema.known.managed_kinds import config_group, is_modern
+from kubeschema.validate.hints import shown
+from orderkit.core.plan.assembly import Assembly, Fault
+from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule
+from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of
+
+SECRET = Kind("", "v1", "Secret")
+
+
+def references_of(after: Assembly) -> frozenset[ObjectKey]:
+    """Return what objects of an outcome need that it does not make; configs without a version."""
+    return frozenset(key for _, _, key in _references(after))
+
+
+def judge_references(after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
+    """Yield a fault for each object that needs what the cluster does not have."""
+    for obj, field, key in _references(after):
+        if key not in facts.missing:
+            continue
+        home = f" in namespace {key.namespace}" if key.namespace else ""
+        yield Fault(
+            obj.path,
+            f'{key.kind} "{key.name}" not found{home}: nothing in the order makes it',
+            obj.field(field),
+            f"make it before the order, deliver it with the pack, or correct '{key.name}'",
+            code=OutcomeRule.MISSING,
+            value=shown(key.name),
+        )
+
+
+def _references(after: Assembly) -> Iterator[tuple[OutcomeObject, str, ObjectKey]]:
+    objects = list(objects_of(after))
+    made = {(obj.kind.group, obj.kind.kind, metadata(obj.manifest).get("name")) for obj in objects}
+    for obj in objects:
+        config = None if obj.prefix else _config(obj.manifest)
+        if config and (config.kind.group, config.kind.kind, config.name) not in made:
+            yield obj, "spec.providerConfigRef", config
+        home = metadata(obj.manifest).get("namespace") or metadata(after.xr).get("namespace")
+        for field, name in _secrets(obj.manifest):
+            others = (other.manifest for other in objects if other.path != obj.path)
+            if home and not any(_mentions(other, name) for other in others):
+                yield obj, field, ObjectKey(SECRET, name, home)
+
+
+def _config(managed: Manifest) -> ObjectKey | None:
+    """Return the config of a managed resource, by crossplane-runtime's defaults."""
+    kind, spec = Kind.of(managed), managed.get("spec")
+    if not isinstance(spec, dict) or not isinstance(spec.get("forProvider"), dict):
+        return None
+    reference = spec.get("providerConfigRef")
+    given = reference if isinstance(reference, dict) else {}
+    default = "ClusterProviderConfig" if is_modern(kind) else "ProviderConfig"
+    config = Kind(config_group(kind), "", str(given.get("kind") or default))
+    is_local = config.kind == "ProviderConfig" and is_modern(kind)
+    home = metadata(managed).get("namespace", "") if is_local else ""
+    return ObjectKey(config, str(given.get("name") or "default"), home)
+
+
+def _secrets(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Yield the Secrets that Pods of a workload need, with the field that names each."""
+    for path in (("spec", "template", "spec"), ("spec", "jobTemplate", "spec", "template", "spec")):
+        pod = dig(manifest, *path)
+        if isinstance(pod, dict) and isinstance(pod.get("containers"), list):
+            for name in dict.fromkeys(_named_secrets(pod)):
+                yield ".".join(path), name
+
+
+def _named_secrets(value: Any) -> Iterator[str]:
+    """Yield each Secret that a Pod's spec needs; optional ones are left out."""
+    if isinstance(value, list):
+        for entry in value:
+            yield from _named_secrets(entry)
+    if not isinstance(value, dict):
+        return
+    for field, inner in value.items():
+        name = {"secretRef": "name", "secretKeyRef": "name", "secret": "secretName"}.get(field)
+        if name and isinstance(inner, dict) and not inner.get("optional"):
+            if isinstance(inner.get(name), str):
+                yield inner[name]
+        else:
+            yield from _named_secrets(inner)
+
+
+def _mentions(value: Any, name: str) -> bool:
+    inner = [*value.values()] if isinstance(value, dict) else value
+    if isinstance(inner, list):
+        return any(_mentions(entry, name) for entry in inner)
+    return bool(inner == name)

@@ -226,7 +226,14 @@ def kind_and_object(request: StationRequest) -> StationResponse:
     response = labkit.station(request)
     names = {"kind": "Bench", "plural": "benches"}
     crd = thing("CustomResourceDefinition", "benches.x.example.org", "apiextensions.k8s.io/v1")
-    crd["spec"] = {"group": "x.example.org", "names": names}
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    crd["spec"] = {
+        "group": "x.example.org",
+        "names": names,
+        "scope": "Namespaced",
+        "versions": [version],
+    }
     response.want("kind", crd, ready=Ready.TRUE)
     response.want("bench", thing("Bench", "b", "x.example.org/v1", "default"))
     return response

@@ -81,18 +81,20 @@ def test_its_memory_and_its_processes_are_limited(tiny: Station) -> None:
 
 def test_nothing_of_it_stays_once_it_was_stopped(tiny: Station) -> None:
     tiny(asked("die"))
+    others = _running()
     tiny(asked("compose"))
+    assert len(_running() - others) == 1
     tiny(asked("die"))
 
     deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and _running():
+    while time.monotonic() < deadline and _running() - others:
         time.sleep(0.05)
-    assert not _running()
+    assert not _running() - others
 
 
-def _running() -> list[str]:
-    """Return the small function's processes that this process has started."""
-    found = []
+def _running() -> set[str]:
+    """Return the programs that this process has started."""
+    found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             command = (folder / "cmdline").read_bytes().split(b"\0")
@@ -100,5 +102,5 @@ def _running() -> list[str]:
         except (OSError, IndexError):
             continue
         if any(b"confined_program" in part for part in command) and int(parent) == os.getpid():
-            found.append(folder.name)
+            found.add(folder.name)
     return found

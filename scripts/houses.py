@@ -32,7 +32,7 @@ HOUSES = (
     House("libs/ground", "ground", 0, 2_170, 1_900),
     House("libs/yamlfiles", "yamlfiles", 1, 2_330, 2_300),
     House("libs/kubeschema", "kubeschema", 2, 6_580, 6_000),
-    House("libs/softwaretemplates", "softwaretemplates", 2, 5_510, 4_800),
+    House("libs/softwaretemplates", "softwaretemplates", 2, 5_540, 4_800),
     House("libs/compositions", "compositions", 3, 4_355, 4_000),
     House("src", "orderkit", 4, 54_000, 47_000),
     House("extras/workshop", "orderkit_workshop", 5, 8_880, 7_000),

@@ -157,6 +157,26 @@ def test_what_a_dry_run_cannot_know_goes_through_filters_loops_and_file_actions(
     assert 'message: "<unknown: user.entity.relations.item.name>"' in done.out
 
 
+def test_a_dry_run_plans_filters_that_orderkit_does_not_know(
+    orderkit: Command, tmp_path: Path
+) -> None:
+    text = "${{ values.name | csharp('namespace') | upper }} ${{ '' | now }}\n"
+    branch = "${{ parameters.name | githubRepoUrl | projectSlug }}"
+    fetch = step("fetch", "fetch:template", url="./skeleton", values={"name": "cart"})
+    folder = _write(tmp_path, fetch, step("say", "debug:log", message=branch), **{"a.txt": text})
+    command = ("run", folder, "-p", "name=cart")
+
+    planned = orderkit(*command, "--dry-run", "--out", str(tmp_path / "out"))
+    run_for_real = orderkit(*command)
+
+    assert planned.code == 0, planned.err
+    assert (tmp_path / "out" / "a.txt").read_text() == (
+        "<UNKNOWN: FILTER CSHARP> <unknown: filter now>\n"
+    )
+    assert 'message: "<unknown: filter githubRepoUrl>"' in planned.out
+    assert "there is no filter 'githubRepoUrl'" in run_for_real.err
+
+
 def test_a_run_that_is_no_dry_run_knows_or_refuses(orderkit: Command, tmp_path: Path) -> None:
     message = "${{ user.entity.metadata.name | projectSlug }}"
     folder = _write(tmp_path, step("say", "debug:log", message=message))

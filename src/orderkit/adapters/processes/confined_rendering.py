@@ -39,7 +39,7 @@ from softwaretemplates.render import (
     lint_tree,
     treat,
 )
-from softwaretemplates.render.integrations import hosts_known, integrations
+from softwaretemplates.render.integrations import hosts_known, integrations, is_planning, planning
 from softwaretemplates.render.tree import RENDERED, Treatment
 from softwaretemplates.size_limit import SIZE_LIMIT
 
@@ -80,6 +80,7 @@ def judge_confined(
         ],
         "values": _marked(values),
         "options": _options(options),
+        "planning": is_planning(),
         "hosts": None if (hosts := hosts_known()) is None else sorted(hosts),
     }
     most = limits.output_bytes * max(1, options.size_limit // SIZE_LIMIT)
@@ -140,7 +141,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         else (lambda: judge_tree(files, values, options, treatments))
     )
     try:
-        with integrations(request["hosts"]):
+        with integrations(request["hosts"]), planning(is_on=request["planning"]):
             return {"outcomes": [_outcome_document(outcome) for outcome in judge()]}
     except OrderkitError as error:
         return {"error": _error_document(error)}

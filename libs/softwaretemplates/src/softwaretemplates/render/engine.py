@@ -26,6 +26,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from softwaretemplates.render import javascript as js
 from softwaretemplates.render.builtins import FILTERS, FUNCTIONS
+from softwaretemplates.render.integrations import is_planning
 from softwaretemplates.render.javascript import UNDEFINED, Closed, Function, Value
 from softwaretemplates.render.lexer import BACKSTAGE, Delimiters
 from softwaretemplates.render.operations import OPERATIONS
@@ -214,7 +215,7 @@ def compile_template(
     """
     if len(source) > KEPT_MAX:
         return Renderable(source, delimiters, capture=capture)
-    return _cached_renderable(source, delimiters, capture)
+    return _cached_renderable(source, delimiters, capture=capture, _planning=is_planning())
 
 
 def used_backstage_filters(source: str) -> list[str]:
@@ -230,5 +231,7 @@ def used_backstage_filters(source: str) -> list[str]:
 
 
 @functools.lru_cache(maxsize=2048)
-def _cached_renderable(source: str, delimiters: Delimiters, capture: bool) -> Renderable:  # noqa: FBT001 - a key of the cache
+def _cached_renderable(
+    source: str, delimiters: Delimiters, *, capture: bool, _planning: bool
+) -> Renderable:
     return Renderable(source, delimiters, capture=capture)

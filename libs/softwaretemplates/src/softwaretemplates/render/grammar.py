@@ -18,6 +18,7 @@ from typing import TypeVar
 from jinja2 import nodes
 
 from softwaretemplates.render import builtins, cookiecutter, methods, unsupported
+from softwaretemplates.render.integrations import is_planning
 from softwaretemplates.render.lexer import RESERVED, Tag, TemplateToken, TokenKind
 from softwaretemplates.render.precedence import COMPARISONS, Item, call, constant, fold
 from softwaretemplates.render.render_errors import (
@@ -246,7 +247,11 @@ class ExpressionParser:
             full_name += f".{self.name()}"
         name = "dump" if full_name == "jsonify" and self._compat else full_name
         if name not in builtins.FILTERS:
-            raise self._unknown_filter(name)
+            if name in builtins.FILTERS_REFUSED or not is_planning():
+                raise self._unknown_filter(name)
+            if self.take("("):
+                self._arguments(keywords=True)
+            return call("unknown filter", value, nodes.Const(name))
         if self._compat and builtins.FILTERS[name].of_backstage:
             self._at -= 1
             raise self.refused(unsupported.COOKIECUTTER_FILTER, name)

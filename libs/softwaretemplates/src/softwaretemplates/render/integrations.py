@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Collection, Iterator
 from contextvars import ContextVar
 
-__all__ = ["hosts_known", "integrations"]
+__all__ = ["hosts_known", "integrations", "is_planning", "planning"]
 
 BUILT_IN = frozenset(
     {
@@ -26,6 +26,7 @@ BUILT_IN = frozenset(
 )
 """Hosts that Backstage 1.57 knows without configuration (from @backstage/integration)."""
 
+_is_planning: ContextVar[bool] = ContextVar("planning", default=False)
 _hosts: ContextVar[frozenset[str] | None] = ContextVar("integrations", default=None)
 
 
@@ -37,6 +38,21 @@ def integrations(hosts: Collection[str] | None) -> Iterator[None]:
         yield
     finally:
         _hosts.reset(token)
+
+
+@contextlib.contextmanager
+def planning(*, is_on: bool) -> Iterator[None]:
+    """Take filters of an installation's own, which nobody knows here: what they give is unknown."""
+    token = _is_planning.set(is_on)
+    try:
+        yield
+    finally:
+        _is_planning.reset(token)
+
+
+def is_planning() -> bool:
+    """Return whether filters that nobody knows are taken: in a dry run."""
+    return _is_planning.get()
 
 
 def hosts_known() -> frozenset[str] | None:

@@ -308,6 +308,9 @@ OPERATIONS: Mapping[str, Operation] = {
     "text": _text,
     "truthy": js.truthy,
     "unequal": lambda a, b: not js.loosely_equal(a, b),
+    "unknown filter": lambda value, name: (
+        value if isinstance(value, Unknown) else Unknown.at(f"filter {name}")
+    ),
     "untrue": lambda a: not js.truthy(a),
     **{f"| {name}": _filter(name) for name in builtins.FILTERS},
     **{f"is {name}": test.checked(name) for name, test in TESTS.items()},

@@ -28,6 +28,7 @@ from ground.errors import OrderkitError, RefusedError
 from softwaretemplates.render.binary import HEAD_BYTES, is_binary
 from softwaretemplates.render.engine import KEPT_MAX, Renderable, compile_template
 from softwaretemplates.render.globs import matching
+from softwaretemplates.render.integrations import is_planning
 from softwaretemplates.render.javascript import Closed, Value
 from softwaretemplates.render.lexer import BACKSTAGE, Delimiters
 from softwaretemplates.render.render_errors import LimitError, RenderError
@@ -406,11 +407,12 @@ def _template_of(data: bytes, delimiters: Delimiters) -> Renderable:
     """Compile a file's bytes; equal bytes only once."""
     if len(data) > KEPT_MAX:
         return compile_template(data.decode(), delimiters)
-    return _kept_template(data, delimiters)
+    return _kept_template(data, delimiters, _planning=is_planning())
 
 
 @functools.lru_cache(maxsize=2048)
-def _kept_template(data: bytes, delimiters: Delimiters) -> Renderable:
+def _kept_template(data: bytes, delimiters: Delimiters, *, _planning: bool) -> Renderable:
+    # A plan takes filters that a run refuses: they are not compiled alike.
     return compile_template(data.decode(), delimiters)
 
 

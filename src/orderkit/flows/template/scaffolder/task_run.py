@@ -38,7 +38,7 @@ from orderkit.flows.template.scaffolder.task_values import (
     TemplateTask,
 )
 from softwaretemplates.render import FileOutcome, SkeletonFile, Tree, TreeOptions, Unknown
-from softwaretemplates.render.integrations import integrations
+from softwaretemplates.render.integrations import integrations, planning
 from softwaretemplates.size_limit import SIZE_LIMIT
 from softwaretemplates.template import Template, TemplateStep
 
@@ -87,7 +87,8 @@ def run(
     check_maskable(secrets)
     check_secrets(template, options.secrets)
     values = template.validate(parameters)
-    check_template(template, platform=services is not None, dry_run=options.dry_run)
+    with planning(is_on=options.dry_run):
+        check_template(template, platform=services is not None, dry_run=options.dry_run)
     masker = Masker(secrets.values())
     log: list[str] = []
     folder = MemoryFolder(files) if isinstance(files, Mapping) else files
@@ -105,7 +106,7 @@ def run(
     task = TemplateTask(template, values, context, options, masker, on_step, log)
     for note in template.notes:
         context.log(note)
-    with integrations(_hosts(services)):
+    with integrations(_hosts(services)), planning(is_on=options.dry_run):
         for step in template.steps:
             _run_step(task, step)
         if task.failure:

@@ -101,7 +101,11 @@ def test_a_change_that_wants_a_review_is_proposed_with_its_plan(lead: Browser, b
     assert "What merging #1 would do" in proposed.page.text
     assert "<i>red</i>" in proposed.page.text
     assert "colour" not in bay.spec()
-    refused = lead.submit(proposed.form(f"/orders/{bay.order}/pulls/1/merge"))
+    merge = f"/orders/{bay.order}/pulls/1/merge"
+    assert "It cannot be merged yet" in proposed.page.text
+    assert merge not in [form.action for form in proposed.forms]
+    csrf = dict(proposed.form("/sign-out").fields)["csrf"]
+    refused = lead.send("POST", merge, data={"csrf": csrf})  # whatever the page shows
     assert refused.status == 403
     assert "approve" in refused.page.text
 

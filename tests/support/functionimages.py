@@ -8,6 +8,7 @@ program loads. What it finds in its confinement it tells as results.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import io
 import json
 import os
@@ -156,6 +157,8 @@ def program_layer() -> bytes:
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name in sorted({*files, *_loaders()}):
             _add(tar, name.lstrip("/"), Path(name).read_bytes(), mode=0o755)
+            if name.endswith(".py"):
+                _add_compiled(tar, Path(importlib.util.cache_from_source(name)))
         for name in sorted(name for name in files if ".so" in name):
             for other in Path(name).parent.glob(f"{Path(name).name.partition('.so')[0]}*"):
                 if other.is_symlink() and other.resolve() == Path(name).resolve():
@@ -164,6 +167,14 @@ def program_layer() -> bytes:
                     tar.addfile(link)
         _add(tar, "program.py", PROGRAM.encode())
     return buffer.getvalue()
+
+
+def _add_compiled(tar: tarfile.TarFile, cached: Path) -> None:
+    """Add a compiled module, so that the program starts sooner; it says not to be compared."""
+    if cached.is_file():
+        code = cached.read_bytes()
+        unchecked = code[:4] + b"\1\0\0\0" + b"\0" * 8 + code[16:]
+        _add(tar, str(cached).lstrip("/"), unchecked)
 
 
 def _loaders() -> list[str]:

@@ -128,15 +128,12 @@ class OrderReport:
             row: What `row` returned, if it was asked already.
         """
         listed = ListedOrder(
-            **{
-                **asdict(row or self.row()),
-                "reason": self.state.reason,
-                "ready": self.state.ready,
-                "advice": self.state.advice,
-                "head": self.state.head or "",
-                "findings": tuple(self.check.to_json()) if self.check else (),
-                "xr": ObjectReference.to(self.xr) if self.xr else None,
-            }
+            **asdict(changed(row or self.row(), reason=self.state.reason)),
+            ready=self.state.ready,
+            advice=self.state.advice,
+            head=self.state.head or "",
+            findings=tuple(self.check.to_json()) if self.check else (),
+            xr=ObjectReference.to(self.xr) if self.xr else None,
         )
         return listed.to_json()
 

@@ -91,7 +91,7 @@ def view(
     if pushed := excess.result():
         row = changed(row, attention=(*row.attention, Attention(plain(pushed))))
     return OrderView(
-        **{**asdict(row), "owner": plain(ordered_by) or row.owner},
+        **asdict(changed(row, owner=plain(ordered_by) or row.owner)),
         head=report.state.head or head or "",
         values=values,
         pulls=tuple(pulls.result() or ()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import PurePath, PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -15,11 +16,17 @@ from msgspec import Meta
 
 from ground.objects.kube_objects import Kind, ObjectKey
 from ground.shapes import (
+    COMPONENTS,
+    Answer,
+    Known,
+    LocatedAnswer,
     ObjectReference,
     Shape,
     StrictShape,
+    answer_schemas,
     changed,
     json_schema,
+    located,
     plain,
     read_shape,
 )
@@ -118,6 +125,67 @@ def test_paths_mean_what_the_reader_says() -> None:
 def test_what_is_not_checked_first_is_refused_by_reading() -> None:
     with pytest.raises(msgspec.ValidationError, match="name"):
         read_shape(Team, {"name": 3})
+
+
+class Cost(Answer, frozen=True):
+    """Within."""
+
+    currency: Known = ""
+    monthly: Decimal | None = None
+
+
+class Row(LocatedAnswer, frozen=True, kw_only=True):
+    """Around."""
+
+    is_ready: bool = msgspec.field(name="ready")
+    owner: Known = ""
+    reason: str = ""
+    costs: tuple[Cost, ...] = ()
+    values: Mapping[str, Any] = {}
+
+
+ROW_SCHEMA = {
+    "$ref": f"{COMPONENTS}Row",
+    "components": {"schemas": answer_schemas([Row])},
+}
+SHOP = located(ObjectKey(Kind("apps", "v1", "Deployment"), "shop", "team-a"))
+
+
+def test_an_answer_has_every_key_and_null_for_what_nobody_knows() -> None:
+    row = Row(**SHOP, is_ready=True, costs=(Cost("EUR", Decimal("12.50")),), values={"a": [""]})
+
+    assert row.to_json() == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": "shop",
+        "namespace": "team-a",
+        "ready": True,
+        "owner": None,
+        "reason": "",
+        "costs": [{"currency": "EUR", "monthly": "12.5"}],
+        "values": {"a": [""]},
+    }
+    assert "namespace" not in changed(row, namespace="").to_json()
+
+
+@given(st.text(), st.text(), st.decimals(0, 10**12, places=9) | st.none())
+def test_an_answer_is_what_its_schema_says(owner: str, namespace: str, monthly: Decimal) -> None:
+    row = Row(
+        **{**SHOP, "namespace": namespace},
+        is_ready=False,
+        owner=owner,
+        costs=(Cost(owner, monthly),),
+    )
+
+    jsonschema.validate(row.to_json(), ROW_SCHEMA)
+
+
+@pytest.mark.parametrize("wrong", [{"owner": 3}, {"more": ""}, {"costs": [{}]}, {"ready": None}])
+def test_the_schema_of_an_answer_allows_nothing_else(wrong: dict[str, Any]) -> None:
+    row = Row(**SHOP, is_ready=True).to_json()
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**row, **wrong}, ROW_SCHEMA)
 
 
 def test_a_reference_leads_to_its_object() -> None:

@@ -152,7 +152,7 @@ class Answer(Shape, frozen=True, omit_defaults=False):
         return found
 
 
-def located(key: ObjectKey) -> dict[str, str]:
+def located(key: ObjectKey) -> dict[str, Any]:
     """Return the first fields of a `LocatedAnswer`."""
     return {
         "api_version": key.kind.api_version,

@@ -226,7 +226,7 @@ def test_a_request_that_stopped_a_station_does_not_stop_it_again(
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ("open('/etc/passwd')", "Permission denied: '/etc/passwd': stations have no files"),
+        ("open('/etc/passwd')", "(stations/bad/station.py:1): stations have no files"),
         ("import os; os._exit(0)", "importing it was stopped: the child ended"),
     ],
 )

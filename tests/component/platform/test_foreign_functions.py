@@ -98,7 +98,7 @@ def test_an_order_of_that_kit_fails_at_once_and_says_for_which_function(orderkit
     status = orderkit("status", "queue-first", "--json")
     changed = orderkit("change", "queue-first", "depth=2", "--timeout", "1h")
     waited = orderkit("wait", "queue-first", "--timeout", "1h")
-    ended = orderkit("destroy", "queue-first")
+    ended = orderkit("destroy", "queue-first", "--yes")
 
     assert (planned.code, ordered.code) == (4, 5)
     for said in (planned.out, ordered.err, changed.err, waited.err):

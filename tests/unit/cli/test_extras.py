@@ -37,7 +37,7 @@ def test_the_stand_ins_say_what_the_embedded_cluster_serves() -> None:
 
     assert stand_ins is not None
     assert stand_ins.serves(Kind("apps", "v1", "Deployment"))
-    assert not stand_ins.serves(Kind("storage.k8s.io", "v1", "CSINode"))
+    assert not stand_ins.serves(Kind("batch", "v1beta1", "CronJob"))
 
 
 @pytest.mark.parametrize(

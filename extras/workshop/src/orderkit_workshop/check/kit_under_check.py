@@ -198,8 +198,10 @@ def misshapen(xrd: Manifest) -> str:
         return "spec.versions"
     for index, version in enumerate(versions):
         schema = dig(version, "schema", "openAPIV3Schema")
-        if not isinstance(dig(version, "name"), str) or not isinstance(schema, Mapping):
-            return f"spec.versions[{index}]"
+        if not isinstance(dig(version, "name"), str):
+            return f"spec.versions[{index}].name"
+        if not isinstance(schema, Mapping):
+            return f"spec.versions[{index}].schema.openAPIV3Schema"
     return ""
 
 

@@ -164,6 +164,7 @@ def propose_and_merge(site: Running, browser: RealBrowser, way: str, team: str) 
     browser.shows("What merging #1 would do")
     judge(browser, f"{way}-pull")
     approve(site, team, f"garage-{team}")
+    browser.goto(f"/orders/garage-{team}/pulls/1")  # only now is merging offered
     browser.press("Merge")
     browser.shows("It is merged")
 
@@ -259,7 +260,7 @@ def test_an_order_waits_until_another_person_agrees_or_declines(
     browser.fill("Reason", "not this month")
     browser.press("Decline")
     browser.shows("It is withdrawn, and nothing of it was delivered.")
-    browser.shows("Nothing waits for your approval.")
+    browser.shows("Nothing waits for an approval.")
 
     enter(site, browser, lead, f"/orders/garage-{teams[0]}")
     browser.shows("Everything in Git is delivered and works")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from ground.shapes import answer_schemas
-from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_selection import CURSOR_MAX, SORTS
 from orderkit.core.order.order_state import Phase
 from orderkit.core.order.order_view import ListedOrder, OrderRow, OrderView
@@ -90,9 +89,9 @@ COST_SUMS = every(
     ),
     notKnown={"type": "integer"},
 )
-_COSTS = answer_schemas([OrderCost])["OrderCost"]
+_ANSWERS = answer_schemas([OrderRow, ListedOrder, OrderView])
 VIEW_COMPONENTS: dict[str, dict[str, Any]] = {
-    **answer_schemas([OrderRow, ListedOrder, OrderView]),
+    **_ANSWERS,
     "Revealed": every(order=TEXT, outputs=listed(every(name=TEXT, value=nullable(TEXT)))),
     "Kits": every(
         kits=listed(
@@ -153,7 +152,7 @@ VIEW_COMPONENTS: dict[str, dict[str, Any]] = {
                 begin=TEXT,
                 end=TEXT,
                 seconds={"type": "integer"},
-                **_COSTS["properties"],
+                **_ANSWERS["OrderCost"]["properties"],
                 hoursPerMonth={"type": "integer"},
                 amount=nullable(TEXT),
                 amountUpTo=TEXT,

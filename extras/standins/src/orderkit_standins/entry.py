@@ -18,9 +18,9 @@ from orderkit.ports.forge import Forge
 
 def serves(kind: Kind) -> bool:
     """Return whether the embedded cluster serves a kind of Kubernetes' own."""
-    from orderkit_standins.cluster.served_builtin_kinds import BUILT_IN
+    from kubeschema.known import built_in_kinds
 
-    return kind in {served.kind for served in BUILT_IN}
+    return kind in built_in_kinds()
 
 
 @contextlib.contextmanager

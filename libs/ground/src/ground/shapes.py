@@ -37,6 +37,7 @@ __all__ = [
     "StrictShape",
     "answer_schemas",
     "changed",
+    "exact",
     "json_schema",
     "like",
     "located",
@@ -66,7 +67,7 @@ class ObjectReference(StrictShape, frozen=True):
     @classmethod
     def to(cls, key: ObjectKey) -> Self:
         """Return the reference to an object."""
-        return cls(key.kind.api_version, key.kind.kind, key.name, key.namespace)
+        return cls(**located(key))
 
     @property
     def key(self) -> ObjectKey:
@@ -195,10 +196,13 @@ def _answered(value: Any, *, known: bool = False) -> Any:
         return [_answered(part) for part in value]
     if isinstance(value, Mapping):
         return {key: _answered(part) for key, part in value.items()}
-    if isinstance(value, Decimal):
-        text = f"{value:f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    return value
+    return exact(value) if isinstance(value, Decimal) else value
+
+
+def exact(number: Decimal) -> str:
+    """Write a number exactly, without trailing zeros."""
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 COMPONENTS = "#/components/schemas/"

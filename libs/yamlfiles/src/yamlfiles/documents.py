@@ -21,7 +21,6 @@ __all__ = [
     "data_kinds",
     "document",
     "record",
-    "record_schema",
 ]
 
 Files = Mapping[PurePosixPath, bytes]
@@ -80,28 +79,6 @@ def document(
                 **({"required": required} if required else {}),
                 "properties": spec,
             },
-        },
-    }
-
-
-def record_schema(kinds: str | list[str], spec: dict[str, Any], required: list[str]) -> Any:
-    """
-    Return the JSON Schema of a record that Orderkit writes.
-
-    Unlike `document`, it lets fields pass that a later version added.
-    """
-    return {
-        "type": "object",
-        "required": ["apiVersion", "kind", "metadata", "spec"],
-        "properties": {
-            "apiVersion": {"const": API_VERSION},
-            "kind": {"const": kinds} if isinstance(kinds, str) else {"enum": kinds},
-            "metadata": {
-                "type": "object",
-                "required": ["name"],
-                "properties": {"name": {"type": "string"}},
-            },
-            "spec": {"type": "object", "required": required, "properties": spec},
         },
     }
 

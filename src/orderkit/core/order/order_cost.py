@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ground.shapes import Answer, Known
+from ground.shapes import Answer, Known, exact
 
 DIGITS = 200
 """Enough digits for every product and sum of prices to be exact."""
@@ -26,12 +26,6 @@ def money(amount: Decimal) -> str:
     """Write an amount with two decimals."""
     with localcontext(prec=DIGITS):
         return f"{amount.quantize(_CENT, ROUND_HALF_EVEN):,f}"
-
-
-def exact(number: Decimal) -> str:
-    """Write a number exactly, without trailing zeros."""
-    text = f"{number:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def add_up(amounts: Iterable[Decimal]) -> Decimal:

@@ -30,9 +30,8 @@ from msgspec import Meta
 
 from ground.errors import InvalidInputError
 from ground.names import TeamName
-from ground.shapes import StrictShape, plain
+from ground.shapes import StrictShape, exact, plain
 from orderkit.core.documents import read_document, write_document
-from orderkit.core.order.order_cost import exact
 from orderkit.core.platform.notification_settings import TeamNotifications
 
 FieldBounds = Mapping[str, Mapping[str, Any]]

@@ -19,8 +19,9 @@ from typing import Any
 from ground.errors import shorten
 from ground.objects.kube_objects import Kind, Manifest
 from ground.objects.values import same
+from ground.shapes import exact
 from ground.visible_text import visible
-from orderkit.core.order.order_cost import DIGITS, OrderCost, add_up, exact, money
+from orderkit.core.order.order_cost import DIGITS, OrderCost, add_up, money
 from orderkit.core.plan.amounts import UnreadableAmountError, number_of, values_at
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.graph_references import identities

@@ -19,7 +19,8 @@ from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
 from ground.errors import InvalidInputError
-from orderkit.core.order.order_cost import DIGITS, OrderCost, exact
+from ground.shapes import exact
+from orderkit.core.order.order_cost import DIGITS, OrderCost
 
 HOURS = 730
 _PLACES = Decimal("0.000001")

@@ -30,7 +30,8 @@ from typing import Any
 
 from ground.errors import InvalidInputError, shorten
 from ground.objects.kube_objects import dig
-from orderkit.core.order.order_cost import DIGITS, exact
+from ground.shapes import exact
+from orderkit.core.order.order_cost import DIGITS
 from orderkit.core.plan.price_table import CURRENCIES, PRICE_SCHEMA, read_prices
 from yamlfiles import yaml11
 from yamlfiles.documents import API_VERSION, document

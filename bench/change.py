@@ -24,7 +24,7 @@ from bench.platform import REQUESTER, running
 from ground.names import RepoId
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect, load_settings
-from orderkit.core.kit.model import How
+from orderkit.core.kit.kit_file import How
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.order import placing

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from orderkit.core.documents import document_schema
-from orderkit.core.kit.kit_schema import KIT_SCHEMA
+from orderkit.core.kit.kit_file import KIT_SCHEMA
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.plan.price_table import PRICES_SCHEMA
 from orderkit.core.platform.settings import PlatformSettings

@@ -30,11 +30,10 @@ from ground.objects.kube_objects import (
 from orderkit.adapters.gitea.client import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.kit.deliverable_kinds import OrderKinds
-from orderkit.core.kit.lease_approval_windows import MaintenanceWindow
+from orderkit.core.kit.order_terms import DAYS, MaintenanceWindow
 from orderkit.core.order import ledger_applications
 from orderkit.core.order.ledger import OrderEntry, team_namespace
 from orderkit.core.order.ledger_applications import TeamPlace
-from orderkit.core.order.maintenance import DAYS
 from yamlfiles.manifests import parse_manifests
 
 ORGANISATION = "lab"

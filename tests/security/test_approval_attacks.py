@@ -18,7 +18,7 @@ from ground.errors import ConflictError, InvalidInputError, OrderkitError, Refus
 from ground.names import RepoId, TeamName
 from ground.objects.kube_objects import Manifest
 from ground.shapes import changed
-from orderkit.core.kit.model import How
+from orderkit.core.kit.kit_file import How
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.approval import Agreement
 from orderkit.core.order.ledger import OrderEntry

@@ -17,8 +17,8 @@ from kubeschema.admission import Policy, Review
 from kubeschema.cel import RuleSet
 from kubeschema.cel.conditions import Subject, condition
 from orderkit.core.kit.approval_rules import Subjects, needs_of
-from orderkit.core.kit.lease_approval_windows import Approval, ApprovalRule
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_terms import Approval, ApprovalRule
 
 ROOT = Path(__file__).parents[2]
 TEXTS = {"type": "array", "items": {"type": "string"}}
@@ -164,7 +164,7 @@ def test_all_rules_of_an_object_share_a_limit() -> None:
 
 def test_an_approval_rule_that_costs_too_much_needs_its_approval() -> None:
     """Although it would not ask for one: no guest is new."""
-    rule = ApprovalRule(COSTLY["membership in a loop"], ("platform",), 1, "guests are added")
+    rule = ApprovalRule(COSTLY["membership in a loop"], ("platform",), "guests are added")
     schema = {"properties": {"spec": {"type": "object", **SPEC}}}
     version = {"name": "v1", "referenceable": True, "schema": {"openAPIV3Schema": schema}}
     xrd = {"spec": {"group": "example.org", "names": {"kind": "Hall"}, "versions": [version]}}

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from commands import Command
 from packcopies import copied_pack
+from portalsides import eventually
 
 from ground.names import RepoId
 from ground.objects.kube_objects import Kind, ObjectKey, condition
@@ -42,6 +43,12 @@ class PausedOrder:
     def annotate(self, value: str | None) -> None:
         patch = {"metadata": {"annotations": {PAUSED: value}}}
         self.running.platform.cluster.patch(ObjectKey(XGARAGE, self.order), patch, owner="admin")
+        eventually(lambda: self._rests() is (value is not None))
+
+    def _rests(self) -> bool:
+        """Say whether Crossplane has seen the pause: what it began before that, it finishes."""
+        xr = self.running.platform.cluster.get(ObjectKey(XGARAGE, self.order)) or {}
+        return (condition(xr, "Synced") or {}).get("reason") == "ReconcilePaused"
 
     def edit_sheet(self, stage: str) -> None:
         patch = {"data": {"stage": stage}}

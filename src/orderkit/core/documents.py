@@ -9,25 +9,56 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from ground.shapes import Shape, json_schema, plain, read_shape
+from msgspec import Meta
+
+from ground.names import NAME_MAX
+from ground.shapes import Shape, StrictShape, json_schema, plain, read_shape
 from yamlfiles import yaml11
 from yamlfiles.documents import API_VERSION, record
 
 T = TypeVar("T", bound=Shape)
+DocumentName = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=NAME_MAX)]
+"""Allowed names of packs and kits."""
+
+
+class DataKind(StrictShape, frozen=True):
+    """Whether objects of a kind hold data that goes with them."""
+
+    kind: str
+    group: Annotated[str, Meta(description="Its API group. Default: any.")] = "*"
+    holds: bool = True
+
+
+class PlanRules(StrictShape, frozen=True):
+    """What plans go by, as a pack or a kit says."""
+
+    data_kinds: Annotated[
+        tuple[DataKind, ...],
+        Meta(description="Kinds whose removal deletes data, or does not; beside Orderkit's table."),
+    ] = ()
+
+    @property
+    def holds_data(self) -> dict[tuple[str, str], bool]:
+        """Whether kinds hold data, by group (``*``: any group) and kind."""
+        return {(kind.group, kind.kind): kind.holds for kind in self.data_kinds}
 
 
 @cache
 def document_schema(shape: type[Shape], kinds: tuple[str, ...], named: str) -> dict[str, Any]:
-    """Return the JSON Schema of a file; beside a strict spec, other keys are refused too."""
+    """
+    Return the JSON Schema of a file.
+
+    Beside a strict spec, other keys are refused too; a spec without required keys may be absent.
+    """
     spec = json_schema(shape)
     strict = {key: spec[key] for key in ("additionalProperties",) if key in spec}
     required = [key for key in spec.get("required", ()) if key != named]
     return {
         "type": "object",
         **strict,
-        "required": ["apiVersion", "kind", "metadata", "spec"],
+        "required": ["apiVersion", "kind", "metadata", *(["spec"] if required else [])],
         "properties": {
             "apiVersion": {"const": API_VERSION},
             "kind": {"enum": list(kinds)} if len(kinds) > 1 else {"const": kinds[0]},
@@ -35,10 +66,10 @@ def document_schema(shape: type[Shape], kinds: tuple[str, ...], named: str) -> d
                 "type": "object",
                 **strict,
                 "required": ["name"],
-                "properties": {"name": {"type": "string"}},
+                "properties": {"name": spec["properties"][named]},
             },
             "spec": {
-                "type": "object",
+                "type": "object" if required else ["object", "null"],
                 **strict,
                 **({"required": required} if required else {}),
                 "properties": {k: v for k, v in spec["properties"].items() if k != named},
@@ -67,7 +98,7 @@ def read_document(
         InvalidInputError: It is no YAML, or has a key or value that its shape refuses.
     """
     document = yaml11.load(text, name=name, schema=document_schema(shape, kinds, named))
-    data = {**document["spec"], named: document["metadata"]["name"]}
+    data = {**(document.get("spec") or {}), named: document["metadata"]["name"]}
     return read_shape(shape, data, path_of=path_of)
 
 

@@ -20,7 +20,8 @@ from contextlib import suppress
 
 from ground.errors import AccessError, OrderkitError
 from ground.names import MAIN, RepoId
-from orderkit.core.kit.model import How, Kit
+from orderkit.core.kit.kit_file import How
+from orderkit.core.kit.model import Kit
 from orderkit.core.order import approval, ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack

@@ -18,7 +18,7 @@ from typing import Any
 
 from ground.errors import InvalidInputError
 from ground.names import CommitSha, TeamName
-from orderkit.core.kit.model import How
+from orderkit.core.kit.kit_file import How
 from orderkit.core.order.change import FieldConflictError
 from orderkit.core.order.order_state import short
 from orderkit.core.plan.plan_json import to_json

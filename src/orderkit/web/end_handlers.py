@@ -68,7 +68,7 @@ def get_preview(service: Service, call: ServiceRequest) -> ServiceResponse:
     body["stays"] = list(survivors(service.platform, entry.order, kit))
     body["takes"] = [
         {"name": survivor.name, "ask": survivor.ask}
-        for survivor in kit.end.survives
+        for survivor in kit.end.survivors
         if survivor.name
     ]
     return ServiceResponse(200, {**body, "repository": kit.end.repository})

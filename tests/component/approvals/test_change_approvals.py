@@ -8,7 +8,7 @@ from bays import Bay, ask, set_
 from forgeusers import ForgeUser
 
 from ground.errors import RefusedError
-from orderkit.core.kit.model import How
+from orderkit.core.kit.kit_file import How
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.approval.deciding import approve, decline
 from orderkit.flows.argocd.commit_pinning import pinned_commit

@@ -13,8 +13,8 @@ from commands import Command, in_process
 
 from ground.names import TeamName
 from ground.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, ObjectKey
+from orderkit.core.kit.order_terms import DAYS
 from orderkit.core.order import ledger
-from orderkit.core.order.maintenance import DAYS
 from orderkit.flows.order import order_report
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation

@@ -12,7 +12,7 @@ from faultproxy import Decision, Fault, Listed
 from tests.component.changes.conftest import Through
 
 from ground.errors import ConflictError, InvalidInputError, RefusedError
-from orderkit.core.kit.model import How
+from orderkit.core.kit.kit_file import How
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.ports.forge import MergeStyle, Operation, PullDraft, PullRequest

@@ -18,7 +18,7 @@ from roguery import deliver_main
 from ground.argocd.hooks import HELM_HOOK, HINT, HOOK
 from ground.errors import NotFoundError, RefusedError
 from ground.names import RepoId
-from orderkit.core.kit.model import How
+from orderkit.core.kit.kit_file import How
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.plan.announcing import ACCEPT_LOSS
 from orderkit.flows.plan.pull_requests import keep_planned, plan_pull

@@ -11,7 +11,7 @@ from commands import Command
 
 from ground.errors import RefusedError
 from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey
-from orderkit.core.kit.model import How
+from orderkit.core.kit.kit_file import How
 from orderkit.core.plan import Action, Plan
 from orderkit.flows.change import Changed
 from orderkit.flows.order.delivering import await_commit

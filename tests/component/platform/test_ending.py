@@ -19,8 +19,9 @@ from roguery import deliver_main, unprotect
 from compositions.composed_metadata import COMPOSITE_LABEL
 from ground.names import MAIN, OrderId, RepoId, TeamName
 from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey
+from ground.shapes import changed
 from orderkit.cli.connecting import token
-from orderkit.core.kit.model import KindRef
+from orderkit.core.kit.kit_file import KindRef
 from orderkit.core.order import end_record, ledger
 from orderkit.core.order.end_guards import DEPENDS_ON, PROTECTED
 from orderkit.core.order.end_record import Phase
@@ -218,7 +219,7 @@ def test_what_was_composed_unseen_is_found_by_its_label(
 ) -> None:
     order, cluster = placed(orderkit, team), platform.platform.cluster
     composed = (KindRef("v1", "ConfigMap"),)
-    kit = replace(published_pack(platform.platform).kit("garage"), composes=composed)
+    kit = changed(published_pack(platform.platform).kit("garage"), composes=composed)
     xr = ObjectKey(kit.kind, order)
     sheet = ObjectKey(CONFIG_MAP, "spec-sheet", f"garage-{team}")
     other = ObjectKey(CONFIG_MAP, "somebody-elses", f"garage-{team}")

@@ -18,7 +18,7 @@ from tests.engines.process import Engines
 from ground.objects.kube_objects import Manifest
 from kubeschema.validate import Reason, Validator
 from orderkit.core.kit.change_forms import form_data
-from orderkit.core.kit.model import KitChange
+from orderkit.core.kit.kit_file import KitChange
 from orderkit.core.kit.xrd_fields import fields_of
 
 SHORT, FULL = 3, 300
@@ -78,7 +78,7 @@ def _parameters(kit: Made) -> dict[str, str]:
 
 def _read_back(kit: Made, xr: Manifest) -> dict[str, Any]:
     """Return what the form of a change of every field would open with."""
-    every = KitChange("all", "All", tuple(f.path for f in fields_of(kit.kit).top if f.visible))
+    every = KitChange("all", tuple(f.path for f in fields_of(kit.kit).top if f.visible), "All")
     data = form_data(kit.kit, every, order=xr["metadata"]["name"], base="b", spec=xr["spec"])
     shown = {name: value for name, value in data.items() if name in _parameters(kit)}
     return shown | {p: xr["spec"][f] for p, f in _parameters(kit).items() if f in _unasked(kit)}

@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from ground.objects.kube_objects import Manifest, dig
-from orderkit.core.kit.model import Direction, Kit
+from orderkit.core.kit.kit_file import Direction
+from orderkit.core.kit.model import Kit
 
 DATASETS = {
     "california-housing": ("gs://whisperops-datasets/California_Housing.csv", 1_992_294),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from orderkit.core.kit.approval_rules import Subjects, approval_problems, needs_of, window_problems
-from orderkit.core.kit.lease_approval_windows import Approval, ApprovalRule, MaintenanceWindow
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_terms import Approval, ApprovalRule, MaintenanceWindow
 
 SPEC = {
     "type": "object",
@@ -33,7 +33,7 @@ XRD = {
 
 
 def kit(when: str, *, by: tuple[str, ...] = ("platform",), count: int = 1) -> Kit:
-    rule = ApprovalRule(when, by, count, "of a reason")
+    rule = ApprovalRule(when, by, "of a reason", count)
     return Kit(name="thing", xrd=XRD, approval=Approval((rule,)))
 
 
@@ -110,7 +110,7 @@ def test_a_window_names_a_time_zone() -> None:
     ],
 )
 def test_a_window_is_for_rules_that_compare(when: str, found: list[str]) -> None:
-    rule = ApprovalRule(when, ("platform",), 1, "of a reason", within="7d")
+    rule = ApprovalRule(when, ("platform",), "of a reason", within="7d")
     subject = Kit(name="thing", xrd=XRD, approval=Approval((rule,)))
 
     problems = [p for p in approval_problems(subject) if p.steps[-1] == "within"]

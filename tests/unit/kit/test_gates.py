@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orderkit.core.kit.budget_gate import GateState, verdict_of
-from orderkit.core.kit.model import Gate
+from orderkit.core.kit.kit_file import Gate
 
 GATE = Gate("paused", "why.cause", ("budget-exhausted", "month-exhausted"))
 OPEN, EXHAUSTED, UNKNOWN = GateState.OPEN, GateState.EXHAUSTED, GateState.UNKNOWN

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ground.errors import InvalidInputError, RefusedError
-from orderkit.core.kit.model import Direction, Hidden, How, Kit, KitChange
+from orderkit.core.kit.kit_file import Direction, Hidden, How, KitChange
+from orderkit.core.kit.model import Kit
 from orderkit.core.order.change import (
     ChangeRequester,
     ChangeVerdict,
@@ -46,17 +47,17 @@ def kit_with(*changes: KitChange) -> Kit:
         name="bay",
         title="Bay",
         xrd=xrd,
-        name_from=("team",),
+        named_from=("team",),
         team_from="team",
         hidden={"host": Hidden("HOST")},
         changes=changes,
     )
 
 
-GROW = KitChange("grow", "Grow", ("size", "guests", "storage", "stage"), Direction.GROW)
-STEP = KitChange("step", "Step", ("stage", "cores"), Direction.STEP, how=How.REVIEW)
-NEVER = KitChange("seal", "Seal", ("seal",), Direction.NEVER)
-ANY = KitChange("note", "Change the note", ("note",), warning="Everybody will see it.")
+GROW = KitChange("grow", ("size", "guests", "storage", "stage"), "Grow", Direction.GROW)
+STEP = KitChange("step", ("stage", "cores"), "Step", Direction.STEP, how=How.REVIEW)
+NEVER = KitChange("seal", ("seal",), "Seal", Direction.NEVER)
+ANY = KitChange("note", ("note",), "Change the note", warning="Everybody will see it.")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_a_kit_without_changes_lets_everything_change_but_what_it_is() -> None:
 
 
 def test_never_wins_over_another_change_that_names_the_field() -> None:
-    kit = kit_with(KitChange("all", "All", ("seal", "note")), NEVER)
+    kit = kit_with(KitChange("all", ("seal", "note"), "All"), NEVER)
 
     with pytest.raises(RefusedError, match="never changes"):
         judge_rules(kit, differences({"seal": "a"}, {"seal": "b"}))
@@ -173,7 +174,7 @@ def asking(ref: str, *groups: str) -> ChangeRequester:
     ],
 )
 def test_who_may_change(who: str, person: ChangeRequester, may: bool) -> None:  # noqa: FBT001 - a case
-    verdict = ChangeVerdict((KitChange("note", "Change the note", ("note",), who=(who,)),))
+    verdict = ChangeVerdict((KitChange("note", ("note",), "Change the note", who=(who,)),))
     if may:
         judge_who(verdict, person)
         return

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ground.errors import InvalidInputError, RefusedError
+from ground.shapes import changed
 from orderkit.core.durations import duration_text, parse_duration, rough_duration
-from orderkit.core.kit.lease_approval_windows import Lease, Nightly
+from orderkit.core.kit.order_terms import Extend, Lease, Nightly
 from orderkit.core.order.lease import (
     CLOCK_BOUND,
     EXPIRES_AT,
@@ -37,8 +38,8 @@ EVE = "user:default/eve"
 
 def policy(**fields: object) -> LeasePolicy:
     """Three days, at most ten, two extensions of four days, warned a day and an hour before."""
-    lease = Lease(is_declared=True, default="3d", maximum="10d", extend_by="4d", extend_times=2)
-    found = policy_of(replace(lease, **fields), "ae86")  # type: ignore[arg-type]  # by name
+    lease = Lease(declared_default="3d", maximum="10d", extend=Extend("4d", 2))
+    found = policy_of(changed(lease, **fields), "ae86")
     assert found is not None
     return found
 
@@ -112,8 +113,8 @@ def test_a_form_cannot_ask_for_what_the_kit_forbids(asked: object, says: str) ->
 
 def test_no_lease_no_exempt_team_and_no_default_is_no_expiry() -> None:
     assert policy_of(Lease(), "ae86") is None
-    assert policy_of(Lease(is_declared=True, default="3d", exempt_teams=("ae86",)), "ae86") is None
-    assert grant(policy(default=""), NOW, None, by=EVE) is None
+    assert policy_of(Lease(declared_default="3d", exempt_teams=("ae86",)), "ae86") is None
+    assert grant(policy(declared_default="never"), NOW, None, by=EVE) is None
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
@@ -170,13 +171,13 @@ def test_an_extension_after_the_expiry_counts_from_now() -> None:
         ("new", policy(), 5 * DAY, "longer than one extension may be, 4d", "extend garage-ae86 4d"),
         (
             "new",
-            policy(extend_by=""),
+            policy(extend=Extend("", 2)),
             8 * DAY,
             "10d at most",
             "orderkit lease extend garage-ae86 7d",
         ),
         ("twice", policy(), HOUR, "was extended 2 times", "order it again"),
-        ("new", policy(extend_times=0), HOUR, "allows no extension", "order it again"),
+        ("new", policy(extend=Extend("4d", 0)), HOUR, "allows no extension", "order it again"),
         ("ending", policy(), HOUR, "it is ending", "order it again"),
     ],
 )
@@ -196,7 +197,7 @@ def test_what_the_kit_does_not_allow_is_refused_with_a_way_out(
 
 def test_eighty_extensions_by_a_hundred_years_do_not_leave_the_calendar() -> None:
     """Without a maximum, only the first one fits."""
-    free = policy(maximum="", extend_by="", extend_times=None)
+    free = policy(maximum="", extend=Extend())
     longest = parse_duration("36500d", field="duration")
     record = extend(granted(free), free, NOW + 4 * DAY, by(longest))
     for _ in range(80):
@@ -389,7 +390,7 @@ MOVES = st.one_of(
 def test_nothing_ends_early_without_warning_or_twice(
     moves: list[tuple[str, int]], grace: str, maximum: str
 ) -> None:
-    limits = {} if maximum else {"maximum": "", "extend_by": "", "extend_times": None}
+    limits = {} if maximum else {"maximum": "", "extend": Extend()}
     world = World(policy(grace=grace, **limits))
     for move, size in moves:
         world.make(move, size)
@@ -410,6 +411,6 @@ def test_nothing_ends_early_without_warning_or_twice(
     ],
 )
 def test_a_night_is_due_for_an_hour(zone: str, at: str, now: str, night: str, reason: str) -> None:
-    nightly = Nightly(at, zone, {"running": False}, {})
+    nightly = Nightly(at, {"running": False}, zone)
 
     assert night_due(datetime.fromisoformat(now), nightly) == night, reason

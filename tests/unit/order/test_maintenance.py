@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from orderkit.core.kit.lease_approval_windows import MaintenanceWindow
+from orderkit.core.kit.order_terms import MaintenanceWindow
 from orderkit.core.order.maintenance import opens_at, sync_windows
 from orderkit_standins.argocd.sync_windows import is_held
 

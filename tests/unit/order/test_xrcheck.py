@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -11,6 +10,7 @@ import yaml
 
 from ground.errors import InvalidInputError
 from ground.names import OrderId
+from ground.shapes import changed
 from orderkit.core.kit.pack import Kit
 from orderkit.core.order.order_check import check_order_files
 
@@ -46,7 +46,7 @@ XRD: dict[str, Any] = {
 KIT = Kit(
     name="disk",
     xrd=XRD,
-    name_from=("teamName",),
+    named_from=("teamName",),
     team_from="teamName",
     aliases={"teamName": "team_name"},
 )
@@ -108,7 +108,7 @@ def test_a_line_break_of_some_readers_only_is_refused(character: str) -> None:
 
 
 def test_an_xr_may_have_the_name_that_a_field_gives() -> None:
-    kit = replace(KIT, xr_name="teamName")
+    kit = changed(KIT, xr_name="teamName")
     manifest = (
         "apiVersion: example.org/v1\nkind: XDisk\nmetadata: {name: NAME}\nspec: {teamName: abc}\n"
     )

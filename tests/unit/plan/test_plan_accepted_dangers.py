@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from outcomes import GROUP, Shop, an_xr, thing, wanting
 
-from orderkit.core.kit.kit_schema import ACCEPTABLE
-from orderkit.core.kit.model import AcceptedDanger
+from orderkit.core.kit.kit_file import ACCEPTABLE, AcceptedDanger
 from orderkit.core.plan import Code, Plan
 from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.plan_json import to_json

@@ -31,7 +31,7 @@ from compositions.granted_rights import AGGREGATE
 from compositions.station import Station, StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest
 from kubeschema.known import Behaviour, layer_of
-from orderkit.core.kit.model import Import
+from orderkit.core.kit.kit_file import Import
 from orderkit.core.plan import Plan, assemble, compare
 from orderkit.core.plan.dangers import Code, DangerContext
 from orderkit.core.plan.judging import OutcomeRule

@@ -6,7 +6,7 @@ from typing import Any
 
 from ground.objects.kube_objects import Manifest
 from kubeschema.known import Behaviour
-from orderkit.core.kit.model import Import
+from orderkit.core.kit.kit_file import Import
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers import Code, DangerContext
 from orderkit.core.plan.dangers.takeovers import takeover_dangers

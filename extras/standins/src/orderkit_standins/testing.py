@@ -25,7 +25,7 @@ from ground.objects.kube_objects import Kind, Manifest
 from kubeschema.known.managed_kinds import OPEN
 from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.connecting import SECRET_HEADER, token
-from orderkit.core.kit.model import How
+from orderkit.core.kit.kit_file import How
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.change.reviewing import merge_unreviewed

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from orderkit.core.kit.checked_kits import checked_kit, refusals
-from orderkit.core.kit.kit_schema import KIT_SCHEMA
+from orderkit.core.kit.kit_file import KIT_SCHEMA
 from orderkit_workshop.generate.kit_files import generate
 
 PAGE = (Path(__file__).parents[4] / "docs" / "kits.md").read_text()

@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 
-from orderkit.core.kit.model import KindRef, Kit
+from orderkit.core.kit.kit_file import KindRef
+from orderkit.core.kit.model import Kit
 from orderkit_workshop.generate.crossplane_role import plural, rbac, rules
 
 RBAC = "rbac.authorization.k8s.io"

@@ -13,7 +13,8 @@ from ground.errors import RefusedError
 from orderkit.core.kit.catalog_pickers import names_alone, pattern_with
 from orderkit.core.kit.change_forms import change_named, form_data
 from orderkit.core.kit.checked_kits import checked_kit, refusals
-from orderkit.core.kit.model import Kit, Survivor
+from orderkit.core.kit.kit_file import Survivor
+from orderkit.core.kit.model import Kit
 from orderkit.core.order.change import (
     FieldDifference,
     FieldEdit,

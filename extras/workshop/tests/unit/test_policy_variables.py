@@ -38,10 +38,9 @@ def test_fields_named_like_the_variables_of_rules_leave_policies_sound(
             "versions": [version],
         },
     }
+    named = {"nameFrom": list(name_from)} if name_from else {}
     changes = [{"name": "never", "fields": list(OWN), "direction": "never"}]
-    kit = kit_of(
-        "thing", {"nameFrom": list(name_from), "teamFrom": "team", "changes": changes}, xrd
-    )
+    kit = kit_of("thing", {**named, "teamFrom": "team", "changes": changes}, xrd)
     (data,) = policy(kit).values()
 
     checked = 0

@@ -118,18 +118,34 @@ def _inlined(schema: Any, shapes: Mapping[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         inlined = _inlined(shapes[schema["$ref"].rpartition("/")[2]], shapes)
-        beside = {key: value for key, value in schema.items() if key not in ("$ref", "default")}
-        return {**{key: value for key, value in inlined.items() if key != "description"}, **beside}
+        beside = {k: part for k, part in _stated(schema).items() if k != "$ref"}
+        return {**{k: part for k, part in inlined.items() if k != "description"}, **beside}
     if {"default": None}.items() <= schema.items() and "anyOf" in schema:
         (present,) = [entry for entry in schema["anyOf"] if entry != {"type": "null"}]
-        return _inlined(present, shapes)
-    return {
-        key: _inlined(value, shapes)
-        for key, value in schema.items()
-        if key != "title"
-        and not (key == "default" and value in (None, "", (), {}))
-        and not (key == "required" and not value)
+        beside = {k: part for k, part in schema.items() if k not in ("anyOf", "default")}
+        return {**_inlined(present, shapes), **beside}
+    found = {
+        key: {name: _inlined(part, shapes) for name, part in value.items()}
+        if key == "properties"
+        else _inlined(value, shapes)
+        for key, value in _stated(schema).items()
     }
+    types = [entry.get("type") for entry in found.get("anyOf", ()) if entry.keys() == {"type"}]
+    if types and len(types) == len(found["anyOf"]):
+        del found["anyOf"]
+        found["type"] = [kind for kind in types if kind != "integer" or "number" not in types]
+    return found
+
+
+def _stated(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema without what says nothing, and without a default that is a shape."""
+    silent = {"title"}
+    default = schema.get("default")
+    if default in (None, "", (), {}) or ("$ref" in schema and not isinstance(default, str)):
+        silent.add("default")
+    if not schema.get("required"):
+        silent.add("required")
+    return {key: value for key, value in schema.items() if key not in silent}
 
 
 Known = Annotated[str, "null if empty"]

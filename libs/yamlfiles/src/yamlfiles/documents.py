@@ -14,11 +14,8 @@ from ground.names import NAME_MAX
 
 __all__ = [
     "API_VERSION",
-    "DATA_KIND",
     "NAME",
-    "DataKinds",
     "Files",
-    "data_kinds",
     "document",
     "record",
 ]
@@ -33,27 +30,6 @@ NAME: dict[str, Any] = {
     "maxLength": NAME_MAX,
 }
 """Allowed names of packs and kits."""
-
-DATA_KIND: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "description": "Whether objects of a kind hold data that goes with them.",
-    "required": ["kind"],
-    "properties": {
-        "group": {"type": "string", "description": "Its API group. Default: any."},
-        "kind": {"type": "string"},
-        "holds": {"type": "boolean", "default": True},
-    },
-}
-"""An entry of ``plan.dataKinds`` in pack.yaml and kit.yaml."""
-DataKinds = Mapping[tuple[str, str], bool]
-"""By group (``*``: any group) and kind."""
-
-
-def data_kinds(spec: Mapping[str, Any]) -> dict[tuple[str, str], bool]:
-    """Read ``plan.dataKinds`` of a spec that has been validated."""
-    entries = (spec.get("plan") or {}).get("dataKinds") or ()
-    return {(e.get("group", "*"), e["kind"]): e.get("holds", True) for e in entries}
 
 
 def document(

@@ -17,7 +17,7 @@ from orderkit.cli.options import (
 
 if TYPE_CHECKING:
     from orderkit.cli.views.change_views import Finished
-    from orderkit.core.kit.model import How
+    from orderkit.core.kit.kit_file import How
     from orderkit.flows.change import Changed, ChangeRequest
     from orderkit.flows.change.form_entry import FormEntry
     from orderkit.flows.platform import Platform
@@ -249,7 +249,7 @@ def merge_command(
 
 
 def _how(reviewed: bool | None) -> How | None:
-    from orderkit.core.kit.model import How
+    from orderkit.core.kit.kit_file import How
 
     return None if reviewed is None else How.REVIEW if reviewed else How.DIRECT
 

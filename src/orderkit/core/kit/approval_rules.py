@@ -16,8 +16,8 @@ from zoneinfo import available_timezones
 from kubeschema.cel.conditions import Subject, condition
 from kubeschema.pruning import default
 from orderkit.core.kit.field_problems import KitProblem
-from orderkit.core.kit.lease_approval_windows import ApprovalRule
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_terms import ApprovalRule
 
 _TEXT, _FLAG, _NUMBER = {"type": "string"}, {"type": "boolean"}, {"type": "number"}
 _COST = {"before": _NUMBER, "after": _NUMBER, "difference": _NUMBER, "currency": _TEXT}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ground.objects.kube_objects import Manifest, dig
-from orderkit.core.kit.model import Gate
+from orderkit.core.kit.kit_file import Gate
 
 
 class GateState(StrEnum):

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.kit.model import FieldPath, Hints, Kit
+from orderkit.core.kit.kit_file import FieldPath, Hints
+from orderkit.core.kit.model import Kit
 
 
 def prefix_of(hints: Hints | None) -> str:

@@ -13,11 +13,13 @@ from typing import Any
 
 from ground.errors import InvalidInputError, UsageError
 from ground.objects.values import ABSENT, value_at
+from ground.shapes import changed
 from ground.suggestions import did_you_mean
 from orderkit.core.kit import catalog_pickers
 from orderkit.core.kit.field_titles import spelt_out
+from orderkit.core.kit.kit_file import Direction, FieldPath, KitChange
 from orderkit.core.kit.literals import YAML_PARAMETER
-from orderkit.core.kit.model import Direction, FieldPath, Kit, KitChange
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, fields_of, unfolded
 from orderkit.core.kit.yaml_settings import settings_text, yaml_roots
 
@@ -51,7 +53,7 @@ def changes_of(kit: Kit) -> tuple[KitChange, ...]:
     fields = tuple(dict.fromkeys((*shown, *(field.path for field in yaml_roots(kit)))))
     if not fields:
         return ()
-    return (KitChange(ANY_CHANGE, f"Change the {kit.title}", fields),)
+    return (KitChange(ANY_CHANGE, fields, f"Change the {kit.title}"),)
 
 
 def title_of(change: KitChange) -> str:
@@ -214,6 +216,6 @@ def _unconditional(fields: tuple[KitField, ...]) -> tuple[KitField, ...]:
     return tuple(
         field
         if field.hints.when is None or field.hints.when.field in paths
-        else replace(field, hints=replace(field.hints, when=None))
+        else replace(field, hints=changed(field.hints, shown_if={}))
         for field in fields
     )

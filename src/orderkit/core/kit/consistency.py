@@ -29,9 +29,10 @@ from orderkit.core.kit.form_layout import form_layout
 from orderkit.core.kit.hidden_fields import guard_of
 from orderkit.core.kit.import_problems import import_problems
 from orderkit.core.kit.js_patterns import to_javascript
+from orderkit.core.kit.kit_file import Hints, How
 from orderkit.core.kit.lease_problems import lease_problems
 from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER
-from orderkit.core.kit.model import Hints, How, Kit
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.view_problems import status_field, view_problems
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, KitFields, fields_of
 
@@ -102,7 +103,7 @@ class _Checks:
             yield from (((*steps, "fields", n), path) for n, path in enumerate(paths))
         first = kit.end.first
         yield from ((("end", "first", "set", path), path) for path in (first.set if first else ()))
-        for number, survivor in enumerate(kit.end.survives):
+        for number, survivor in enumerate(kit.end.survivors):
             yield from ((("end", "survives", number, "unless", p), p) for p in survivor.unless)
         for path, hints in kit.fields.items():
             if hints.when:
@@ -348,7 +349,7 @@ class _Checks:
     def _first(self) -> Iterator[KitProblem]:
         """What an end sets first is something that a change may set at once."""
         first = self.kit.end.first
-        for number, survivor in enumerate(self.kit.end.survives):
+        for number, survivor in enumerate(self.kit.end.survivors):
             for path, value in survivor.unless.items():
                 unless_steps: Steps = ("spec", "end", "survives", number, "unless", path)
                 yield from self._no_value(unless_steps, path, value)

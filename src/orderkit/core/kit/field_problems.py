@@ -10,8 +10,9 @@ from typing import Literal
 from kubeschema.xrd import versions_of
 from orderkit.core.kit.catalog_pickers import prefix_of
 from orderkit.core.kit.js_patterns import to_javascript
+from orderkit.core.kit.kit_file import Direction, Hints, KitChange
 from orderkit.core.kit.literals import quoted
-from orderkit.core.kit.model import Direction, Hints, Kit, KitChange
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import FieldShape, KitField, KitFields
 
 Steps = tuple[str | int, ...]
@@ -127,7 +128,7 @@ def label_problems(field: KitField, hints: Hints, steps: Steps) -> Iterator[KitP
     choices = [str(choice) for choice in field.schema.get("enum") or ()]
     if field.item and not choices:
         choices = [str(choice) for choice in field.item.schema.get("enum") or ()]
-    for value in hints.labels:
+    for value in map(str, hints.labels):
         if value not in choices:
             rule = (
                 "is not a value of the field's enum" if choices else "labels a field without enum"

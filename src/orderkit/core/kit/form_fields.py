@@ -18,7 +18,8 @@ from orderkit.core.kit.conditional_fields import conditions
 from orderkit.core.kit.field_titles import label_of
 from orderkit.core.kit.form_limits import machine_errors, numbers, sizes
 from orderkit.core.kit.hidden_fields import hidden_schema
-from orderkit.core.kit.model import Direction, FieldPath, Kit
+from orderkit.core.kit.kit_file import Direction, FieldPath
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import ABSENT, SCALARS, FieldShape, KitField
 
 Schema = dict[str, Any]
@@ -129,8 +130,8 @@ class _Property:
         if hints.picker:
             owner = hints.picker.kind == "owner"
             schema["ui:field"] = "OwnerPicker" if owner else "EntityPicker"
-            if hints.picker.filter:
-                schema["ui:options"] = {"catalogFilter": [dict(f) for f in hints.picker.filter]}
+            if hints.picker.filters:
+                schema["ui:options"] = {"catalogFilter": [dict(f) for f in hints.picker.filters]}
         if hints.widget:
             schema["ui:widget"] = hints.widget
         return schema
@@ -203,7 +204,7 @@ class _Property:
     def _choice(self, choices: list[Any]) -> Schema:
         offered = [choice for choice in choices if choice is not None]
         schema: Schema = {"enum": offered}
-        labels = self.field.hints.labels
+        labels = {str(value): text for value, text in self.field.hints.labels.items()}
         if labels:
             schema["enumNames"] = [labels.get(str(choice), str(choice)) for choice in offered]
         return schema

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from orderkit.core.kit.field_titles import label_of
-from orderkit.core.kit.model import Kit, Page
+from orderkit.core.kit.kit_file import Page
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import FieldShape, KitField, KitFields
 
 DEFAULT_PAGE, OPTIONS_PAGE, ADVANCED_PAGE = "Order", "Options", "Advanced settings"

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orderkit.core.kit.field_problems import KitProblem, nearest
+from orderkit.core.kit.kit_file import Direction, How, Import
 from orderkit.core.kit.kit_reader import is_covered
-from orderkit.core.kit.model import Direction, How, Import, Kit
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import FieldShape, KitFields
 
 

@@ -10,8 +10,9 @@ from zoneinfo import available_timezones
 from ground.errors import InvalidInputError
 from orderkit.core.durations import duration_text, parse_duration
 from orderkit.core.kit.field_problems import KitProblem, Steps, nearest
-from orderkit.core.kit.lease_approval_windows import Values
-from orderkit.core.kit.model import How, Kit
+from orderkit.core.kit.kit_file import How
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_terms import Values
 from orderkit.core.kit.xrd_fields import FieldShape, KitFields
 
 _LEASE: Steps = ("spec", "lease")
@@ -46,7 +47,7 @@ def _lengths(kit: Kit, written: Mapping[str, Any]) -> Iterator[KitProblem]:
     lease = kit.lease
     maximum = _duration(lease.maximum)
     if maximum:
-        for steps, text in ((("default",), lease.default), (("extend", "by"), lease.extend_by)):
+        for steps, text in ((("default",), lease.default), (("extend", "by"), lease.extend.by)):
             length = _duration(text)
             if length and length > maximum:
                 yield KitProblem("kit", (*_LEASE, *steps), text,

@@ -1,26 +1,18 @@
-"""
-The model of a kit: the content of its XRD and kit.yaml with all defaults.
-
-Plain values that ``core.kit.kit_reader`` makes. Field paths are dotted property paths below
-``spec`` of the XR.
-"""
+"""A kit: the content of its XRD and kit.yaml with all defaults; ``kit_reader`` makes it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 from ground.names import OrderId, TeamName, check_label
 from ground.objects.kube_objects import Kind, Manifest, dig
 from kubeschema.xrd import scope_of, xr_kind
-from orderkit.core.kit.lease_approval_windows import Approval, Lease, MaintenanceWindow
-from yamlfiles.documents import DataKinds
+from orderkit.core.kit.kit_file import AcceptedDanger, FieldPath, KitFile
 
-FieldPath = str
-"""``teamName``, ``storage.sizeGb``: properties below ``spec``, dotted."""
+DEFAULT_OWNER = "group:default/platform"
+"""Who owns the template of a kit in the catalog."""
 NAME_PARAMETER, TEAM_PARAMETER = "name", "team"
 """The form's own parameters, used if no field holds the order's name or team."""
 _PART = re.compile(r"([a-z0-9-]*)(?:\{([A-Za-z0-9_.]+)\})?")
@@ -28,328 +20,27 @@ _TEAM_PREFIX = "group:default/"
 """The prefix that the catalog's picker adds to a team."""
 
 
-class Direction(StrEnum):
-    """How far a change may go."""
-
-    ANY = "any"
-    GROW = "grow"
-    STEP = "step"
-    NEVER = "never"
-
-
-class How(StrEnum):
-    """How a change reaches the branch: directly, or by a pull request."""
-
-    DIRECT = "direct"
-    REVIEW = "review"
-
-
-@dataclass(frozen=True, slots=True)
-class Picker:
-    """A field that is chosen from the catalog."""
-
-    kind: Literal["entity", "owner"]
-    filter: tuple[Mapping[str, Any], ...] = ()
-    value: Literal["reference", "name"] = "reference"
-    """The part of the entity that the field holds."""
-
-    @property
-    def prefix(self) -> str:
-        """What the field's references begin with; empty if the field holds whole references."""
-        kinds = {str(entity_filter.get("kind", "")).lower() for entity_filter in self.filter}
-        is_name = self.value == "name" and len(kinds) == 1
-        return f"{kinds.pop()}:default/" if is_name else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Refers:
-    """A field that names an object of the cluster, which must exist when it is entered."""
-
-    api_version: str
-    kind: str
-    ready: str = ""
-    """A dotted path in the object that must be true; empty: it only has to exist."""
-
-
-@dataclass(frozen=True, slots=True)
-class When:
-    """A field is shown only if `field` has one of `values`."""
-
-    field: FieldPath
-    values: tuple[str | int | float | bool, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Hints:
-    """How a field looks in the form; empty or None: as in the XRD."""
-
-    title: str = ""
-    help: str = ""
-    placeholder: str = ""
-    widget: str = ""
-    autofocus: bool = False
-    error: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    picker: Picker | None = None
-    refers: Refers | None = None
-    ask: Literal["order", "later"] = "order"
-    """``later``: only forms of changes show it."""
-    when: When | None = None
-    advanced: bool | None = None
-    """Whether it is on the last page; None: if its name or the XRD says so."""
-    secret: bool | None = None
-    """Whether it holds a secret, which no form asks for; None: if its name says so."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hidden:
-    """A field that publishing fills with a value of the platform."""
-
-    value: str
-    """The value's name in platform.yaml."""
-    pattern: str = ""
-    """The pattern of the value; empty: the XRD's pattern."""
-
-    @property
-    def sentinel(self) -> str:
-        """The placeholder in the pack that publishing replaces."""
-        return f"__ORDERKIT_{self.value}__"
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One page of the form."""
-
-    title: str
-    fields: tuple[FieldPath, ...]
-    description: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A link that is shown when the order is placed; either `url` or `entity_ref`."""
-
-    title: str
-    url: str = ""
-    entity_ref: str = ""
-    icon: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AtLeast:
-    """A number of the XR's status below which the field of a change may not be set."""
-
-    path: FieldPath
-    """Below ``status``, dotted."""
-    title: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class KitChange:
-    """A change of a living order."""
-
-    name: str
-    title: str
-    fields: tuple[FieldPath, ...]
-    direction: Direction = Direction.ANY
-    who: tuple[str, ...] = ("team",)
-    """``team``, ``requester``, ``platform`` or references of the catalog."""
-    how: How = How.DIRECT
-    warning: str = ""
-    differs: bool = False
-    """A request for the present value is refused."""
-    at_least: AtLeast | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class First:
-    """A change before the end of an order, because no function runs for a deleted XR."""
-
-    set: Mapping[FieldPath, str | int | float | bool]
-    until: Mapping[str, Any] = field(default_factory=dict)
-    """Dotted paths in the XR's status, and the values to wait for."""
-    why: str = ""
-    requested: bool = False
-    """A person confirmed it with the order's id: no review is needed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Survivor:
-    """Something that outlives an order, in words."""
-
-    text: str
-    unless: Mapping[FieldPath, Any] = field(default_factory=dict)
-    """It does not outlive the order if these fields have these values."""
-    name: str = ""
-    """The name by which an end can remove it too; empty: it cannot."""
-    ask: str = ""
-    """The question in the form of the end."""
-
-    def holds(self, spec: Mapping[str, Any]) -> bool:
-        """Say whether it outlives an order with this ``spec``."""
-        conditions = self.unless.items()
-        return not conditions or any(
-            dig(spec, *path.split(".")) != value for path, value in conditions
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """What remains of an ended order, and what happens before its end."""
-
-    repository: Literal["archive", "delete"] = "archive"
-    survives: tuple[Survivor, ...] = ()
-    first: First | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """The paths below ``status`` that tell the user of an XR to stop."""
-
-    paused: FieldPath
-    cause: FieldPath
-    exhausted: tuple[str, ...]
-    """Causes that mean that the budget is used up."""
-
-
-@dataclass(frozen=True, slots=True)
-class KitOutput:
-    """A value that people order the kit for, below the XR's status or in a Secret."""
-
-    name: str
-    title: str
-    path: FieldPath = ""
-    """Below ``status``; empty for a Secret's value."""
-    secret_name: str = ""
-    """The name of a connection Secret, with ``{spec.field}`` for a value; empty: `path`."""
-    secret_namespace: str = ""
-    """Likewise; empty: that of the XR, or of the Secret that the order composes."""
-    secret_key: str = ""
-    is_secret: bool = False
-    """Shown to the team's members only, and only when they ask for it."""
-    is_link: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class KitFact:
-    """A value below the XR's status that is worth seeing."""
-
-    name: str
-    title: str
-    path: FieldPath
-    unit: str = ""
-    format: Literal["", "number", "percent", "bytes"] = ""
-    is_spend: bool = False
-    """It is money that was really spent, as the kit measures it."""
-
-
-@dataclass(frozen=True, slots=True)
-class KitAttention:
-    """What somebody should look at although the order is Ready."""
-
-    when: str
-    """A CEL condition over ``spec``, ``status`` and ``metadata`` of the XR."""
-    sentence: str
-    """With ``{status.field}`` for a value."""
-    change: str = ""
-    """The change that helps; empty: none."""
-    button: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Import:
-    """How orders take over resources that exist in the cloud: first observed, then managed."""
-
-    names: Mapping[str, FieldPath]
-    """Composed part -> the field with the external name of what it takes over, if it does."""
-    manage: FieldPath
-    """The field that is true once the parts may change what they took over."""
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptedDanger:
-    """A danger of plans that the kit accepts for all of its orders."""
-
-    code: str
-    part: str
-    """Path of the part in plans; ``*`` stands for any text."""
-    reason: str
-    words: str = ""
-    """Only if the danger's sentence has these words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """An example order: values of the form."""
-
-    name: str
-    title: str
-    values: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class KindRef:
-    """A kind that stations compose or read. `resource` is its plural; empty: not given."""
-
-    api_version: str
-    kind: str
-    resource: str = ""
-    binds: tuple[str, ...] = ()
-    """Names of the roles that composed bindings refer to; empty: any."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kit:
+class Kit(KitFile, frozen=True, kw_only=True):
     """An offer of the platform: form, skeleton, XRD, and the naming of its orders."""
 
-    name: str
     xrd: Manifest
-    title: str = ""
-    description: str = ""
-    owner: str = "group:default/platform"
-    type: str = "service"
     tags: tuple[str, ...] = ()
-    name_from: tuple[FieldPath, ...] = ()
-    """Fields that name the order; empty: the form asks for a name."""
-    team_from: FieldPath = ""
-    """The field that names the team; empty: the form asks for the team."""
-    xr_name: str = "order"
-    xr_namespace: str = ""
-    """Namespace of the XR, with ``{field}`` for a field's value; empty: that of the Application."""
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    """Top-level field -> form parameter, where they differ."""
-    unfold: FieldPath = ""
-    """A top-level group whose fields stand in the form as if they were beside it."""
-    yaml_fields: tuple[FieldPath, ...] = ()
-    """Optional fields that the form takes together, as one text of YAML."""
-    pages: tuple[Page, ...] = ()
-    fields: Mapping[FieldPath, Hints] = field(default_factory=dict)
-    hidden: Mapping[FieldPath, Hidden] = field(default_factory=dict)
-    links: tuple[Link, ...] = ()
-    changes: tuple[KitChange, ...] = ()
-    """Empty: every visible field may change, directly."""
-    end: End = field(default_factory=End)
-    lease: Lease = field(default_factory=Lease)
-    gate: Gate | None = None
-    imports: Import | None = None
-    approval: Approval = field(default_factory=Approval)
-    windows: tuple[MaintenanceWindow, ...] = ()
-    """Empty: changes are delivered at any time."""
-    examples: tuple[Example, ...] = ()
-    composes: tuple[KindRef, ...] = ()
-    requires: tuple[KindRef, ...] = ()
-    public_keys: frozenset[str] = frozenset()
-    """Keys of the order's Secrets whose values everybody may see."""
-    data_kinds: DataKinds = field(default_factory=dict)
-    """Whether kinds hold data, as the kit declares."""
-    accepts: tuple[AcceptedDanger, ...] = ()
-    """Dangers of plans that are listed as accepted."""
-    outputs: tuple[KitOutput, ...] = ()
-    facts: tuple[KitFact, ...] = ()
-    attention: tuple[KitAttention, ...] = ()
-    fixtures: tuple[Manifest, ...] = ()
-    """Objects for stations when ``kit check`` runs them; never delivered."""
+    owner: str = DEFAULT_OWNER
+
+    @property
+    def public_keys(self) -> frozenset[str]:
+        """Keys of the order's Secrets whose values everybody may see."""
+        return frozenset(self.secrets.public)
+
+    @property
+    def accepts(self) -> tuple[AcceptedDanger, ...]:
+        """Dangers of plans that are listed as accepted."""
+        return self.plan.accepts
+
+    @property
+    def data_kinds(self) -> Mapping[tuple[str, str], bool]:
+        """Whether kinds hold data, by group and kind, as the kit declares."""
+        return self.plan.holds_data
 
     @property
     def kind(self) -> Kind:

@@ -12,41 +12,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Annotated
+
+from msgspec import Meta
 
 from ground.errors import InvalidInputError, NotFoundError
+from ground.shapes import StrictShape
 from ground.suggestions import did_you_mean
+from orderkit.core.documents import DocumentName, PlanRules, read_document
 from orderkit.core.kit.kit_reader import read_kit
 from orderkit.core.kit.model import Kit
-from yamlfiles import yaml11
-from yamlfiles.documents import DATA_KIND, NAME, DataKinds, Files, data_kinds, document
+from yamlfiles.documents import Files
 
-__all__ = ["PACK_SCHEMA", "Files", "Kit", "Pack", "read_pack"]
+__all__ = ["Files", "Kit", "Pack", "read_pack"]
 
-_NAMES = {"type": "array", "items": NAME, "uniqueItems": True}
-_VERSION = {
-    "type": "string",
-    "pattern": r"^v?[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.-]*(@sha256:[0-9a-f]{64})?$",
-    "description": "pin one release, as v1.2.3 or v1.2.3@sha256:…: a tag can move",
-}
-PACK_SCHEMA = document(
-    "Pack",
-    {
-        "title": {"type": "string"},
-        "kits": _NAMES,
-        "providers": _NAMES,
-        "versions": {
-            "type": "object",
-            "propertyNames": {"pattern": "^[a-z][a-z0-9]*(-[a-z0-9]+)*$"},
-            "additionalProperties": _VERSION,
-        },
-        "plan": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {"dataKinds": {"type": "array", "items": DATA_KIND}},
-        },
-    },
-    required=["kits"],
-)
+_Names = Annotated[tuple[DocumentName, ...], Meta(extra_json_schema={"uniqueItems": True})]
+_Version = Annotated[
+    str,
+    Meta(
+        pattern=r"^v?[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.-]*(@sha256:[0-9a-f]{64})?$",
+        description="pin one release, as v1.2.3 or v1.2.3@sha256:…: a tag can move",
+    ),
+]
+
+
+class PackFile(StrictShape, frozen=True, kw_only=True):
+    """``metadata.name`` and ``spec`` of pack.yaml."""
+
+    name: DocumentName
+    title: str = ""
+    kits: _Names
+    providers: _Names | None = None
+    """Folders of ``gitops/providers`` that its kits need; None: all of them."""
+    versions: Annotated[
+        Mapping[str, _Version],
+        Meta(extra_json_schema={"propertyNames": {"pattern": "^[a-z][a-z0-9]*(-[a-z0-9]+)*$"}}),
+    ] = {}
+    """The releases of the foreign software that the pack delivers."""
+    plan: PlanRules = PlanRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class Pack:
     """Folders of ``gitops/providers`` that its kits need; None: all of them."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """The releases of the foreign software that the pack delivers."""
-    data_kinds: DataKinds = field(default_factory=dict)
+    data_kinds: Mapping[tuple[str, str], bool] = field(default_factory=dict)
     """Whether kinds hold data, as the pack declares."""
 
     def kit(self, name: str) -> Kit:
@@ -111,13 +114,5 @@ def read_pack(files: Files) -> Pack:
     data = files.get(PurePosixPath("pack.yaml"))
     if data is None:
         raise InvalidInputError("pack.yaml", None, "is missing: this is not a pack")
-    document = yaml11.load(data, name="pack.yaml", schema=PACK_SCHEMA)
-    spec = document["spec"]
-    return Pack(
-        document["metadata"]["name"],
-        tuple(spec["kits"]),
-        files,
-        tuple(spec["providers"]) if "providers" in spec else None,
-        spec.get("versions", {}),
-        data_kinds(spec),
-    )
+    file = read_document(PackFile, data, name="pack.yaml", kinds=("Pack",), named="name")
+    return Pack(file.name, file.kits, files, file.providers, file.versions, file.plan.holds_data)

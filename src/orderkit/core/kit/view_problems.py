@@ -9,7 +9,7 @@ from typing import Any
 from ground.objects.kube_objects import dig
 from kubeschema.cel.conditions import Subject
 from orderkit.core.kit.field_problems import KitProblem, Steps, nearest
-from orderkit.core.kit.kit_reader import is_fixture
+from orderkit.core.kit.kit_file import is_fixture
 from orderkit.core.kit.model import Kit
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")

@@ -22,7 +22,7 @@ from zoneinfo import ZoneInfo
 from ground.errors import InvalidInputError, RefusedError
 from ground.objects.kube_objects import Manifest, annotations_of
 from orderkit.core.durations import LONGEST, duration_text, parse_duration, rough_duration
-from orderkit.core.kit.lease_approval_windows import Lease, Nightly
+from orderkit.core.kit.order_terms import Lease, Nightly
 
 EXPIRES_AT = "orderkit.dev/expires-at"
 RECORD = "orderkit.dev/lease"
@@ -75,8 +75,8 @@ def policy_of(lease: Lease, team: str) -> LeasePolicy | None:
         warnings=tuple(sorted(warnings, key=lambda entry: -entry[1])),
         grace=read(lease.grace) or timedelta(0),
         pauses=lease.then == "pause",
-        extend_by=read(lease.extend_by),
-        extend_times=lease.extend_times,
+        extend_by=read(lease.extend.by),
+        extend_times=lease.extend.times,
     )
 
 

@@ -27,8 +27,8 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
-from orderkit.core.kit.lease_approval_windows import MaintenanceWindow
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_terms import MaintenanceWindow
 from orderkit.core.order.ledger import (
     KIT_LABEL,
     REQUESTER_ANNOTATION,

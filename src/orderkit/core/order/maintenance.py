@@ -14,9 +14,8 @@ from datetime import datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from orderkit.core.kit.lease_approval_windows import MaintenanceWindow
+from orderkit.core.kit.order_terms import DAYS, MaintenanceWindow
 
-DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 """In the order of ``datetime.weekday``."""
 
 

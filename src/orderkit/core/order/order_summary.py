@@ -22,7 +22,8 @@ from ground.objects.kube_objects import Manifest, annotations_of, condition, dig
 from ground.shapes import changed, located
 from ground.visible_text import visible
 from kubeschema.cel import conditions
-from orderkit.core.kit.model import Kit, KitAttention, KitFact, KitOutput
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.shown_values import KitAttention, KitFact, KitOutput
 from orderkit.core.kit.view_problems import PLACEHOLDER
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import BYPASSED

@@ -18,7 +18,7 @@ from msgspec.structs import force_setattr
 
 from ground.objects.kube_objects import Manifest, ObjectKey
 from ground.shapes import Answer, Known, LocatedAnswer, ObjectReference, like
-from orderkit.core.kit.model import How
+from orderkit.core.kit.kit_file import How
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.observed_parts import ObservedPart
 from orderkit.core.order.order_cost import OrderCost

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ground.objects.kube_objects import Kind, Manifest
 from kubeschema.known import Behaviour, Behaviours, GroupKind, Layer
 from kubeschema.known.behaviours import behaviour_of
-from orderkit.core.kit.model import AcceptedDanger, Import
+from orderkit.core.kit.kit_file import AcceptedDanger, Import
 
 ANY_GROUP = "*"
 

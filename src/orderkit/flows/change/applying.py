@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ground.errors import AccessError, ConflictError, RefusedError, RemoteError, UsageError
 from ground.names import CommitSha, check_requester
 from orderkit.core.kit.approval_rules import sentence
-from orderkit.core.kit.model import How
+from orderkit.core.kit.kit_file import How
 from orderkit.core.order.change import (
     ChangeVerdict,
     FieldConflictError,

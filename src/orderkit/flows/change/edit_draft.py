@@ -31,7 +31,7 @@ from ground.objects.kube_objects import Manifest
 from kubeschema import field_paths
 from kubeschema.validate import Finding, Validator
 from orderkit.core.kit.approval_rules import Need
-from orderkit.core.kit.model import How
+from orderkit.core.kit.kit_file import How
 from orderkit.core.order import team_limits
 from orderkit.core.order.change import (
     ABSENT,

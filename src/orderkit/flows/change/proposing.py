@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from ground.errors import AccessError, ConflictError, NotFoundError, OrderkitError, RefusedError
 from ground.names import MAIN, CommitSha, RepoId
 from orderkit.core.kit.approval_rules import Need, sentence
-from orderkit.core.kit.model import How
+from orderkit.core.kit.kit_file import How
 from orderkit.core.order.change import (
     ABSENT,
     EditTarget,

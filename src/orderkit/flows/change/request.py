@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from ground.errors import InvalidInputError
 from ground.names import CommitSha, OrderId
-from orderkit.core.kit.model import How
+from orderkit.core.kit.kit_file import How
 from orderkit.core.order.change import FieldDifference, FieldEdit
 from orderkit.core.plan.plan_json import plan_json
 from orderkit.flows.change.change_plan import ChangePlan

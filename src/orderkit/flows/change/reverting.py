@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ground.errors import RefusedError, UsageError
-from orderkit.core.kit.model import How
+from orderkit.core.kit.kit_file import How
 from orderkit.core.order.change import ABSENT, FieldConflictError, FieldDifference, FieldEdit
 from orderkit.core.order.order_state import short
 from orderkit.flows.change import Changed, ChangeRequest, change

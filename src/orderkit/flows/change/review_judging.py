@@ -18,7 +18,7 @@ from typing import Any
 from ground.errors import InProgressError, RefusedError, UsageError
 from ground.names import MAIN, BlobSha, CommitSha
 from orderkit.core.kit.approval_rules import Need, sentence
-from orderkit.core.kit.model import How, KitChange
+from orderkit.core.kit.kit_file import How, KitChange
 from orderkit.core.order.change import differences, judge_rules
 from orderkit.core.order.change.object_merge import merged
 from orderkit.flows.argocd.commit_pinning import pinned_commit

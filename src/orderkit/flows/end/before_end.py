@@ -21,7 +21,8 @@ from ground.errors import InvalidInputError, OrderkitError
 from ground.names import CommitSha
 from ground.objects.kube_objects import Manifest, ObjectKey, dig, metadata
 from ground.objects.values import same, shown
-from orderkit.core.kit.model import First, How, Kit
+from orderkit.core.kit.kit_file import First, How
+from orderkit.core.kit.model import Kit
 from orderkit.core.order import order_state
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.argocd.refreshing import application_key
@@ -32,6 +33,10 @@ from orderkit.flows.waiting import until
 from orderkit.ports.requesters import Requester
 
 
+class TakenAlong(First, frozen=True):
+    """A person confirmed it with the order's id: no review is needed."""
+
+
 def first_of(kit: Kit, take: Sequence[str]) -> tuple[First, ...]:
     """
     Return the fields to set before the end: the kit's, and those for resources to take along.
@@ -39,7 +44,7 @@ def first_of(kit: Kit, take: Sequence[str]) -> tuple[First, ...]:
     Raises:
         InvalidInputError: The kit has no such name.
     """
-    survivors = {survivor.name: survivor for survivor in kit.end.survives if survivor.name}
+    survivors = {survivor.name: survivor for survivor in kit.end.survivors if survivor.name}
     for name in take:
         if name not in survivors:
             offered = f"it has: {', '.join(survivors)}" if survivors else f"kit {kit.name} has none"
@@ -47,8 +52,7 @@ def first_of(kit: Kit, take: Sequence[str]) -> tuple[First, ...]:
                 "take", name, "is not a resource that an end can take along", hint=offered
             )
     taken_along = tuple(
-        First(survivors[name].unless, why=survivors[name].ask, requested=True)
-        for name in sorted(set(take))
+        TakenAlong(survivors[name].unless, why=survivors[name].ask) for name in sorted(set(take))
     )
     return (*((kit.end.first,) if kit.end.first else ()), *taken_along)
 
@@ -81,8 +85,8 @@ def make_first(
             requester=Requester(requester),
             reason=first.why or "the order ends",
             how=How.DIRECT,
-            accept_loss=first.requested,
-            ends=first.requested,
+            accept_loss=isinstance(first, TakenAlong),
+            ends=isinstance(first, TakenAlong),
         )
         commit = change(platform, request).commit or commit
     _await(platform, order, xr=xr, commit=commit, first=first, timeout_s=timeout_s)
@@ -94,7 +98,7 @@ def survivors(platform: Platform, order: str, kit: Kit) -> tuple[str, ...]:
     """Return what survives this order by its XR in Git; without an XR, everything that may."""
     xr_file = xr_in_git(platform, order)
     spec: dict[str, Any] = (xr_file.xr.get("spec") if xr_file else None) or {}
-    return tuple(survivor.text for survivor in kit.end.survives if survivor.holds(spec))
+    return tuple(survivor.text for survivor in kit.end.survivors if survivor.holds(spec))
 
 
 def xr_in_git(platform: Platform, order: str) -> XrFile | None:

@@ -24,7 +24,7 @@ from pathlib import PurePosixPath
 from ground.errors import NotFoundError, RefusedError
 from ground.names import OrderId, TeamName, check_requester
 from ground.shapes import ObjectReference, changed
-from orderkit.core.kit.model import End
+from orderkit.core.kit.kit_file import End
 from orderkit.core.order import ledger
 from orderkit.core.order.end_record import EndRecord, parse
 from orderkit.core.order.ledger import OrderEntry
@@ -165,7 +165,7 @@ def _record(
 def _check_taken(platform: Platform, record: EndRecord, request: EndRequest) -> None:
     """Refuse further resources once the end is under way: no station runs any more."""
     kit = kit_if_published(platform, record.kit) if request.take else None
-    for survivor in kit.end.survives if kit else ():
+    for survivor in kit.end.survivors if kit else ():
         if survivor.name in request.take and survivor.text in record.survives:
             raise RefusedError(
                 f"{record.order} is already ending and will not remove '{survivor.name}'",

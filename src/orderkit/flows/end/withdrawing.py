@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from ground.errors import NotFoundError, RefusedError
-from orderkit.core.kit.model import End
+from orderkit.core.kit.kit_file import End
 from orderkit.core.order.end_record import EndRecord, Survivor
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.order.approval_records import waiting_order

@@ -29,8 +29,9 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from ground.objects.values import same
-from orderkit.core.kit.lease_approval_windows import Values
-from orderkit.core.kit.model import How, Kit
+from orderkit.core.kit.kit_file import How
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_terms import Values
 from orderkit.core.order import ledger
 from orderkit.core.order.change import FieldEdit
 from orderkit.core.order.lease import (

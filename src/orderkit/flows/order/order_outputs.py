@@ -18,7 +18,8 @@ from ground.errors import InvalidInputError, RefusedError
 from ground.objects.kube_objects import Manifest, ObjectKey, controller, dig, metadata
 from ground.secrets import register
 from ground.suggestions import did_you_mean
-from orderkit.core.kit.model import Kit, KitOutput
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.shown_values import Connection, KitOutput
 from orderkit.core.order.order_summary import filled
 from orderkit.core.secret_values import SECRET
 from orderkit.flows.order import awaiting, order_report
@@ -81,8 +82,8 @@ def outputs(platform: Platform, order: str, *, secrets: bool) -> OrderOutputs:
 def _value(
     platform: Platform, report: OrderReport, output: KitOutput, xr: Manifest, *, secrets: bool
 ) -> OutputValue:
-    if output.secret_name:
-        value: Any = _secret_text(platform, report, output, xr)
+    if output.connection:
+        value: Any = _secret_text(platform, report, output, output.connection, xr)
     else:
         value = dig(xr, "status", *output.path.split("."))
     if value is None:
@@ -139,18 +140,18 @@ def reveal(
 def _revealed(
     platform: Platform, report: OrderReport, output: KitOutput, xr: Manifest
 ) -> str | None:
-    if output.path:
+    if output.connection is None:
         value = dig(xr, "status", *output.path.split("."))
         return None if value is None else str(value)[:SECRET_MAX]
-    text = _secret_text(platform, report, output, xr)
+    text = _secret_text(platform, report, output, output.connection, xr)
     return None if text is None else text[:SECRET_MAX]
 
 
 def _secret_text(
-    platform: Platform, report: OrderReport, output: KitOutput, xr: Manifest
+    platform: Platform, report: OrderReport, output: KitOutput, source: Connection, xr: Manifest
 ) -> str | None:
-    secret = _own_secret(platform, report, output, xr)
-    encoded = dig(secret, "data", output.secret_key)
+    secret = _own_secret(platform, report, source, xr)
+    encoded = dig(secret, "data", source.key)
     try:
         return None if encoded is None else base64.b64decode(encoded, validate=True).decode()
     except (binascii.Error, ValueError, TypeError) as error:
@@ -166,12 +167,12 @@ def _secret_output(kit: Kit | None, name: str) -> KitOutput:
 
 
 def _own_secret(
-    platform: Platform, report: OrderReport, output: KitOutput, xr: Manifest
+    platform: Platform, report: OrderReport, source: Connection, xr: Manifest
 ) -> Manifest | None:
-    name = filled(output.secret_name, xr)
+    name = filled(source.name, xr)
     parts = list(trace_of(platform, report).parts())
     composed = [key for key in parts if key.kind == SECRET and key.name == name]
-    namespace = filled(output.secret_namespace, xr) or str(metadata(xr).get("namespace") or "")
+    namespace = filled(source.namespace, xr) or str(metadata(xr).get("namespace") or "")
     keys = [key for key in composed if namespace in ("", key.namespace)]
     if keys:
         return get_object(platform, keys[0])

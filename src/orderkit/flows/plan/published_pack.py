@@ -34,7 +34,8 @@ from ground.objects.kube_objects import Kind, Manifest, dig, metadata
 from kubeschema.known import layer_of
 from kubeschema.validate import Validator
 from orderkit.core.kit.compositions import composition_of, compositions_of, name_shown
-from orderkit.core.kit.model import Import, Kit
+from orderkit.core.kit.kit_file import Import
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.plan import AssemblyContext, Blueprint
 from orderkit.core.plan.pack_rules import PackRules

@@ -22,7 +22,7 @@ from orderkit.core.kit.change_forms import (
     form_data,
     title_of,
 )
-from orderkit.core.kit.model import KitChange
+from orderkit.core.kit.kit_file import KitChange
 from orderkit.core.order.change import FieldConflictError
 from orderkit.core.order.change.change_page import filled_in
 from orderkit.core.plan.plan_json import plan_json

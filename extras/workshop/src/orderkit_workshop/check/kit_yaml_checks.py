@@ -20,9 +20,9 @@ from orderkit.core.kit.consistency import problems
 from orderkit.core.kit.field_problems import PLAIN_TEXT_RULE, KitProblem
 from orderkit.core.kit.form_layout import PAGE_MAX
 from orderkit.core.kit.generated_mark import is_generated
+from orderkit.core.kit.kit_file import KIT_SCHEMA, Direction
 from orderkit.core.kit.kit_reader import is_covered, kit_of
-from orderkit.core.kit.kit_schema import KIT_SCHEMA
-from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Direction, Kit
+from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Kit
 from orderkit.core.kit.xrd_fields import KitField, fields_of
 from orderkit.core.secret_values import entries_of
 from orderkit_workshop.check.kit_under_check import (

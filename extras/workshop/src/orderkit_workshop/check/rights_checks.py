@@ -20,7 +20,8 @@ from compositions.granted_rights import (
 )
 from ground.objects.kube_objects import Kind
 from kubeschema.validate.located_findings import Located
-from orderkit.core.kit.model import KindRef, Kit
+from orderkit.core.kit.kit_file import KindRef
+from orderkit.core.kit.model import Kit
 from orderkit_workshop.check.kit_under_check import Doc, KitUnderCheck, finding_at
 from orderkit_workshop.check.pipeline_rule_codes import PipelineRule
 from orderkit_workshop.check.trial_runs import Run

@@ -19,7 +19,8 @@ from typing import Any
 from compositions.granted_rights import AGGREGATE, DEFAULTS, READ, WRITE
 from ground.objects.kube_objects import Kind, Manifest, plural_of
 from orderkit.core.kit.generated_mark import comment
-from orderkit.core.kit.model import KindRef, Kit
+from orderkit.core.kit.kit_file import KindRef
+from orderkit.core.kit.model import Kit
 from yamlfiles import yaml11
 
 _RBAC = "rbac.authorization.k8s.io"

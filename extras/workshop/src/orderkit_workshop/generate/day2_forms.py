@@ -38,8 +38,9 @@ from orderkit.core.kit.change_forms import (
     text_of,
     title_of,
 )
+from orderkit.core.kit.kit_file import KitChange, Survivor
 from orderkit.core.kit.literals import YAML_PARAMETER
-from orderkit.core.kit.model import Kit, KitChange, Survivor
+from orderkit.core.kit.model import Kit
 from orderkit.core.order.change.change_page import HIDDEN, LABEL, filled_in, reason_schema
 from orderkit.core.portal.refusal_step import refusal_step
 from orderkit_workshop.generate.order_skeleton import SERVICE, member
@@ -75,7 +76,7 @@ def day2(kit: Kit) -> dict[PurePosixPath, bytes]:
             raise InvalidInputError(
                 "changes.name", name, f"is the name of {what}", hint="rename it"
             )
-    if kit.lease.is_declared and kit.lease.extend_times != 0:
+    if kit.lease.is_declared and kit.lease.extend.times != 0:
         templates[LEASE] = _lease_template(kit)
     templates[END] = _end_template(kit)
     room = PurePosixPath("day2", kit.name)
@@ -174,8 +175,8 @@ def _change_output(change: KitChange) -> Schema:
 def _end_template(kit: Kit) -> dict[str, Any]:
     state = _repository_state(kit)
     summary = f"Everything that was made for the order is removed; its repository is {state}."
-    survives = "".join(f" {_stays(survivor)}" for survivor in kit.end.survives)
-    takeable = [survivor for survivor in kit.end.survives if survivor.name]
+    survives = "".join(f" {_stays(survivor)}" for survivor in kit.end.survivors)
+    takeable = [survivor for survivor in kit.end.survivors if survivor.name]
     title = f"End the {kit.title}"
     page = {
         "title": title,
@@ -212,7 +213,7 @@ def _end_template(kit: Kit) -> dict[str, Any]:
 def _lease_template(kit: Kit) -> dict[str, Any]:
     """Return the form that lets an order live longer."""
     lease = kit.lease
-    most = f"{lease.extend_by} at most. " if lease.extend_by else ""
+    most = f"{lease.extend.by} at most. " if lease.extend.by else ""
     total = f"An order lives for {lease.maximum} at most. " if lease.maximum else ""
     page = {
         "title": "Extend it",
@@ -225,7 +226,7 @@ def _lease_template(kit: Kit) -> dict[str, Any]:
                 "description": "For example 90m, 8h, 30d or 4w.",
                 "type": "string",
                 "pattern": DURATION,
-                "default": lease.extend_by or lease.warn[0],
+                "default": lease.extend.by or lease.warn[0],
                 "errorMessage": {"pattern": "must be a number and m, h, d or w, for example 8h"},
             },
             REASON: {**reason_schema(), "minLength": 1},

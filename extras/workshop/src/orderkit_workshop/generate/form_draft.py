@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import Manifest
+from ground.shapes import changed
 from kubeschema.extensions import PRESERVE
+from orderkit.core.kit.kit_file import FieldPath
 from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER
-from orderkit.core.kit.model import FieldPath, Kit
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import FieldShape, KitField, fields_of
 
 GROUP = "parameters"
@@ -34,7 +35,7 @@ def form_draft(xrd: Manifest) -> dict[str, Any]:
     except OrderkitError:
         return {}  # Crossplane cannot use the XRD: whoever reads the kit is told
     unfold = GROUP if _can_unfold(top) else ""
-    fields = fields_of(replace(kit, unfold=unfold)).form
+    fields = fields_of(changed(kit, unfold=unfold)).form
     asked = [field for field in fields if field.asked]
     paths = [path for field in asked for path in _advanced_inside(field)]
     if sum(field.weight for field in asked) > FORM_MAX:

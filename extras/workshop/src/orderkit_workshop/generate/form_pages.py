@@ -19,8 +19,9 @@ from orderkit.core.kit.approval_rules import foretold
 from orderkit.core.kit.form_fields import LABEL_PATTERN, properties_of
 from orderkit.core.kit.form_layout import form_layout
 from orderkit.core.kit.hidden_fields import baked_parameter, hidden_schema
+from orderkit.core.kit.kit_file import Hidden, Page
 from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT, YAML_PARAMETER
-from orderkit.core.kit.model import Hidden, Kit, Page
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import KitField, KitFields
 from orderkit.core.kit.yaml_settings import yaml_property, yaml_roots
 

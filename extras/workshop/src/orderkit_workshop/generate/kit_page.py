@@ -11,8 +11,9 @@ from typing import Any
 from orderkit.core.kit import form_rules
 from orderkit.core.kit.form_limits import is_machine_bound
 from orderkit.core.kit.generated_mark import html_comment
-from orderkit.core.kit.lease_approval_windows import Nightly, Values
-from orderkit.core.kit.model import Direction, Example, How, KindRef, Kit, KitChange, Survivor
+from orderkit.core.kit.kit_file import Direction, Example, How, KindRef, KitChange, Survivor
+from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_terms import Nightly, Values
 from orderkit.core.kit.xrd_fields import ABSENT, FieldShape, KitField, KitFields, fields_of
 
 _DIRECTIONS = {
@@ -156,7 +157,7 @@ def _rules(fields: KitFields) -> str:
 
 
 def _order(kit: Kit, fields: KitFields) -> str:
-    examples = kit.examples or (Example("", "", _sketch(kit, fields)),)
+    examples = kit.examples or (Example("", _sketch(kit, fields)),)
     parts = []
     for example in examples:
         title = f"{example.title}:\n\n" if example.title else ""
@@ -196,11 +197,11 @@ def _values(values: Values, verb: str = "becomes") -> str:
 
 def _extensions(kit: Kit) -> str:
     lease = kit.lease
-    if lease.extend_times == 0:
+    if lease.extend.times == 0:
         return "It cannot be extended."
-    by = f" by {lease.extend_by} at most" if lease.extend_by else ""
-    times = f", {lease.extend_times} times" if lease.extend_times else ""
-    example = lease.extend_by or lease.warn[0]
+    by = f" by {lease.extend.by} at most" if lease.extend.by else ""
+    times = f", {lease.extend.times} times" if lease.extend.times else ""
+    example = lease.extend.by or lease.warn[0]
     return f"Extend it{by}{times}: `orderkit lease extend {kit.name}-… {example} --reason TEXT`."
 
 
@@ -260,7 +261,7 @@ def _change(change: KitChange) -> str:
 
 def _end(kit: Kit) -> str:
     kept = "archived" if kit.end.repository == "archive" else "deleted"
-    survives = "".join(_survivor(survivor) for survivor in kit.end.survives)
+    survives = "".join(_survivor(survivor) for survivor in kit.end.survivors)
     survivors_text = f"\nWhat is left:\n\n{survives}" if survives else ""
     return (
         f"## End\n\n`orderkit destroy {kit.name}-…` removes everything that was made; the order's "

@@ -19,8 +19,9 @@ from kubeschema.extensions import PRESERVE
 from orderkit.core.kit.catalog_pickers import prefix_of
 from orderkit.core.kit.change_forms import LEASE, changes_of, title_of
 from orderkit.core.kit.generated_mark import template_comment
+from orderkit.core.kit.kit_file import When
 from orderkit.core.kit.literals import quoted
-from orderkit.core.kit.model import Kit, When
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import FieldShape, KitField, KitFields, fields_of
 from orderkit.core.order.order_file import MANIFESTS
 from yamlfiles.documents import API_VERSION
@@ -141,7 +142,7 @@ def _links(kit: Kit) -> str:
     """Link the order's page to the forms of its changes, filled in with the current values."""
     forms = [(title_of(change), f"/changes/{change.name}/form") for change in changes_of(kit)]
     text = "  links:\n"
-    if kit.lease.is_declared and kit.lease.extend_times != 0:
+    if kit.lease.is_declared and kit.lease.extend.times != 0:
         forms.append((f"Extend the {kit.title}", f"/changes/{LEASE}/form"))
     for title, path in [*forms, (f"End the {kit.title}", "/end/form")]:
         address = f'"{SERVICE}/v1/orders/" ~ values.order ~ "{path}"'

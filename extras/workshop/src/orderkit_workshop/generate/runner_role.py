@@ -13,7 +13,8 @@ from pathlib import PurePosixPath
 
 from ground.objects.kube_objects import Kind, Manifest
 from orderkit.core.kit.generated_mark import comment
-from orderkit.core.kit.model import KindRef, Kit
+from orderkit.core.kit.kit_file import KindRef
+from orderkit.core.kit.model import Kit
 from orderkit_workshop.generate.crossplane_role import plural
 from yamlfiles import yaml11
 

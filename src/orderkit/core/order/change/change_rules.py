@@ -19,7 +19,8 @@ from ground.names import fold_reference
 from ground.objects.values import ABSENT, same, shown, value_at
 from ground.suggestions import did_you_mean
 from kubeschema.field_paths import schema_at, steps_of
-from orderkit.core.kit.model import Direction, How, Kit, KitChange
+from orderkit.core.kit.kit_file import Direction, How, KitChange
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.order.change.differences import FieldDifference
 

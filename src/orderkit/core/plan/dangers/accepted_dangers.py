@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from ground.objects.kube_objects import Kind
-from orderkit.core.kit.model import AcceptedDanger
+from orderkit.core.kit.kit_file import AcceptedDanger
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Danger, DangerContext
 

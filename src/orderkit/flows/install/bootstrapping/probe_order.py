@@ -19,7 +19,8 @@ from ground.errors import IncompleteError, OrderkitError, RefusedError, UsageErr
 from ground.names import CommitSha
 from ground.objects.kube_objects import dig
 from kubeschema.field_paths import schema_at
-from orderkit.core.kit.model import Direction, Kit
+from orderkit.core.kit.kit_file import Direction
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.order import order_file
 from orderkit.core.order.change import FieldEdit

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import replace
 
 from ground.names import CommitSha, RepoId
+from ground.shapes import changed
 from orderkit.core.plan.price_table import PRICES, PriceTable, read_prices
 from orderkit.flows.platform import Platform, pack_files
 
@@ -36,4 +36,4 @@ def published_prices(platform: Platform) -> PriceTable | None:
             _tables[key] = table
             if len(_tables) > _KEPT:
                 _tables.popitem(last=False)
-    return replace(table, today=platform.clock.now().date()) if table else None
+    return changed(table, today=platform.clock.now().date()) if table else None

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import Manifest
+from ground.shapes import changed
 from orderkit.core.order.order_cost import OrderCost, sums_json
 from orderkit.core.plan import Assembly, compare
 from orderkit.core.plan.cost import Bill, costs_json, costs_of, order_cost
@@ -254,7 +255,7 @@ def test_old_prices_are_named_from_the_first_day_after_the_bound() -> None:
     prices = table({"kind": "Disk", "price": 2}, old, staleAfterDays=30)
 
     def stale(today: dt.date | None) -> tuple[str, ...]:
-        return replace(prices, today=today).stale
+        return changed(prices, today=today).stale
 
     assert stale(None) == ()
     assert stale(dt.date(2026, 1, 31)) == ()
@@ -262,7 +263,7 @@ def test_old_prices_are_named_from_the_first_day_after_the_bound() -> None:
     assert stale(dt.date(2026, 2, 1)) == stale(dt.date(2026, 8, 31)) == (fur,)
     both = stale(dt.date(2026, 9, 1))
     assert both == (fur, "prices of 2026-08-01 are older than 30 days: Disk")
-    late = replace(prices, today=dt.date(2026, 9, 1))
+    late = changed(prices, today=dt.date(2026, 9, 1))
     cost = order_cost(Assembly(thing("Disk"), {}, {}), late)
     assert str(cost) == "2.00 EUR (old prices)"
     assert cost.to_json()["stale"] == list(both)

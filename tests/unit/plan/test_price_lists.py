@@ -122,7 +122,7 @@ def test_both_formats_of_aws_give_the_same_table(data: bytes) -> None:
     assert (read.name, read.currency, read.date) == ("frankfurt", "USD", "2026-08-01")
     assert read.source == "AWS price list, AmazonEC2 20260801000000"
     (price,) = read.prices
-    assert (price.kind, price.price, price.hourly) == ("Instance", Decimal("0.115"), True)
+    assert (price.kind, price.price, price.every) == ("Instance", Decimal("0.115"), "hour")
 
 
 def test_units_and_nanos_of_gcp_are_one_exact_number() -> None:
@@ -131,7 +131,7 @@ def test_units_and_nanos_of_gcp_are_one_exact_number() -> None:
 
     (price,) = table("gcp", json.dumps({"skus": skus}).encode(), entry).prices
 
-    assert (price.price, price.hourly, price.date) == (Decimal("1.040800001"), True, "2026-09-01")
+    assert (price.price, price.every, price.date) == (Decimal("1.040800001"), "hour", "2026-09-01")
 
 
 def test_a_price_of_an_amount_names_the_field_that_has_it() -> None:
@@ -140,7 +140,7 @@ def test_a_price_of_an_amount_names_the_field_that_has_it() -> None:
 
     (price,) = table("aws", disk, {**entry, "per": "spec.size"}).prices
 
-    assert (price.per, price.unit, price.hourly) == ("spec.size", "GB", False)
+    assert (price.per, price.unit, price.every) == ("spec.size", "GB", "month")
     with pytest.raises(InvalidInputError, match="is paid for each GB") as refused:
         table("aws", disk, entry)
     assert "'per'" in refused.value.hint

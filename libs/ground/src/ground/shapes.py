@@ -124,6 +124,10 @@ def _inlined(schema: Any, shapes: Mapping[str, Any]) -> Any:
         (present,) = [entry for entry in schema["anyOf"] if entry != {"type": "null"}]
         beside = {k: part for k, part in schema.items() if k not in ("anyOf", "default")}
         return {**_inlined(present, shapes), **beside}
+    if schema.get("format") == "decimal":  # a number with a point is a binary fraction
+        return {"type": ["string", "integer"]} | {
+            k: part for k, part in schema.items() if k not in ("format", "type")
+        }
     found = {
         key: {name: _inlined(part, shapes) for name, part in value.items()}
         if key == "properties"

@@ -221,7 +221,7 @@ def _line(path: str, manifest: Manifest, price: Price, table: PriceTable) -> Cos
         if price.per:
             factors.append(_factor(manifest, price.per, price.unit, price.absent))
         factors.append((price.price, f"{exact(price.price)} {table.currency}"))
-        if price.hourly:
+        if price.every == "hour":
             hours = Decimal(table.hours_per_month)
             factors.append((hours, f"{hours} h"))
         monthly = Decimal(1)

@@ -26,44 +26,41 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation, localcontext
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from ground.errors import InvalidInputError, shorten
 from ground.objects.kube_objects import dig
-from ground.shapes import exact
+from ground.shapes import StrictShape, exact
+from orderkit.core.documents import DocumentName, document_schema
 from orderkit.core.order.order_cost import DIGITS
-from orderkit.core.plan.price_table import CURRENCIES, PRICE_SCHEMA, read_prices
+from orderkit.core.plan.price_table import CURRENCIES, PricedKind, read_prices
 from yamlfiles import yaml11
-from yamlfiles.documents import API_VERSION, document
+from yamlfiles.documents import API_VERSION
 
 _CHOSEN = ("kind", "group", "title", "when", "count", "per", "unit", "absent", "upTo", "assumes")
-_PROPERTIES: Mapping[str, Any] = PRICE_SCHEMA["properties"]
-MAP_SCHEMA = document(
-    "PriceMap",
-    {
-        "prices": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": 1000,
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["select", "kind"],
-                "description": "each entry has a select and a kind",
-                "properties": {
-                    "select": {
-                        "type": "object",
-                        "minProperties": 1,
-                        "additionalProperties": {"type": ["string", "integer"]},
-                        "description": "attributes that exactly one price of the list has",
-                    },
-                    **{name: _PROPERTIES[name] for name in _CHOSEN},
-                },
-            },
-        },
-    },
-    required=["prices"],
-)
+
+
+class MapEntry(PricedKind, frozen=True, kw_only=True):
+    """Which price of a list is that of a kind."""
+
+    select: Annotated[
+        Mapping[str, str | int],
+        Meta(min_length=1, description="attributes that exactly one price of the list has"),
+    ]
+
+
+class PriceMap(StrictShape, frozen=True):
+    """``metadata.name`` and ``spec`` of a map."""
+
+    name: DocumentName
+    prices: Annotated[
+        tuple[Annotated[MapEntry, Meta(description="each entry has a select and a kind")], ...],
+        Meta(min_length=1, max_length=1000),
+    ]
+
+
 _UNITS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("hrs", "hours", "hour", "h"), ("hour", "")),
     **dict.fromkeys(("mo", "month", "months"), ("month", "")),
@@ -118,7 +115,8 @@ def imported_table(
     if currency not in CURRENCIES:
         raise InvalidInputError("--currency", currency, "is not a known currency")
     map_name, map_data = map_file
-    price_map = yaml11.load(map_data, name=map_name, schema=MAP_SCHEMA)
+    schema = document_schema(PriceMap, ("PriceMap",), "name")
+    price_map = yaml11.load(map_data, name=map_name, schema=schema)
     price_list = _aws(*file, currency) if provider == "aws" else _gcp(*file, currency)
     entries = price_map["spec"]["prices"]
     matches: list[list[ListedPrice]] = [[] for _ in entries]

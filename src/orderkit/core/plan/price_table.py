@@ -28,26 +28,32 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from ground.errors import InvalidInputError
+from ground.shapes import StrictShape
+from orderkit.core.documents import DocumentName, document_schema, read_document
 from yamlfiles import yaml11
-from yamlfiles.documents import document
 
 PRICES = PurePosixPath("gitops", "prices.yaml")
 """Where a pack keeps what things cost."""
 _DECIMAL = r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,18})?$"
 _PRICE_HINT = "a number that is not negative, as a text: '3.20'"
-_AMOUNT: dict[str, Any] = {
-    "type": ["string", "integer"],
-    "pattern": _DECIMAL,
-    "minimum": 0,
-    "maximum": 10**12,
-    "description": _PRICE_HINT,
-}
+_Amount = Annotated[
+    Decimal,
+    Meta(
+        description=_PRICE_HINT,
+        extra_json_schema={
+            "pattern": _DECIMAL,
+            "minimum": 0,
+            "maximum": 10**12,
+        },
+    ),
+]
 UNITS: Mapping[str, Decimal] = {
     "one": Decimal(1),
     "core": Decimal(1),
@@ -64,76 +70,24 @@ _CURRENCIES = (
     "MAD MXN MYR NGN NOK NZD PEN PHP PLN RON RSD SAR SEK SGD THB TRY TWD UAH USD VND ZAR"
 )
 CURRENCIES = frozenset(_CURRENCIES.split())
-_PATH = {
-    "type": "string",
-    "pattern": r"^[^.\[\]]+(\.[^.\[\]]+|\[(\*|[0-9]+|\"[^\"]+\")\])*$",
-    "maxLength": 300,
-    "description": 'a field, as spec.replicas, spec.list[*].size, metadata.labels["a.b/c"]',
-}
-_TEXT = {"type": "string", "minLength": 1, "maxLength": 300}
-_DATE = {
-    "type": "string",
-    "pattern": r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
-    "description": "when they held, as 2026-08-01",
-}
-PRICE_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["kind", "price"],
-    "description": "each entry has a kind and a price",
-    "properties": {
-        "kind": {**_TEXT, "description": "the kind of the resource, as it is written in it"},
-        "group": {"type": "string", "description": "its API group; absent: whatever group"},
-        "title": {**_TEXT, "description": "what is paid for, in a word"},
-        "when": {
-            "type": "object",
-            "minProperties": 1,
-            "propertyNames": _PATH,
-            "additionalProperties": {"type": ["string", "integer", "boolean"]},
-            "description": "values that fields must have for this price",
-        },
-        "count": {**_PATH, "description": "a field that says how many there are; absent: one"},
-        "per": {**_PATH, "description": "a field with the amount that is paid for; [*] adds up"},
-        "unit": {"enum": [*UNITS], "description": "of that amount, for one price"},
-        "absent": {**_AMOUNT, "description": "the amount where the field is not set"},
-        "price": _AMOUNT,
-        "every": {"enum": ["month", "hour"], "description": "absent: month"},
-        "upTo": {"type": "boolean", "description": "at most this: a limit, no sure expense"},
-        "assumes": {**_TEXT, "description": "what has to hold for this price, told with it"},
-        "currency": {"type": "string", "description": "the table's; another one is refused"},
-        "source": {**_TEXT, "description": "where this price comes from; absent: the table's"},
-        "date": {**_DATE, "description": "when this price held; absent: the table's"},
-    },
-}
-PRICES_SCHEMA = document(
-    "PriceTable",
-    {
-        "currency": {"enum": sorted(CURRENCIES), "description": "a code such as EUR or USD"},
-        "source": {**_TEXT, "description": "where the prices come from: an address, a contract"},
-        "date": _DATE,
-        "staleAfterDays": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 3660,
-            "description": "from when on a price is reported as old; absent: 90",
-        },
-        "hoursPerMonth": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 744,
-            "description": "for prices of an hour; absent: 730",
-        },
-        "prices": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": 1000,
-            "items": PRICE_SCHEMA,
-            "description": "at least one price",
-        },
-    },
-    required=["currency", "source", "date", "prices"],
-)
-_HOURS, _STALE_DAYS = 730, 90
+_PATH = r"^[^.\[\]]+(\.[^.\[\]]+|\[(\*|[0-9]+|\"[^\"]+\")\])*$"
+_Path = Annotated[
+    str,
+    Meta(
+        pattern=_PATH,
+        max_length=300,
+        description='a field, as spec.replicas, spec.list[*].size, metadata.labels["a.b/c"]',
+    ),
+]
+_Text = Annotated[str, Meta(min_length=1, max_length=300)]
+_Date = Annotated[
+    str,
+    Meta(
+        pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$",
+        description="when they held, as 2026-08-01",
+    ),
+]
+KINDS = ("PriceTable",)
 Path = tuple[str | int | None, ...]
 """Keys, list indices, and None for all items of a list."""
 _TITLES = 3
@@ -141,39 +95,83 @@ _TITLES = 3
 _STEP = re.compile(r"\[\*\]|\[(?P<index>\d+)\]|\[\"(?P<quoted>[^\"]+)\"\]|\.?(?P<key>[^.\[\]]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
-    """The price of one kind of resource."""
+class PricedKind(StrictShape, frozen=True, kw_only=True):
+    """What has a price: a kind of resource, and how much of it."""
 
-    kind: str
-    price: Decimal
-    """For one unit, per month or hour."""
-    group: str | None = None
-    title: str = ""
-    when: Mapping[str, object] = field(default_factory=dict)
-    """Required field values, by path as written."""
-    count: str = ""
-    per: str = ""
-    unit: str = "one"
-    absent: Decimal | None = None
-    hourly: bool = False
-    up_to: bool = False
-    assumes: str = ""
-    date: str = ""
-    """Of this price, if it is not the table's."""
+    kind: Annotated[_Text, Meta(description="the kind of the resource, as it is written in it")]
+    group: Annotated[str | None, Meta(description="its API group; absent: whatever group")] = None
+    title: Annotated[_Text, Meta(description="what is paid for, in a word")] = ""
+    when: Annotated[
+        Mapping[str, str | int | bool],
+        Meta(
+            min_length=1,
+            description="values that fields must have for this price",
+            extra_json_schema={"propertyNames": {"pattern": _PATH, "maxLength": 300}},
+        ),
+    ] = {}
+    count: Annotated[
+        _Path, Meta(description="a field that says how many there are; absent: one")
+    ] = ""
+    per: Annotated[
+        _Path, Meta(description="a field with the amount that is paid for; [*] adds up")
+    ] = ""
+    unit: Annotated[
+        str,
+        Meta(description="of that amount, for one price", extra_json_schema={"enum": [*UNITS]}),
+    ] = "one"
+    absent: Annotated[_Amount | None, Meta(description="the amount where the field is not set")] = (
+        None
+    )
+    up_to: Annotated[bool, Meta(description="at most this: a limit, no sure expense")] = False
+    assumes: Annotated[_Text, Meta(description="what has to hold for this price, told with it")] = (
+        ""
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class PriceTable:
+class Price(PricedKind, frozen=True, kw_only=True):
+    """The price of one kind of resource, for one unit."""
+
+    price: _Amount
+    every: Annotated[Literal["month", "hour"], Meta(description="absent: month")] = "month"
+    currency: Annotated[str, Meta(description="the table's; another one is refused")] = ""
+    source: Annotated[
+        _Text, Meta(description="where this price comes from; absent: the table's")
+    ] = ""
+    date: Annotated[_Date, Meta(description="when this price held; absent: the table's")] = ""
+
+
+class PriceFile(StrictShape, frozen=True, kw_only=True):
+    """``metadata.name`` and ``spec`` of a price table."""
+
+    name: DocumentName
+    currency: Annotated[
+        str,
+        Meta(
+            description="a code such as EUR or USD",
+            extra_json_schema={"enum": sorted(CURRENCIES)},
+        ),
+    ]
+    source: Annotated[_Text, Meta(description="where the prices come from: an address, a contract")]
+    date: _Date
+    stale_after_days: Annotated[
+        int,
+        Meta(ge=1, le=3660, description="from when on a price is reported as old; absent: 90"),
+    ] = 90
+    hours_per_month: Annotated[
+        int, Meta(ge=1, le=744, description="for prices of an hour; absent: 730")
+    ] = 730
+    prices: Annotated[
+        tuple[Annotated[Price, Meta(description="each entry has a kind and a price")], ...],
+        Meta(min_length=1, max_length=1000, description="at least one price"),
+    ]
+
+
+PRICES_SCHEMA = document_schema(PriceFile, KINDS, "name")
+
+
+class PriceTable(PriceFile, frozen=True, kw_only=True):
     """All prices with their currency, source and date."""
 
-    name: str
-    currency: str
-    source: str
-    date: str
-    prices: tuple[Price, ...]
-    hours_per_month: int = _HOURS
-    stale_after_days: int = _STALE_DAYS
     today: dt.date | None = None
     """The day on which the prices are used; None: their age is not judged."""
 
@@ -213,21 +211,12 @@ def read_prices(data: str | bytes, *, name: str, today: dt.date | None = None) -
     Raises:
         InvalidInputError: It is not a readable table, or has an implausible price.
     """
-    table = yaml11.load(data, name=name, schema=PRICES_SCHEMA)
-    spec = table["spec"]
-    prices = []
-    for number, entry in enumerate(spec["prices"]):
+    file = read_document(PriceFile, data, name=name, kinds=KINDS, named="name")
+    for number, price in enumerate(file.prices):
         location = yaml11.field_location(name, data, ("spec", "prices", number))
-        _check(entry, location, spec["currency"])
-        _check_day(entry.get("date", spec["date"]), location)
-        prices.append(_price(entry))
-    hours = spec.get("hoursPerMonth", _HOURS)
-    title = table["metadata"]["name"]
-    stale_after_days = spec.get("staleAfterDays", _STALE_DAYS)
-    return PriceTable(
-        title, spec["currency"], spec["source"], spec["date"], tuple(prices), hours,
-        stale_after_days, today,
-    )  # fmt: skip
+        _check(price, location, file.currency)
+        _check_day(price.date or file.date, location)
+    return PriceTable(**{key: getattr(file, key) for key in file.__struct_fields__}, today=today)
 
 
 def _check_day(text: str, location: str) -> None:
@@ -237,37 +226,23 @@ def _check_day(text: str, location: str) -> None:
         raise InvalidInputError(f"{location}.date", text, "is not a day of the calendar") from error
 
 
-def _check(entry: Mapping[str, Any], location: str, currency: str) -> None:
-    if entry.get("currency", currency) != currency:
+def _check(price: Price, location: str, currency: str) -> None:
+    if price.currency not in ("", currency):
         raise InvalidInputError(
             f"{location}.currency",
-            entry["currency"],
+            price.currency,
             f"is not the table's {currency}",
             hint="convert it: no exchange rate is known here; or keep a table for each currency",
         )
-    for key in ("unit", "absent"):
-        if key in entry and "per" not in entry:
+    needless = {"unit": price.unit != "one", "absent": price.absent is not None}
+    for key, is_set in needless.items():
+        if is_set and not price.per:
             raise InvalidInputError(
-                f"{location}.{key}", entry[key], "goes with 'per'", hint="name the field it is for"
+                f"{location}.{key}",
+                str(getattr(price, key)),
+                "goes with 'per'",
+                hint="name the field it is for",
             )
-
-
-def _price(entry: Mapping[str, Any]) -> Price:
-    return Price(
-        entry["kind"],
-        Decimal(entry["price"]),
-        entry.get("group"),
-        entry.get("title", ""),
-        entry.get("when", {}),
-        entry.get("count", ""),
-        entry.get("per", ""),
-        entry.get("unit", "one"),
-        Decimal(entry["absent"]) if "absent" in entry else None,
-        hourly=entry.get("every") == "hour",
-        up_to=entry.get("upTo", False),
-        assumes=entry.get("assumes", ""),
-        date=entry.get("date", ""),
-    )
 
 
 def steps_of(path: str) -> Path:

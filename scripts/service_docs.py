@@ -56,7 +56,7 @@ def _of_kind(schema: Mapping[str, Any], kind: Any, depth: int) -> str:
     if isinstance(kind, list):
         return " | ".join(_of_kind(schema, part, depth) for part in kind)
     if kind == "array":
-        item = _type(schema["items"], depth)
+        item = _type(schema.get("items", {}), depth)
         return f"({item})[]" if "|" in item else f"{item}[]"
     if kind == "object":
         return _object(schema, depth)

@@ -92,7 +92,7 @@ def test_pushed_trailers_copies_and_planted_operations_prove_nothing(
     mallory.push()
     assert verdicts(bay) == ["missing", "copied", "valid", "valid", "valid"]
     shown = history(bay.platform, bay.order)[0]
-    assert (shown.who, shown.to_json()["byHand"]) == (MALLORY, True)
+    assert (shown.who, shown.answer.to_json()["byHand"]) == (MALLORY, True)
 
     again = ask(bay, set_("budget", 5), operation="op-7")
     assert (again.state, again.repeated, bay.spec()["budget"]) == ("committed", False, 5)

@@ -97,7 +97,7 @@ def member(bay: Bay) -> Requester:
 def test_a_change_through_orderkit_is_proved(bay: Bay) -> None:
     done = ask(bay, set_("stage", "stage2"), requester=member(bay))
 
-    shown = newest(bay).to_json()
+    shown = newest(bay).answer.to_json()
 
     assert shown["commit"] == done.commit
     assert (shown["byHand"], shown["signature"], shown["claims"]) == (False, "valid", {})
@@ -111,7 +111,7 @@ def test_pushed_trailers_are_claims_and_the_commit_is_by_hand(
     mallory.commit(FORGED.format(summary="stage"), stage(mallory, "stage1", "stage3"))
     mallory.push()
 
-    shown = newest(bay).to_json()
+    shown = newest(bay).answer.to_json()
 
     assert (shown["byHand"], shown["signature"]) == (True, "missing")
     assert [shown[key] for key in ("requester", "requesterProof", "operation")] == ["", "", ""]
@@ -125,7 +125,7 @@ def test_a_push_without_trailers_is_by_hand(bay: Bay, mallory: Pusher) -> None:
     mallory.commit("faster", stage(mallory, "stage1", "stage3"))
     mallory.push()
 
-    assert newest(bay).to_json()["byHand"] is True
+    assert newest(bay).answer.to_json()["byHand"] is True
     assert newest(bay).signature is SignatureVerdict.NONE
 
 
@@ -162,7 +162,7 @@ def test_a_signature_covers_message_and_content(
     mallory.push("HEAD:main", "--force")
 
     assert newest(bay).signature is SignatureVerdict.INVALID
-    assert newest(bay).to_json()["requester"] == ""
+    assert newest(bay).answer.to_json()["requester"] == ""
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_a_copy_of_a_reverted_change_is_by_hand_and_the_original_is_not(
     mallory.push()
 
     assert verdicts(bay) == ["copied", "valid", "valid", "valid"]
-    assert newest(bay).to_json()["requester"] == ""
+    assert newest(bay).answer.to_json()["requester"] == ""
 
 
 @pytest.mark.parametrize("hers_first", [False, True], ids=["main first", "hers first"])

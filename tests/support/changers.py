@@ -116,7 +116,7 @@ def _ask_until_clear(
         try:
             return _asked(platform, spec, wish, choice)
         except FieldConflictError as error:
-            conflicts = [found.to_json() for found in error.conflicts]
+            conflicts = [found.answer.to_json() for found in error.conflicts]
             return {"outcome": "conflict", "conflicts": conflicts, "head": error.head}
         except OrderkitError as error:
             if time.monotonic() > deadline_s:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from ground.errors import NotFoundError, RefusedError
 from orderkit.core.order import ledger
-from orderkit.flows.approval.deciding import Decision, approve, decline
+from orderkit.flows.approval.deciding import Decided, approve, decline
 from orderkit.flows.approval.pending import pending
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.ports.requesters import UnprovedError
+from orderkit.web.answers import Approvals
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
 from orderkit.web.request_schemas import APPROVAL, LABEL, named
 
@@ -38,7 +39,7 @@ def post_approval(service: Service, call: ServiceRequest) -> ServiceResponse:
     return ServiceResponse(200, decision.to_json())
 
 
-def _decide(service: Service, call: ServiceRequest) -> Decision:
+def _decide(service: Service, call: ServiceRequest) -> Decided:
     body, order, person = call.body, call.path["order"], call.who.requester(None)
     call.audit_fields["decision"] = body["decision"]
     number = body.get("number")
@@ -54,7 +55,7 @@ def get_approvals(service: Service, call: ServiceRequest) -> ServiceResponse:
     teams = call.who.teams("read")
     order = call.query.get("order")
     entries = pending(service.platform, call.who.proof, order=order, teams=teams)
-    return ServiceResponse(200, {"approvals": [entry.to_json() for entry in entries]})
+    return ServiceResponse(200, Approvals(tuple(entries)).to_json())
 
 
 def operations(order: str) -> tuple[ServiceOperation, ...]:

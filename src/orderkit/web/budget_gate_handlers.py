@@ -9,10 +9,12 @@ continues at once. One `GateHandler` per service.
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Literal
 
 from ground.objects.kube_objects import Manifest, metadata
 from orderkit.core.kit.budget_gate import GateState, GateVerdict
 from orderkit.flows.order.budget_gate_check import GateRequest, Gates, UnknownGateError, team_of
+from orderkit.web.answers import Gate
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
 _NEVER_KEPT = {"Cache-Control": "no-store"}
@@ -58,12 +60,8 @@ class GateHandlers:
 
 def _answer(gate_query: GateRequest, xr: Manifest, verdict: GateVerdict) -> ServiceResponse:
     exhausted = verdict.state is GateState.EXHAUSTED
-    body = {
-        "kit": gate_query.kit,
-        "name": gate_query.name,
-        "namespace": str(metadata(xr).get("namespace", "")),
-        "state": verdict.state.value,
-        "cause": verdict.cause,
-    }
+    namespace = str(metadata(xr).get("namespace", ""))
+    state: Literal["open", "exhausted"] = "exhausted" if exhausted else "open"
+    gate = Gate(gate_query.kit, gate_query.name, namespace, state, verdict.cause)
     status = HTTPStatus.PAYMENT_REQUIRED if exhausted else HTTPStatus.OK
-    return ServiceResponse(status.value, body, _NEVER_KEPT)
+    return ServiceResponse(status.value, gate.to_json(), _NEVER_KEPT)

@@ -29,8 +29,9 @@ from orderkit.flows.change.plan_requests import plan_form_entry
 from orderkit.flows.change.reverting import RevertRequest, revert
 from orderkit.flows.change.reviewing import merge_reviewed
 from orderkit.flows.order.live_order import LiveOrder
-from orderkit.flows.order.order_history import history
+from orderkit.flows.order.order_history import History, history
 from orderkit.ports.requesters import Requester
+from orderkit.web import answers
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import entry_for, living_for
 
@@ -159,7 +160,9 @@ def _body(service: Service, live: LiveOrder, outcome: Changed) -> Mapping[str, A
         url = outcome.pull.web_url
     elif outcome.commit:
         url = f"{url}/commit/{outcome.commit}"
-    return {**outcome.to_json(), "message": _message(outcome), "url": url}
+    answer = outcome.answer
+    fields = {name: getattr(answer, name) for name in answer.__struct_fields__}
+    return answers.Changed(**fields, message=_message(outcome), url=url).to_json()
 
 
 def _message(outcome: Changed) -> str:
@@ -198,5 +201,5 @@ def get_history(service: Service, call: ServiceRequest) -> ServiceResponse:
     entries = history(service.platform, entry.order, limit=limit)
     return ServiceResponse(
         200,
-        {"order": entry.order, "entries": [history_entry.to_json() for history_entry in entries]},
+        History(entry.order, tuple(found.answer for found in entries)).to_json(),
     )

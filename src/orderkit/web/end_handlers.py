@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ground.errors import ConflictError, InvalidInputError, NotFoundError, OrderkitError
 from ground.names import OrderId, TeamName
-from ground.shapes import plain
+from ground.shapes import changed
 from orderkit.core.order import ledger
 from orderkit.core.order.end_record import EndRecord, Phase, parse
 from orderkit.core.order.ledger import OrderEntry
@@ -26,6 +27,7 @@ from orderkit.flows.end.destroying import destroy
 from orderkit.flows.end.end_request import Ended, EndRequest
 from orderkit.flows.order.live_order import find_living
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text
+from orderkit.web.answers import End, EndPreview, EndStep, TakenAlong
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import located_for
 
@@ -42,7 +44,7 @@ class _Run:
     """One end, running or finished."""
 
     request: EndRequest
-    steps: list[dict[str, str]] = field(default_factory=list)
+    steps: list[EndStep] = field(default_factory=list)
     ended: Ended | None = None
     error: BaseException | None = None
     over: threading.Event = field(default_factory=threading.Event)
@@ -53,25 +55,20 @@ class _Run:
         return is_kept and set(request.take) <= set(self.request.take)
 
     def on_step(self, step: Phase, detail: str) -> None:
-        self.steps.append({"step": step, "done": detail})
+        self.steps.append(EndStep(step, detail))
 
 
 def get_preview(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Say what an end would leave; nothing certain if the order's kit cannot be read any more."""
     entry, ledger_files = located_for(service, call, "read")
-    body: dict[str, Any] = {"order": entry.order, "unread": ""}
     try:
         kit = find_living(service.platform, entry.order, ledger_files).kit
     except OrderkitError as error:
-        unknown = {"stays": [], "takes": [], "repository": "archive", "unread": str(error)}
-        return ServiceResponse(200, {**body, **unknown})
-    body["stays"] = list(survivors(service.platform, entry.order, kit))
-    body["takes"] = [
-        {"name": survivor.name, "ask": survivor.ask}
-        for survivor in kit.end.survivors
-        if survivor.name
-    ]
-    return ServiceResponse(200, {**body, "repository": kit.end.repository})
+        return ServiceResponse(200, EndPreview(entry.order, unread=str(error)).to_json())
+    stays = survivors(service.platform, entry.order, kit)
+    takes = tuple(TakenAlong(kept.name, kept.ask) for kept in kit.end.survivors if kept.name)
+    preview = EndPreview(entry.order, stays, takes, kit.end.repository)
+    return ServiceResponse(200, preview.to_json())
 
 
 class EndRuns:
@@ -102,14 +99,14 @@ class EndRuns:
         run.over.wait(max(0.0, service.options.answer_s - _GRACE_S))
         if not run.over.is_set():
             return ServiceResponse(
-                202, _ending(entry, run.steps), {"Location": _status_path(entry)}
+                202, _ending(entry, run.steps).to_json(), {"Location": _status_path(entry)}
             )
         if run.error is not None:
             raise run.error
         if run.ended is None:
             raise RuntimeError("a finished end has a result")
         call.audit_fields["repository"] = run.ended.record.repository
-        return ServiceResponse(200, _ended_body(entry, run.ended.record))
+        return ServiceResponse(200, _ended(entry, run.ended.record))
 
     def get(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Report the progress of an end."""
@@ -117,18 +114,17 @@ class EndRuns:
         with self._lock:
             run = self._runs.get(entry.order)
         if run is not None and not run.over.is_set():
-            return ServiceResponse(200, _ending(entry, run.steps))
+            return ServiceResponse(200, _ending(entry, run.steps).to_json())
         paths = ledger_snapshot(service.platform).blobs
         if entry.end_path in paths:
             reason = str(run.error) if run and run.error else "it was cut off"
-            return ServiceResponse(
-                200, {**_ending(entry, []), "state": "stopped", "reason": reason}
-            )
+            stopped = changed(_ending(entry, ()), state="stopped", reason=reason)
+            return ServiceResponse(200, stopped.to_json())
         tombstones = ledger.tombstones(paths, entry.order)
         if entry.application_path in paths or not tombstones:
             raise NotFoundError(f"{entry.order} is not ending", hint="the order is live")
         text = read_text(service.platform, service.platform.ledger, tombstones[-1], "main")
-        return ServiceResponse(200, _ended_body(entry, parse(text or "", name=str(tombstones[-1]))))
+        return ServiceResponse(200, _ended(entry, parse(text or "", name=str(tombstones[-1]))))
 
     def _start(self, platform: Platform, request: EndRequest) -> _Run:
         with self._lock:
@@ -191,28 +187,29 @@ def _status_path(entry: OrderEntry) -> str:
     return f"/v1/orders/{entry.order}/end"
 
 
-def _ending(entry: OrderEntry, steps: list[dict[str, str]]) -> dict[str, Any]:
-    return {
-        "order": entry.order,
-        "state": "ending",
-        "status": _status_path(entry),
-        "steps": list(steps),
-        "message": f"`{entry.order}` is ending; repeat the request if it was interrupted.",
-    }
+def _ending(entry: OrderEntry, steps: Iterable[EndStep]) -> End:
+    return End(
+        order=entry.order,
+        state="ending",
+        status=_status_path(entry),
+        steps=tuple(steps),
+        message=f"`{entry.order}` is ending; repeat the request if it was interrupted.",
+    )
 
 
-def _ended_body(entry: OrderEntry, record: EndRecord) -> dict[str, Any]:
+def _ended(entry: OrderEntry, record: EndRecord) -> dict[str, Any]:
     gone_lines = "".join(f"\n- {key}" for key in record.must_be_gone)
     stays = "".join(f"\n- {text}" for text in record.survives)
-    return {
-        "order": entry.order,
-        "state": "ended",
-        "status": _status_path(entry),
-        "endedAt": record.ended_at,
-        "repository": record.repository,
-        "gone": plain(record.must_be_gone),
-        "survives": list(record.survives),
-        "message": f"`{entry.order}` has ended; its repository is {record.repository}d. "
+    answer = End(
+        order=entry.order,
+        state="ended",
+        status=_status_path(entry),
+        ended_at=record.ended_at,
+        repository=record.repository,
+        gone=record.must_be_gone,
+        survives=record.survives,
+        message=f"`{entry.order}` has ended; its repository is {record.repository}d. "
         f"Verified to be gone:{gone_lines or ' nothing was there'}"
         + (stays and f"\n\nSurvives:{stays}"),
-    }
+    )
+    return answer.to_json()

@@ -145,7 +145,7 @@ class Refusal:
             ]
         if isinstance(error, FieldConflictError):
             details = {
-                "conflicts": [conflict.to_json() for conflict in error.conflicts],
+                "conflicts": [conflict.answer.to_json() for conflict in error.conflicts],
                 "head": error.head,
             }
         status = error.http_status

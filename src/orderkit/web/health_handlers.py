@@ -17,6 +17,7 @@ from typing import Any
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import APPLICATION
 from orderkit.flows.platform import ledger_snapshot
+from orderkit.web.answers import Ready
 from orderkit.web.metrics import model_text, notifications_text
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
@@ -59,8 +60,8 @@ class Readiness:
             "model": "ok" if model.is_complete else "incomplete",
         }
         ready = all(result == "ok" for result in checks.values())
-        body = {"ready": ready, "checks": checks, "modelAgeSeconds": round(model.age_s, 1)}
-        return ServiceResponse(200 if ready else 503, body)
+        answer = Ready(ready, checks, round(model.age_s, 1))
+        return ServiceResponse(200 if ready else 503, answer.to_json())
 
 
 def _check_all(service: Service) -> dict[str, str]:

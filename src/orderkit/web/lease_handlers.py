@@ -16,7 +16,7 @@ from orderkit.web.request_schemas import EXTEND, named
 def get_lease(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show when an order expires, and how it was extended."""
     entry = entry_for(service, call, "read")
-    return ServiceResponse(200, lease_of(service.platform, entry.order).to_json())
+    return ServiceResponse(200, lease_of(service.platform, entry.order).answer.to_json())
 
 
 def post_lease(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -30,7 +30,7 @@ def post_lease(service: Service, call: ServiceRequest) -> ServiceResponse:
         _operation(call),
     )
     view = extend_lease(service.platform, request)
-    return ServiceResponse(201 if view.changed else 200, view.to_json())
+    return ServiceResponse(201 if view.changed else 200, view.answer.to_json())
 
 
 def _operation(call: ServiceRequest) -> str:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import Any
 
 from ground.names import OrderId, TeamName
+from ground.shapes import ObjectReference
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_selection import OrderQuery, select_by
@@ -23,12 +23,12 @@ from orderkit.flows.live.live_row import LiveRow
 from orderkit.flows.order import order_damage, order_report, tracing
 from orderkit.flows.order.live_order import LiveOrder, find_living
 from orderkit.flows.order.order_events import order_events
-from orderkit.flows.order.placing import TaskDone, TaskRequest, run_task
+from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.order.yaml_settings_reading import answered_settings
 from orderkit.flows.plan.new_order import plan_new_order
 from orderkit.flows.platform import RepositorySnapshot, ledger_snapshot
-from orderkit.ports.requesters import Requester
+from orderkit.web.answers import Events, Failing, TaskDone, Trace
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
 
@@ -51,19 +51,16 @@ def post_task(service: Service, call: ServiceRequest) -> ServiceResponse:
     task = run_task(service.platform, task_request)
     call.audit_fields.update(order=task.order, created=task.created)
     service.model.reread()
-    return ServiceResponse(201 if task.created else 200, _task(task, requester))
-
-
-def _task(task: TaskDone, requester: Requester) -> dict[str, Any]:
-    return {
-        "template": task.template,
-        "order": task.order,
-        "created": task.created,
-        "requester": requester.ref,
-        "requesterProof": requester.proof,
-        "steps": {step: {"output": dict(output)} for step, output in task.steps.items()},
-        "output": dict(task.outputs),
-    }
+    done = TaskDone(
+        template=task.template,
+        order=task.order,
+        created=task.created,
+        requester=requester.ref,
+        requester_proof=requester.proof,
+        steps={step: {"output": dict(output)} for step, output in task.steps.items()},
+        output=task.outputs,
+    )
+    return ServiceResponse(201 if task.created else 200, done.to_json())
 
 
 def post_new_plan(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -166,9 +163,12 @@ def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:
     entry, ledger_files = located_for(service, call, "read")
     trace = tracing.trace(service.platform, entry.order, ledger_files)
     failing = trace.failing
-    failing_json = {"object": failing.key.to_json(), "reason": failing.reason} if failing else None
-    body = {"order": trace.report.to_json(), "tree": trace.root.to_json(), "failing": failing_json}
-    return ServiceResponse(200, body)
+    answer = Trace(
+        trace.report.to_json(),
+        trace.root.answer,
+        Failing(ObjectReference.to(failing.key), failing.reason) if failing else None,
+    )
+    return ServiceResponse(200, answer.to_json())
 
 
 def get_events(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -176,9 +176,7 @@ def get_events(service: Service, call: ServiceRequest) -> ServiceResponse:
     entry, ledger_files = located_for(service, call, "read")
     limit = int(call.query.get("limit", "50"))
     events = order_events(service.platform, entry.order, ledger_files, limit=limit)
-    return ServiceResponse(
-        200, {"order": entry.order, "events": [event.to_json() for event in events]}
-    )
+    return ServiceResponse(200, Events(entry.order, tuple(events)).to_json())
 
 
 def entry_for(service: Service, call: ServiceRequest, right: Right) -> OrderEntry:

@@ -6,14 +6,29 @@ Named ones stand under ``components`` of the document. Used by ``operation_table
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 from ground.shapes import answer_schemas
 from orderkit.core.durations import PATTERN as DURATION
 from orderkit.core.kit.yaml_settings import TEXT_MAX
+from orderkit.core.order.change.conflicts import Conflict
 from orderkit.core.plan.plan_json import PlanAnswer
-from orderkit.flows.change.request import State
-from orderkit.flows.order.commit_judging import SignatureVerdict
+from orderkit.flows.approval.deciding import Decided
+from orderkit.flows.change.reviewing import Merged
+from orderkit.flows.lease.extending import LeaseAnswer
+from orderkit.flows.order.order_history import History
+from orderkit.flows.order.registering import Registered
+from orderkit.web.answers import (
+    Approvals,
+    Changed,
+    End,
+    EndPreview,
+    Events,
+    Gate,
+    Ready,
+    TaskDone,
+    Trace,
+)
 
 TEXT: dict[str, Any] = {"type": "string"}
 FLAG: dict[str, Any] = {"type": "boolean"}
@@ -196,10 +211,6 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "Problem": closed(
         ["message", "hint"], message=TEXT, hint=TEXT, field=TEXT, value=TEXT, rule=TEXT
     ),
-    "Conflict": every(
-        field=TEXT, seen={}, now={}, wanted={}, commit=nullable(TEXT), author=TEXT, requester=TEXT
-    ),
-    "Object": OBJECT,
     "Event": closed(
         ["id"],
         id=POSITION,
@@ -233,97 +244,33 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         age={"type": "number", "description": "For how many seconds they may be out of date."},
         ledger={"type": "string", "description": "The commit of the ledger that they are from."},
     ),
-    "Node": {
-        "type": "object",
-        "required": ["apiVersion", "kind", "name", "synced", "ready", "reason", "children"],
-        "properties": {
-            **OBJECT["properties"],
-            "synced": TEXT,
-            "ready": TEXT,
-            "reason": TEXT,
-            "children": listed(named("Node")),
-        },
-    },
-    "Trace": every(
-        order=named("ListedOrder"),
-        tree=named("Node"),
-        failing=nullable(every(object=named("Object"), reason=TEXT)),
-    ),
-    "Registered": every(
-        order=TEXT,
-        team=TEXT,
-        kit=TEXT,
-        repository=TEXT,
-        ledgerCommit=TEXT,
-        changed=FLAG,
-        approval=nullable(TEXT),
-    ),
-    "Decided": every(
-        order=TEXT,
-        team=TEXT,
-        state={"enum": ["waiting", "approved", "delivered", "withdrawn"]},
-        missing=nullable(TEXT),
-        url=nullable(TEXT),
-    ),
-    "Approvals": every(
-        approvals=listed(
-            every(
-                order=TEXT,
-                team=TEXT,
-                kit=TEXT,
-                requester=TEXT,
-                since=TEXT,
-                approval=TEXT,
-                url=TEXT,
-                head=TEXT,
-                number=nullable({"type": "integer"}),
-                yours=FLAG,
-            )
-        )
-    ),
     "Settings": every(spec={"type": "object"}),
-    "TaskDone": every(
-        template=TEXT,
-        order=nullable(TEXT),
-        created=FLAG,
-        requester=TEXT,
-        requesterProof=TEXT,
-        steps={"type": "object"},
-        output={"type": "object"},
+    **answer_schemas(
+        [
+            Conflict,
+            Changed,
+            Decided,
+            End,
+            EndPreview,
+            Events,
+            Approvals,
+            Gate,
+            History,
+            LeaseAnswer,
+            Merged,
+            PlanAnswer,
+            Ready,
+            Registered,
+            TaskDone,
+            Trace,
+        ]
     ),
-    "Difference": every(field=TEXT, **{"from": {}, "to": {}}),
-    "Pull": every(
-        number={"type": "integer"}, title=TEXT, state=TEXT, url=TEXT, requester=nullable(TEXT)
-    ),
-    **answer_schemas([PlanAnswer]),
     "Taken": closed(
         ["state"],
         state={"enum": ["queued", "waiting", "ignored"]},
         repository=TEXT,
         number={"type": "integer"},
         reason=TEXT,
-    ),
-    "Costs": every(
-        currency=TEXT,
-        table=TEXT,
-        source=TEXT,
-        date=TEXT,
-        stale=listed(TEXT),
-        monthly=every(before=TEXT, after=TEXT, difference=TEXT),
-        upTo=every(before=TEXT, after=TEXT),
-        before=listed(named("CostLine")),
-        after=listed(named("CostLine")),
-        notPriced=listed(TEXT),
-        notReckoned=listed(TEXT),
-    ),
-    "CostLine": every(
-        path=TEXT,
-        resource=TEXT,
-        title=TEXT,
-        reckoned=TEXT,
-        monthly=TEXT,
-        upTo=FLAG,
-        assumes=TEXT,
     ),
     "Planned": closed(
         ["order", "summary", "changes", "xrs", "plan", "markdown"],
@@ -337,107 +284,5 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         errors=listed({"type": "object"}),
         plan=named("PlanAnswer"),
         markdown=TEXT,
-    ),
-    "Changed": every(
-        order=TEXT,
-        state={"enum": list(get_args(State))},
-        repeated=FLAG,
-        operation=TEXT,
-        change=TEXT,
-        how={"enum": ["direct", "review"]},
-        edits=listed(named("Difference")),
-        diff=TEXT,
-        commit=nullable(TEXT),
-        pull=nullable(named("Pull")),
-        otherPulls=listed(named("Pull")),
-        warnings=listed(TEXT),
-        plan=nullable(named("PlanAnswer")),
-        planWhyNot=TEXT,
-        message=TEXT,
-        url=TEXT,
-    ),
-    "Merged": every(order=TEXT, number={"type": "integer"}, commit=TEXT, approvers=listed(TEXT)),
-    "History": every(
-        order=TEXT,
-        entries=listed(named("HistoryEntry")),
-    ),
-    "HistoryEntry": every(
-        commit=TEXT,
-        when=TEXT,
-        author=TEXT,
-        summary=TEXT,
-        byHand=FLAG,
-        signature={"enum": [verdict.value for verdict in SignatureVerdict]},
-        claims={"type": "object", "additionalProperties": TEXT},
-        requester=TEXT,
-        requesterProof=TEXT,
-        operation=TEXT,
-        change=TEXT,
-        reason=TEXT,
-        ordered=FLAG,
-        fields=listed(named("Difference")),
-        unreadable=TEXT,
-    ),
-    "Events": every(
-        order=TEXT,
-        events=listed(
-            every(
-                at=TEXT,
-                type=TEXT,
-                reason=TEXT,
-                message=TEXT,
-                count={"type": "integer"},
-                object=named("Object"),
-            )
-        ),
-    ),
-    "Lease": every(
-        order=TEXT,
-        team=TEXT,
-        kit=TEXT,
-        expires=nullable(TEXT),
-        leftSeconds=nullable({"type": "integer"}),
-        began=nullable(TEXT),
-        latest=nullable(TEXT),
-        lastWarning=nullable(TEXT),
-        warned={"type": "object", "additionalProperties": TEXT},
-        extensions={"type": "integer"},
-        by=nullable(TEXT),
-        reason=nullable(TEXT),
-        ending=FLAG,
-        then={"enum": ["end", "pause"]},
-        mayExtend=FLAG,
-        extendBy=nullable(TEXT),
-        changed=FLAG,
-        message=TEXT,
-        remark=nullable(TEXT),
-    ),
-    "End": closed(
-        ["order", "state", "status", "message"],
-        order=TEXT,
-        state={"enum": ["ending", "stopped", "ended"]},
-        status=TEXT,
-        message=TEXT,
-        reason=TEXT,
-        steps=listed(every(step=TEXT, done=TEXT)),
-        endedAt=TEXT,
-        repository=TEXT,
-        gone=listed(named("Object")),
-        survives=listed(TEXT),
-    ),
-    "EndPreview": every(
-        order=TEXT,
-        stays=listed(TEXT),
-        takes=listed(every(name=TEXT, ask=TEXT)),
-        repository={"enum": ["archive", "delete"]},
-        unread=TEXT,
-    ),
-    "Gate": every(
-        kit=TEXT, name=TEXT, namespace=TEXT, state={"enum": ["open", "exhausted"]}, cause=TEXT
-    ),
-    "Ready": every(
-        ready=FLAG,
-        checks={"type": "object", "additionalProperties": TEXT},
-        modelAgeSeconds={"type": "number"},
     ),
 }

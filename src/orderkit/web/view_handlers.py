@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ground.names import TeamName
 from orderkit.core.kit.change_forms import changes_of, title_of
@@ -11,7 +10,7 @@ from orderkit.core.kit.field_titles import label_of
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.order import ledger
-from orderkit.core.order.order_cost import sums_json
+from orderkit.core.order.order_cost import sums_answer
 from orderkit.core.order.order_selection import OrderQuery, counts, select
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.order.team_file import TeamFile
@@ -21,6 +20,15 @@ from orderkit.flows.order import order_outputs, viewing
 from orderkit.flows.plan.statements import StatementRequest, make_statement
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
+from orderkit.web.answers import (
+    Kits,
+    ListedChange,
+    ListedField,
+    ListedKit,
+    Revealed,
+    RevealedOutput,
+    Team,
+)
 from orderkit.web.change_handlers import member
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import located_for
@@ -51,8 +59,8 @@ def post_outputs(service: Service, call: ServiceRequest) -> ServiceResponse:
     names = list(dict.fromkeys(call.body["names"]))
     call.audit_fields["outputs"] = ", ".join(names)
     values = order_outputs.reveal(service.platform, entry.order, names, ledger_files)
-    outputs = [{"name": name, "value": value} for name, value in values.items()]
-    body = {"order": entry.order, "outputs": outputs}
+    outputs = tuple(RevealedOutput(name, value) for name, value in values.items())
+    body = Revealed(entry.order, outputs).to_json()
     return ServiceResponse(200, body, {"Cache-Control": "no-store"})
 
 
@@ -61,41 +69,36 @@ def get_kits(service: Service, call: ServiceRequest) -> ServiceResponse:
     call.who.teams("read")
     kits = published_pack(service.platform).kits()
     portal = service.options.portal_url
-    return ServiceResponse(200, {"kits": [_kit(kit, portal) for kit in kits]})
+    return ServiceResponse(200, Kits(tuple(_kit(kit, portal) for kit in kits)).to_json())
 
 
-def _kit(kit: Kit, portal_url: str) -> dict[str, Any]:
-    return {
-        "name": kit.name,
-        "title": kit.title,
-        "description": kit.description,
-        "owner": kit.owner,
-        "tags": list(kit.tags),
-        "fields": [
-            {
-                "path": field.path,
-                "parameter": kit.parameter(field.path),
-                "title": field.hints.title or label_of(field.name),
-                "description": field.hints.help or str(field.schema.get("description") or ""),
-                "type": str(field.schema.get("type") or ""),
-                "required": field.required,
-                "choices": field.schema.get("enum"),
-            }
-            for field in fields_of(kit).form
-            if field.visible
-        ],
-        "changes": [
-            {
-                "name": change.name,
-                "title": title_of(change),
-                "fields": list(change.fields),
-                "how": change.how,
-                "who": list(change.who),
-            }
+def _kit(kit: Kit, portal_url: str) -> ListedKit:
+    fields = tuple(
+        ListedField(
+            path=field.path,
+            parameter=kit.parameter(field.path),
+            title=field.hints.title or label_of(field.name),
+            description=field.hints.help or str(field.schema.get("description") or ""),
+            type=str(field.schema.get("type") or ""),
+            required=field.required,
+            choices=field.schema.get("enum"),
+        )
+        for field in fields_of(kit).form
+        if field.visible
+    )
+    return ListedKit(
+        name=kit.name,
+        title=kit.title,
+        description=kit.description,
+        owner=kit.owner,
+        tags=kit.tags,
+        fields=fields,
+        changes=tuple(
+            ListedChange(change.name, title_of(change), change.fields, change.how, change.who)
             for change in changes_of(kit)
-        ],
-        "form": f"{portal_url}/create/templates/default/{kit.name}" if portal_url else None,
-    }
+        ),
+        form=f"{portal_url}/create/templates/default/{kit.name}" if portal_url else "",
+    )
 
 
 def get_statement(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -110,7 +113,7 @@ def get_statement(service: Service, call: ServiceRequest) -> ServiceResponse:
         call.query.get("since", ""), call.query.get("until", ""), service.platform.clock.now()
     )
     request = StatementRequest(since, until, team, call.query.get("kit", ""))
-    return ServiceResponse(200, make_statement(service.platform, request).to_json())
+    return ServiceResponse(200, make_statement(service.platform, request).answer.to_json())
 
 
 def rows_excess(team: TeamFile, rows: Iterable[OrderRow]) -> str:
@@ -133,17 +136,17 @@ def get_team(service: Service, call: ServiceRequest) -> ServiceResponse:
     service.model.wait_complete()
     rows = [live.row for live in service.model.rows() if live.row.team == team]
     page, cursor = select(rows, OrderQuery(sort="phase", limit=_TEAM_ROWS))
-    body = {
-        "team": team,
-        "members": None if file.members is None else list(file.members),
-        "kits": list(file.kits) or None,
-        "namespaces": [ledger.team_namespace(team), *file.namespaces],
-        "limits": file.limits.to_json(),
-        "costs": sums_json(row.costs for row in rows),
-        "costExcess": rows_excess(file, rows) or None,
-        "total": len(rows),
-        "phases": counts(rows),
-        "orders": [row.to_json() for row in page],
-        "more": bool(cursor),
-    }
-    return ServiceResponse(200, body)
+    answer = Team(
+        team=team,
+        members=file.members,
+        kits=file.kits or None,
+        namespaces=(ledger.team_namespace(team), *file.namespaces),
+        limits=file.limits.to_json(),
+        costs=sums_answer(row.costs for row in rows),
+        cost_excess=rows_excess(file, rows),
+        total=len(rows),
+        phases=counts(rows),
+        orders=tuple(page),
+        more=bool(cursor),
+    )
+    return ServiceResponse(200, answer.to_json())

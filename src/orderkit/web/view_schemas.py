@@ -13,15 +13,11 @@ from ground.shapes import answer_schemas
 from orderkit.core.order.order_selection import CURSOR_MAX, SORTS
 from orderkit.core.order.order_state import Phase
 from orderkit.core.order.order_view import ListedOrder, OrderRow, OrderView
+from orderkit.core.plan.cost_statement import StatementAnswer
+from orderkit.web.answers import Kits, Revealed, Team
 from orderkit.web.request_schemas import (
-    FLAG,
     LABEL,
-    TEXT,
     closed,
-    every,
-    listed,
-    named,
-    nullable,
 )
 
 _PHASE = "|".join(get_args(Phase))
@@ -77,101 +73,6 @@ OUTPUTS = closed(
         "description": "Secret outputs, by the names in the kit.",
     },
 )
-COST_SUMS = every(
-    sums=listed(
-        every(
-            currency=TEXT,
-            monthly=TEXT,
-            upTo=TEXT,
-            orders={"type": "integer"},
-            partlyKnown={"type": "integer"},
-        )
-    ),
-    notKnown={"type": "integer"},
+VIEW_COMPONENTS = answer_schemas(
+    [OrderRow, ListedOrder, OrderView, Revealed, Kits, StatementAnswer, Team]
 )
-_ANSWERS = answer_schemas([OrderRow, ListedOrder, OrderView])
-VIEW_COMPONENTS: dict[str, dict[str, Any]] = {
-    **_ANSWERS,
-    "Revealed": every(order=TEXT, outputs=listed(every(name=TEXT, value=nullable(TEXT)))),
-    "Kits": every(
-        kits=listed(
-            every(
-                name=TEXT,
-                title=TEXT,
-                description=TEXT,
-                owner=TEXT,
-                tags=listed(TEXT),
-                fields=listed(
-                    every(
-                        path=TEXT,
-                        parameter=TEXT,
-                        title=TEXT,
-                        description=TEXT,
-                        type=TEXT,
-                        required=FLAG,
-                        choices=nullable(listed({})),
-                    )
-                ),
-                changes=listed(
-                    every(
-                        name=TEXT,
-                        title=TEXT,
-                        fields=listed(TEXT),
-                        how={"enum": ["direct", "review"]},
-                        who=listed(TEXT),
-                    )
-                ),
-                form=nullable(TEXT),
-            )
-        )
-    ),
-    "Statement": every(
-        since=TEXT,
-        until=TEXT,
-        sums=listed(
-            every(
-                team=TEXT,
-                kit=TEXT,
-                currency=nullable(TEXT),
-                orders={"type": "integer"},
-                seconds={"type": "integer"},
-                amount=TEXT,
-                amountUpTo=TEXT,
-                notKnownSeconds={"type": "integer"},
-                partlyKnownSeconds={"type": "integer"},
-                claimedSeconds={"type": "integer"},
-                notKnown=listed(TEXT),
-                stale=listed(TEXT),
-            )
-        ),
-        intervals=listed(
-            every(
-                team=TEXT,
-                kit=TEXT,
-                order=TEXT,
-                begin=TEXT,
-                end=TEXT,
-                seconds={"type": "integer"},
-                **_ANSWERS["OrderCost"]["properties"],
-                hoursPerMonth={"type": "integer"},
-                amount=nullable(TEXT),
-                amountUpTo=TEXT,
-                claimedTime=FLAG,
-            )
-        ),
-        measured=listed(every(team=TEXT, kit=TEXT, order=TEXT, title=TEXT, value=TEXT)),
-    ),
-    "Team": every(
-        team=TEXT,
-        members=nullable(listed(TEXT)),
-        kits=nullable(listed(TEXT)),
-        namespaces=listed(TEXT),
-        limits={"type": "object"},
-        costs=COST_SUMS,
-        costExcess=nullable(TEXT),
-        total={"type": "integer"},
-        phases={"type": "object", "additionalProperties": {"type": "integer"}},
-        orders=listed(named("OrderRow")),
-        more=FLAG,
-    ),
-}

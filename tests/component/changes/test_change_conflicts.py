@@ -54,7 +54,7 @@ def test_the_conflict_names_author_and_values_as_data(bay: Bay) -> None:
     with pytest.raises(FieldConflictError) as caught:
         ask(bay, set_("stage", "stage2"), base=base)
 
-    (found,) = (each.to_json() for each in caught.value.conflicts)
+    (found,) = (each.answer.to_json() for each in caught.value.conflicts)
     assert (found["seen"], found["now"], found["wanted"]) == ("stage1", "stage3", "stage2")
     assert (found["commit"], found["requester"]) == (theirs, "user:default/hand")
     assert "<" in found["author"]

@@ -227,7 +227,7 @@ def test_orders_from_before_have_no_expiry_until_somebody_adopts_or_extends_them
 
     swept = sweep(platform, SweepRequest(adopt=True))
 
-    assert ("adopt", True) in [(o.action, o.is_done) for o in swept.orders if o.order == old_order]
+    assert ("adopt", True) in [(o.action, o.done) for o in swept.orders if o.order == old_order]
     left = leases.expires(old_order) - leases.clock.now()
     assert timedelta(days=2, hours=23) < left <= timedelta(days=3)
 
@@ -284,7 +284,7 @@ def test_a_record_that_somebody_broke_ends_nothing_and_can_be_replaced(
 
     (reported,) = leases.sweep(order)
 
-    assert (reported.action, reported.is_done) == ("report", False)
+    assert (reported.action, reported.done) == ("report", False)
     assert "\x1b" not in orderkit("lease", order).out
     assert "cannot be read" in orderkit("status", order).out
     assert orderkit("lease", "extend", order, "1d", "--reason", "it was broken").code == 0

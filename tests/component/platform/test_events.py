@@ -50,8 +50,8 @@ def test_an_orders_own_events_are_shown(orderkit: Command, platform: Running, te
         goal="the assembler's own events",
     )
 
-    assert (found[0].about, found[0].reason, found[0].count) == (mine, "Tried", 3)
-    assert other not in {each.about for each in found}
+    assert (found[0].object.key, found[0].reason, found[0].count) == (mine, "Tried", 3)
+    assert other not in {each.object.key for each in found}
     shown = orderkit("events", order, "--limit", "1")
     assert "no luck" in shown.out
     assert "(3 times)" in shown.out

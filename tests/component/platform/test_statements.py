@@ -162,7 +162,7 @@ def test_what_is_not_known_is_no_amount(orderkit: Command, platform: Running, te
     time.sleep(1.1)
     begin = datetime.now(UTC).replace(microsecond=0)
 
-    broken = statement(platform, team, begin, begin + timedelta(days=1)).to_json()
+    broken = statement(platform, team, begin, begin + timedelta(days=1)).answer.to_json()
 
     (line,) = broken["sums"]
     assert (line["amount"], line["notKnownSeconds"], line["currency"]) == ("0", 86_400, None)

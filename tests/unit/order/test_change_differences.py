@@ -38,7 +38,7 @@ def test_a_whole_map_can_be_told_as_one() -> None:
     (found,) = differences({}, {"a": {"b": 1}}, maps_whole=True)
 
     assert (found.path, found.old, found.new) == ("a", ABSENT, {"b": 1})
-    assert found.to_json() == {"field": "a", "from": None, "to": {"b": 1}}
+    assert found.answer.to_json() == {"field": "a", "from": None, "to": {"b": 1}}
 
 
 _spec = st.dictionaries(

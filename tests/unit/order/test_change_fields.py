@@ -250,7 +250,7 @@ def test_people_see_the_name_that_the_form_has() -> None:
     (difference,) = in_group(differences(old, new), "parameters")
 
     assert str(difference) == "storage 1 → 2"
-    assert difference.to_json()["field"] == "parameters.storage", "programs keep the XRD's path"
+    assert difference.answer.field == "parameters.storage", "programs keep the XRD's path"
     with pytest.raises(InvalidInputError) as refused:
         resolve(grouped_kit(), FieldEdit("parameters.storag", "set", 1))
     assert refused.value.hint == "did you mean 'storage'?"

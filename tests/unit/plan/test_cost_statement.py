@@ -104,9 +104,9 @@ def test_what_is_not_known_has_seconds_and_no_amount() -> None:
 
     assert (line.seconds, line.unknown_s, line.currency) == (1000, 600, "EUR")
     assert line.amount == Fraction(400, 3600)
-    assert line.to_json()["amount"] == "0.111111"
-    assert line.to_json()["notKnown"] == ["no price"]
-    assert [part.to_json()["amount"] for part in parts] == ["0.111111", None]
+    assert line.answer.to_json()["amount"] == "0.111111"
+    assert line.answer.to_json()["notKnown"] == ["no price"]
+    assert [part.answer.to_json()["amount"] for part in parts] == ["0.111111", None]
 
 
 def test_a_month_of_730_hours_costs_the_price_of_a_month() -> None:

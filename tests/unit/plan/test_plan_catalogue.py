@@ -36,7 +36,7 @@ from orderkit.core.plan import Plan, assemble, compare
 from orderkit.core.plan.dangers import Code, DangerContext
 from orderkit.core.plan.judging import OutcomeRule
 from orderkit.core.plan.pack_rules import PackRules
-from orderkit.core.plan.plan_json import plan_json
+from orderkit.core.plan.plan_json import plan_answer
 from orderkit.core.plan.plan_markdown import to_markdown
 
 ALL_RIGHTS = {
@@ -566,7 +566,7 @@ def test_the_danger_is_named(case: Case) -> None:
     ]
     assert found, (dangers, faults)
     assert any(case.words in text for text in found), found
-    shown = json.dumps(plan_json(plan))
+    shown = json.dumps(plan_answer(plan).to_json())
     assert f'"{case.code}"' in shown
     assert f"({case.code})" in to_markdown(plan) or isinstance(case.code, OutcomeRule)
 

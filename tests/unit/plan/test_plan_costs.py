@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import Manifest
 from ground.shapes import changed
-from orderkit.core.order.order_cost import OrderCost, sums_json
+from orderkit.core.order.order_cost import OrderCost, sums_answer
 from orderkit.core.plan import Assembly, compare
-from orderkit.core.plan.cost import Bill, costs_json, costs_of, order_cost
+from orderkit.core.plan.cost import Bill, costs_answer, costs_of, order_cost
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.plan.price_table import PRICES_SCHEMA, PriceTable, read_prices, steps_of
 
@@ -164,7 +164,12 @@ def test_a_plan_tells_before_after_and_difference() -> None:
 
     assert str(costs.sums) == "3.20 → 9.60 EUR a month (+6.40)"
     assert plan.summary == "1 changed, 0 unchanged, +6.40 EUR a month"
-    assert costs_json(costs)["monthly"] == {"before": "3.2", "after": "9.6", "difference": "6.4"}
+    monthly = costs_answer(costs).monthly.to_json()
+    assert monthly == {
+        "before": "3.2",
+        "after": "9.6",
+        "difference": "6.4",
+    }
     text = to_markdown(plan)
     assert "<summary>Costs: 3.20 → 9.60 EUR a month (+6.40)</summary>" in text
     assert "a test, 2026-08-01" in text
@@ -279,7 +284,7 @@ def test_sums_count_what_is_not_known_apart() -> None:
         None,
     ]
 
-    assert sums_json(costs) == {
+    assert sums_answer(costs).to_json() == {
         "sums": [
             {"currency": "EUR", "monthly": "0.3", "upTo": "5", "orders": 2, "partlyKnown": 1},
             {"currency": "USD", "monthly": "1", "upTo": "0", "orders": 1, "partlyKnown": 0},

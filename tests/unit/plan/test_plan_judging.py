@@ -31,7 +31,7 @@ from kubeschema.known import SchemaSet, layer_of, read_layer
 from orderkit.core.plan import Plan, assemble
 from orderkit.core.plan.judging import JudgingFacts, OutcomeRule, collisions, wanted_facts
 from orderkit.core.plan.pack_rules import PackRules
-from orderkit.core.plan.plan_json import exit_code, plan_json, to_json
+from orderkit.core.plan.plan_json import exit_code, plan_answer, to_json
 
 BUCKETS = crd(
     "storage.m.example.org",
@@ -490,7 +490,7 @@ def test_two_orders_that_make_the_same_object_are_told_of_each_other() -> None:
 def test_faults_are_in_the_structured_plan() -> None:
     plan = outcome({"it": bucket(location="MARS")}, laws=LAWS)
 
-    (fault,) = plan_json(plan)["faults"]
+    (fault,) = plan_answer(plan).to_json()["faults"]
     assert fault["path"] == "it"
     assert fault["code"] == "schema"
     assert fault["value"] == '"MARS"'

@@ -16,7 +16,7 @@ from compositions.station import OpaqueError, Station, StationRequest, StationRe
 from ground.objects.kube_objects import Manifest
 from kubeschema.validate import Validator
 from orderkit.core.plan import Action, AssemblyContext, Blueprint, Code, Plan, assemble, compare
-from orderkit.core.plan.plan_json import plan_json
+from orderkit.core.plan.plan_json import plan_answer
 from orderkit.core.plan.plan_markdown import to_markdown
 
 FOREIGN = "function-go-templating"
@@ -104,7 +104,7 @@ def test_readiness_behind_an_opaque_step_is_not_known() -> None:
 
     assert (plan.before.readiness, plan.after.readiness) == ("Ready", "not known")
     assert not plan.dangers
-    assert plan_json(plan)["ready"] is None
+    assert plan_answer(plan).to_json()["ready"] is None
     assert "Whether the order is Ready in the end is not known." in to_markdown(plan)
 
 
@@ -113,7 +113,7 @@ def test_what_is_kept_is_told_as_data_and_as_text() -> None:
     plan = a_plan(shop, shop, {"size": 1}, {"size": 1}, bucket=BUCKET)
 
     kept = {"path": "bucket", "apiVersion": "s3.example.org/v1", "kind": "Bucket", "name": "b"}
-    assert plan_json(plan)["kept"] == [kept]
+    assert plan_answer(plan).to_json()["kept"] == [kept]
     assert "Bucket b (bucket) is kept" in to_markdown(plan)
 
 

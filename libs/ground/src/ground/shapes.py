@@ -28,6 +28,7 @@ from ground.objects.kube_objects import Kind, ObjectKey
 
 __all__ = [
     "COMPONENTS",
+    "LEFT_OUT",
     "Absent",
     "Answer",
     "Known",
@@ -156,7 +157,9 @@ Known = Annotated[str, "null if empty"]
 """A text of an answer; empty if nobody knows it, which is null in JSON."""
 
 
-Absent = Annotated[str, "left out if empty"]
+LEFT_OUT = "left out if empty"
+"""Marks a field of an answer that is left out if it is an empty text, or None."""
+Absent = Annotated[str, LEFT_OUT]
 """A text of an answer that is left out if it is empty."""
 
 
@@ -168,7 +171,7 @@ class Answer(Shape, frozen=True, omit_defaults=False):
         found = {}
         for name, key, hint in _keys(type(self)):
             value = getattr(self, name)
-            if value or hint is not Absent:
+            if not (_is_left_out(hint) and value in ("", None)):
                 found[key] = _answered(value, known=hint is Known)
         return found
 
@@ -195,6 +198,10 @@ class LocatedAnswer(Answer, frozen=True):
     def key(self) -> ObjectKey:
         """The object it is about."""
         return ObjectKey(Kind.parse(self.api_version, self.kind), self.name, self.namespace)
+
+
+def _is_left_out(hint: Any) -> bool:
+    return LEFT_OUT in getattr(hint, "__metadata__", ())
 
 
 @functools.cache
@@ -235,15 +242,31 @@ def like(name: str) -> msgspec.Meta:
 
 
 def answer_schemas(answers: Sequence[type[Shape]]) -> dict[str, dict[str, Any]]:
-    """Return the JSON Schemas of answers and of what they consist of, by name."""
+    """
+    Return the JSON Schemas of answers and of what they consist of, by name.
+
+    A class whose name is taken has its name in OpenAPI in the class variable `component`.
+    """
     _, schemas = msgspec.json.schema_components(answers, ref_template=f"{COMPONENTS}{{name}}")
     kinds = {kind.__name__: kind for kind in _within(answers)}
-    return {
-        name: _closed(schema, kinds[name])
+    components = {name: getattr(kind, "component", name) for name, kind in kinds.items()}
+    found = {
+        components.get(name, name): _closed(schema, kinds[name])
         if name in kinds
-        else {key: schema[key] for key in ("enum",)}
+        else {"enum": schema["enum"]}
         for name, schema in schemas.items()
     }
+    renamed: dict[str, dict[str, Any]] = _with_references(found, components)
+    return renamed
+
+
+def _with_references(schema: Any, components: Mapping[str, str]) -> Any:
+    if isinstance(schema, dict):
+        reference = str(schema.get("$ref", "")).removeprefix(COMPONENTS)
+        if reference in components:
+            return {**schema, "$ref": f"{COMPONENTS}{components[reference]}"}
+        return {key: _with_references(part, components) for key, part in schema.items()}
+    return [_with_references(p, components) for p in schema] if isinstance(schema, list) else schema
 
 
 def _within(shapes: Iterable[type[Shape]]) -> Iterator[type[Shape]]:
@@ -273,9 +296,14 @@ def _closed(schema: dict[str, Any], answer: type[Shape]) -> dict[str, Any]:
     required = schema.get("required", [])
     if issubclass(answer, Answer):
         hints = {key: hint for _, key, hint in _keys(answer)}
-        required = [key for key, hint in hints.items() if hint is not Absent]
+        required = [key for key, hint in hints.items() if not _is_left_out(hint)]
         nullable = {"type": ["string", "null"]}
         properties |= {key: nullable for key, hint in hints.items() if hint is Known}
+        properties |= {
+            key: next(part for part in properties[key]["anyOf"] if part != {"type": "null"})
+            for key, hint in hints.items()
+            if _is_left_out(hint) and "anyOf" in properties[key]
+        }
     return {
         "type": "object",
         "additionalProperties": False,

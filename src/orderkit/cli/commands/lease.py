@@ -133,4 +133,4 @@ def lease_sweep(
     progress = Progress(enabled=False if as_json else None)
     swept = sweep(platform, request, on_order=lambda order: progress(order.action, order.order))
     lease_views.show_swept(swept, dry_run=dry_run, as_json=as_json)
-    return int(not all(order.is_done for order in swept.orders))
+    return int(not all(order.done for order in swept.orders))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orderkit.cli.output import emit_json, emit_table, say
-from orderkit.flows.approval.deciding import Decision
+from orderkit.flows.approval.deciding import Decided
 from orderkit.flows.approval.pending import PendingApproval
 
 
-def show_decision(decision: Decision, as_json: bool) -> None:
+def show_decision(decision: Decided, as_json: bool) -> None:
     """Show what became of an order or a change by somebody's decision."""
     if as_json:
         emit_json("orderkit.approval/v1", decision.to_json())

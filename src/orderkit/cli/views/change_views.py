@@ -11,7 +11,7 @@ from orderkit.cli.views import plan_views
 from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.change import Changed
 from orderkit.flows.change.form_entry import FormEntry
-from orderkit.flows.change.reviewing import MergedPull
+from orderkit.flows.change.reviewing import Merged
 
 
 def entered(text: str, *, whole_form: bool) -> FormEntry:
@@ -60,7 +60,7 @@ class PhaseProgress:
             self._progress(state.phase.lower(), state.reason)
 
 
-def show_merged(merged: MergedPull, as_json: bool) -> None:
+def show_merged(merged: Merged, as_json: bool) -> None:
     """Print a merged pull request."""
     if as_json:
         emit_json("orderkit.merge/v1", merged.to_json())
@@ -78,7 +78,7 @@ def show_changed(result: Finished, as_json: bool) -> None:
             "ready": state.ready if state else None,
             "revision": state.revision if state else None,
         }
-        emit_json("orderkit.change/v1", {**change.to_json(), **delivered})
+        emit_json("orderkit.change/v1", {**change.answer.to_json(), **delivered})
         return
     say(f"{change.order}: {_headline(change)}")
     if change.diff:

@@ -22,7 +22,7 @@ _HOUR_S = 3_600
 def show_statement(statement: Statement, *, as_json: bool) -> None:
     """Show sums, and what they do not contain."""
     if as_json:
-        emit_json("orderkit.cost/v1", statement.to_json())
+        emit_json("orderkit.cost/v1", statement.answer.to_json())
         return
     say(f"from {moment(statement.begin)} up to {moment(statement.end)}")
     sums = statement.sums

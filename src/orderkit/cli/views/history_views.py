@@ -12,7 +12,7 @@ from orderkit.ports.forge import OPERATION_TRAILER, REASON_TRAILER
 def show_history(order: str, entries: list[HistoryEntry], as_json: bool) -> None:
     """Show what happened to an order, newest first."""
     if as_json:
-        report = {"order": order, "entries": [entry.to_json() for entry in entries]}
+        report = {"order": order, "entries": [entry.answer.to_json() for entry in entries]}
         emit_json("orderkit.history/v1", report)
         return
     for entry in entries:

@@ -36,7 +36,7 @@ def moment(text: str, now: datetime) -> datetime:
 def show_lease(view: LeaseView, as_json: bool) -> None:
     """Show the lease of one order."""
     if as_json:
-        emit_json("orderkit.lease/v1", view.to_json())
+        emit_json("orderkit.lease/v1", view.answer.to_json())
         return
     say(visible(view.message))
     emit_fields([(name, visible(text)) for name, text in _fields(view)])
@@ -73,7 +73,7 @@ def show_swept(swept: Swept, *, dry_run: bool, as_json: bool) -> None:
         (
             order.order,
             order.team,
-            f"{order.action} {order.stage}".strip() if order.is_done else f"{order.action}: failed",
+            f"{order.action} {order.stage}".strip() if order.done else f"{order.action}: failed",
             order.expires or "-",
             order.what,
         )

@@ -27,7 +27,7 @@ from orderkit.cli.output import (
     screen,
     table_lines,
 )
-from orderkit.core.order.order_cost import OrderCost, cost_sums, sums_json
+from orderkit.core.order.order_cost import OrderCost, cost_sums, sums_answer
 from orderkit.core.order.order_selection import PHASES_BY_URGENCY, OrderQuery
 from orderkit.core.order.order_state import Phase, short
 from orderkit.flows.order.order_watch import OrderChanges, read_orders
@@ -64,7 +64,7 @@ def phases_of(texts: Iterable[str], *, failing: bool) -> tuple[Phase, ...]:
 def show_list(listed: Listed, as_json: bool, *, with_costs: bool = False) -> None:
     """Show orders once, with what they cost and the sums, or without."""
     if as_json:
-        costs = {"costs": sums_json(map(_cost_in, listed))} if with_costs else {}
+        costs = {"costs": sums_answer(map(_cost_in, listed)).to_json()} if with_costs else {}
         emit_json("orderkit.orders/v1", {"orders": list(listed), **costs})
     elif listed and with_costs:
         rows = [(*_cells(row)[:-2], row["cost"] or "-", row["reason"]) for row in listed]

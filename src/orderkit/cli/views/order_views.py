@@ -80,7 +80,7 @@ def _show_order(
 ) -> None:
     if as_json:
         order_json = {**report.to_json(), "created": created, "commit": commit}
-        order_json |= {"change": changed.to_json()} if changed else {}
+        order_json |= {"change": changed.answer.to_json()} if changed else {}
         emit_json("orderkit.order/v1", order_json)
         return
     state, order = report.state, report.entry.order
@@ -124,7 +124,11 @@ def show_trace(result: Trace, as_json: bool) -> None:
         )
         emit_json(
             "orderkit.trace/v1",
-            {**result.report.to_json(), "tree": result.root.to_json(), "failing": failing_json},
+            {
+                **result.report.to_json(),
+                "tree": result.root.answer.to_json(),
+                "failing": failing_json,
+            },
         )
         return
     rows = list(_rows(result.root, "", ""))
@@ -191,7 +195,7 @@ def show_events(order: str, events: list[OrderEvent], as_json: bool) -> None:
         return
     for event in events:
         often = f" ({event.count} times)" if event.count > 1 else ""
-        say(f"{event.at}  {event.type:7}  {event.about}  {event.reason}{often}")
+        say(f"{event.at}  {event.type:7}  {event.object}  {event.reason}{often}")
         say(f"          {event.message}")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ground.shapes import Answer, Known, exact
+from ground.shapes import Answer, Known
 
 DIGITS = 200
 """Enough digits for every product and sum of prices to be exact."""
@@ -75,6 +75,23 @@ class OrderCost(Answer, frozen=True):
         )
 
 
+class MonthlySum(Answer, frozen=True):
+    """The monthly cost of orders in one currency, as it is answered."""
+
+    currency: str
+    monthly: Decimal
+    up_to: Decimal
+    orders: int
+    partly_known: int
+
+
+class CostSums(Answer, frozen=True):
+    """The monthly cost of orders by currency, and how many have none that is known."""
+
+    sums: tuple[MonthlySum, ...]
+    not_known: int
+
+
 @dataclass(slots=True)
 class CostSum:
     """The monthly cost of several orders in one currency."""
@@ -88,15 +105,11 @@ class CostSum:
     def __str__(self) -> str:
         return str(OrderCost(self.currency, add_up(self.monthly), add_up(self.up_to)))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape of a sum."""
-        return {
-            "currency": self.currency,
-            "monthly": exact(add_up(self.monthly)),
-            "upTo": exact(add_up(self.up_to)),
-            "orders": len(self.monthly),
-            "partlyKnown": self.partly,
-        }
+    @property
+    def answer(self) -> MonthlySum:
+        """What is said of it."""
+        monthly, up_to = add_up(self.monthly), add_up(self.up_to)
+        return MonthlySum(self.currency, monthly, up_to, len(self.monthly), self.partly)
 
 
 def cost_sums(costs: Iterable[OrderCost | None]) -> tuple[Sequence[CostSum], int]:
@@ -114,7 +127,7 @@ def cost_sums(costs: Iterable[OrderCost | None]) -> tuple[Sequence[CostSum], int
     return [sums[currency] for currency in sorted(sums)], not_known
 
 
-def sums_json(costs: Iterable[OrderCost | None]) -> dict[str, Any]:
-    """Return the sums of several orders as data."""
+def sums_answer(costs: Iterable[OrderCost | None]) -> CostSums:
+    """Return what is said of the cost of several orders."""
     sums, not_known = cost_sums(costs)
-    return {"sums": [cost_sum.to_json() for cost_sum in sums], "notKnown": not_known}
+    return CostSums(tuple(cost_sum.answer for cost_sum in sums), not_known)

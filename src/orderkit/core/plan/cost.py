@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from typing import Any
+from typing import ClassVar
 
 from ground.errors import shorten
 from ground.objects.kube_objects import Kind, Manifest
 from ground.objects.values import same
-from ground.shapes import exact
+from ground.shapes import Answer, exact
 from ground.visible_text import visible
 from orderkit.core.order.order_cost import DIGITS, OrderCost, add_up, money
 from orderkit.core.plan.amounts import UnreadableAmountError, number_of, values_at
@@ -33,8 +33,7 @@ _SENTENCE_MAX = 500
 _TIMES = " × "  # noqa: RUF001 - as people write it
 
 
-@dataclass(frozen=True, slots=True)
-class CostLine:
+class CostLine(Answer, frozen=True):
     """One resource at one price."""
 
     path: str
@@ -46,6 +45,41 @@ class CostLine:
     monthly: Decimal
     up_to: bool = False
     assumes: str = ""
+
+
+class LimitStep(Answer, frozen=True):
+    """A monthly sum before and after."""
+
+    before: Decimal
+    after: Decimal
+
+
+class CostStep(LimitStep, frozen=True):
+    """A monthly sum before and after, and what it grows by."""
+
+    difference: Decimal
+
+
+class SumsAnswer(Answer, frozen=True, kw_only=True):
+    """Monthly sums and the price table used, as they are answered."""
+
+    currency: str
+    table: str
+    source: str
+    date: str
+    stale: tuple[str, ...]
+    monthly: CostStep
+    up_to: LimitStep
+
+
+class CostsAnswer(SumsAnswer, frozen=True, kw_only=True):
+    """The cost of a change, as it is answered."""
+
+    component: ClassVar[str] = "Costs"
+    before: tuple[CostLine, ...]
+    after: tuple[CostLine, ...]
+    not_priced: tuple[str, ...]
+    not_reckoned: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,42 +292,30 @@ def _amount_text(amount: Decimal, unit: str, of: str) -> str:
     return f"{number} {unit} {of}" if unit != "one" else f"{number} {of}"
 
 
-def costs_json(costs: Costs) -> dict[str, Any]:
-    """Return costs as data. Amounts are strings, because JSON's numbers are not decimals."""
-    return {
-        **sums_json(costs.sums),
-        "before": [_line_json(line) for line in costs.before.lines],
-        "after": [_line_json(line) for line in costs.after.lines],
-        "notPriced": list(costs.after.unpriced),
-        "notReckoned": list(costs.after.unread),
-    }
+def costs_answer(costs: Costs) -> CostsAnswer:
+    """Return what is said of costs."""
+    sums = sums_answer(costs.sums)
+    return CostsAnswer(
+        **{name: getattr(sums, name) for name in sums.__struct_fields__},
+        before=costs.before.lines,
+        after=costs.after.lines,
+        not_priced=costs.after.unpriced,
+        not_reckoned=costs.after.unread,
+    )
 
 
-def sums_json(sums: Sums) -> dict[str, Any]:
-    """Return sums and the price table used as data, with amounts as strings."""
+def sums_answer(sums: Sums) -> SumsAnswer:
+    """Return what is said of sums and the price table used."""
     table = sums.table
-    before, after = map(exact, sums.totals)
-    return {
-        "currency": table.currency,
-        "table": table.name,
-        "source": table.source,
-        "date": table.date,
-        "stale": list(table.stale),
-        "monthly": {"before": before, "after": after, "difference": exact(sums.difference)},
-        "upTo": dict(zip(("before", "after"), map(exact, sums.limits), strict=True)),
-    }
-
-
-def _line_json(line: CostLine) -> dict[str, Any]:
-    return {
-        "path": line.path,
-        "resource": line.resource,
-        "title": line.title,
-        "reckoned": line.reckoned,
-        "monthly": exact(line.monthly),
-        "upTo": line.up_to,
-        "assumes": line.assumes,
-    }
+    return SumsAnswer(
+        currency=table.currency,
+        table=table.name,
+        source=table.source,
+        date=table.date,
+        stale=table.stale,
+        monthly=CostStep(*sums.totals, sums.difference),
+        up_to=LimitStep(*sums.limits),
+    )
 
 
 def changed_lines(costs: Costs) -> Iterator[tuple[CostLine | None, CostLine | None]]:

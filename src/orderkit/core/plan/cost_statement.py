@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from ground.errors import InvalidInputError
-from ground.shapes import exact
+from ground.shapes import Answer, Known, exact
 from orderkit.core.order.order_cost import DIGITS, OrderCost
 
 HOURS = 730
@@ -66,6 +66,40 @@ def _within(span: Span[State], begin: datetime, end: datetime) -> Iterator[Span[
         yield cut
 
 
+class IntervalAnswer(OrderCost, frozen=True, kw_only=True):
+    """One order at one price, as command and service answer it; amounts are texts."""
+
+    team: str
+    kit: str
+    order: str
+    begin: str
+    end: str
+    """Excluded."""
+    seconds: int
+    hours_per_month: int
+    amount: str | None
+    """What was paid; None: it is not known."""
+    amount_up_to: str
+    claimed_time: bool
+
+
+class SumAnswer(Answer, frozen=True, kw_only=True):
+    """What a team paid for one kit, as command and service answer it; amounts are texts."""
+
+    team: str
+    kit: str
+    currency: Known
+    orders: int
+    seconds: int
+    amount: str
+    amount_up_to: str
+    not_known_seconds: int
+    partly_known_seconds: int
+    claimed_seconds: int
+    not_known: tuple[str, ...]
+    stale: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class CostInterval:
     """One order at one price."""
@@ -98,22 +132,23 @@ class CostInterval:
     def _part(self, monthly: Decimal) -> Fraction:
         return Fraction(monthly) * self.seconds / (self.hours_per_month * _HOUR_S)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape; amounts are texts."""
-        amount = self.amount
-        return {
-            "team": self.team,
-            "kit": self.kit,
-            "order": self.order,
-            "begin": moment(self.begin),
-            "end": moment(self.end),
-            "seconds": self.seconds,
-            **self.cost.to_json(),
-            "hoursPerMonth": self.hours_per_month,
-            "amount": None if amount is None else rounded(amount),
-            "amountUpTo": rounded(self.up_to),
-            "claimedTime": self.claimed,
-        }
+    @property
+    def answer(self) -> IntervalAnswer:
+        """What is said of it."""
+        cost, amount = self.cost, self.amount
+        return IntervalAnswer(
+            **{name: getattr(cost, name) for name in cost.__struct_fields__},
+            team=self.team,
+            kit=self.kit,
+            order=self.order,
+            begin=moment(self.begin),
+            end=moment(self.end),
+            seconds=self.seconds,
+            hours_per_month=self.hours_per_month,
+            amount=None if amount is None else rounded(amount),
+            amount_up_to=rounded(self.up_to),
+            claimed_time=self.claimed,
+        )
 
 
 @dataclass(slots=True)
@@ -150,26 +185,26 @@ class StatementSum:
         self.reasons.update(dict.fromkeys(interval.cost.unknown))
         self.stale.update(dict.fromkeys(interval.cost.stale))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape; amounts are texts."""
-        return {
-            "team": self.team,
-            "kit": self.kit,
-            "currency": self.currency or None,
-            "orders": len(self.orders),
-            "seconds": self.seconds,
-            "amount": rounded(self.amount),
-            "amountUpTo": rounded(self.up_to),
-            "notKnownSeconds": self.unknown_s,
-            "partlyKnownSeconds": self.partly_s,
-            "claimedSeconds": self.claimed_s,
-            "notKnown": list(self.reasons)[:_SENTENCES_MAX],
-            "stale": list(self.stale)[:_SENTENCES_MAX],
-        }
+    @property
+    def answer(self) -> SumAnswer:
+        """What is said of it."""
+        return SumAnswer(
+            team=self.team,
+            kit=self.kit,
+            currency=self.currency,
+            orders=len(self.orders),
+            seconds=self.seconds,
+            amount=rounded(self.amount),
+            amount_up_to=rounded(self.up_to),
+            not_known_seconds=self.unknown_s,
+            partly_known_seconds=self.partly_s,
+            claimed_seconds=self.claimed_s,
+            not_known=tuple(self.reasons)[:_SENTENCES_MAX],
+            stale=tuple(self.stale)[:_SENTENCES_MAX],
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Answer, frozen=True):
     """What an order has really spent, as its kit measures it now: not of the period alone."""
 
     team: str
@@ -178,15 +213,16 @@ class Measured:
     title: str
     value: str
 
-    def to_json(self) -> dict[str, str]:
-        """Return the stable shape."""
-        return {
-            "team": self.team,
-            "kit": self.kit,
-            "order": self.order,
-            "title": self.title,
-            "value": self.value,
-        }
+
+class StatementAnswer(Answer, frozen=True):
+    """What orders cost in a period, as command and service answer it."""
+
+    component: ClassVar[str] = "Statement"
+    since: str
+    until: str
+    sums: tuple[SumAnswer, ...]
+    intervals: tuple[IntervalAnswer, ...]
+    measured: tuple[Measured, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,15 +241,16 @@ class Statement:
         """The sums by team, kit and currency."""
         return sums_of(self.intervals)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape of command and service."""
-        return {
-            "since": moment(self.begin),
-            "until": moment(self.end),
-            "sums": [line.to_json() for line in self.sums],
-            "intervals": [interval.to_json() for interval in self.intervals],
-            "measured": [line.to_json() for line in self.measured],
-        }
+    @property
+    def answer(self) -> StatementAnswer:
+        """What command and service say of it."""
+        return StatementAnswer(
+            moment(self.begin),
+            moment(self.end),
+            tuple(line.answer for line in self.sums),
+            tuple(interval.answer for interval in self.intervals),
+            self.measured,
+        )
 
 
 def sums_of(intervals: Iterable[CostInterval]) -> Sequence[StatementSum]:
@@ -309,7 +346,7 @@ CSV_HEAD = (
 
 def csv_row(interval: CostInterval) -> list[str]:
     """Return an interval as cells. No cell begins as a formula of a spreadsheet does."""
-    content: Mapping[str, Any] = interval.to_json()
+    content: Mapping[str, Any] = interval.answer.to_json()
     cells = []
     for name in CSV_HEAD:
         value = content[name]

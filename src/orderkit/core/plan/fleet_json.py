@@ -12,10 +12,10 @@ from typing import Any
 
 from ground import errors
 from ground.objects.values import to_json as value_json
-from orderkit.core.plan.cost import sums_json
+from orderkit.core.plan.cost import sums_answer
 from orderkit.core.plan.fleet_folding import Fold, folds
 from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderPlan, OrderVerdict
-from orderkit.core.plan.plan_json import plan_json, to_json
+from orderkit.core.plan.plan_json import plan_answer, to_json
 
 
 def fleet_exit_code(fleet: FleetPlan) -> int:
@@ -75,7 +75,7 @@ def _fleet(fleet: FleetPlan) -> dict[str, Any]:
 
 def _costs(costs: FleetCosts) -> dict[str, Any]:
     return {
-        **sums_json(costs.sums),
+        **sums_answer(costs.sums).to_json(),
         "orders": costs.orders,
         "notPriced": list(costs.unpriced),
         "notReckoned": list(costs.unread),
@@ -107,4 +107,4 @@ def _order(order: OrderPlan) -> dict[str, Any]:
     }
     if order.plan is None:
         return {**entry, "reason": order.why_not}
-    return {**entry, "plan": plan_json(order.plan)}
+    return {**entry, "plan": plan_answer(order.plan).to_json()}

@@ -11,15 +11,15 @@ something changes, 4 the change would be refused, 1 the plan could not be made.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 
 from ground import errors
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
-from ground.shapes import Answer, Known, LocatedAnswer, like, located
-from orderkit.core.order.change import FieldDifference
+from ground.shapes import Answer, Known, LocatedAnswer, located
+from orderkit.core.order.change import Difference, FieldDifference
 from orderkit.core.plan.assembly import Fault
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
-from orderkit.core.plan.cost import costs_json
+from orderkit.core.plan.cost import CostsAnswer, costs_answer
 
 
 def exit_code(plan: Plan) -> int:
@@ -46,7 +46,7 @@ def to_json(plan: Plan) -> dict[str, Any]:
         "changes": changes,
         "xrs": [{**xr, **({"errors": errors} if errors else {})}],
         **({"errors": errors} if errors else {}),
-        "plan": plan_json(plan),
+        "plan": plan_answer(plan).to_json(),
     }
 
 
@@ -60,7 +60,7 @@ class PartSentence(Answer, frozen=True):
 class PartDrift(PartSentence, frozen=True):
     """What differs between what was composed and what is there."""
 
-    fields: tuple[Annotated[Mapping[str, Any], like("Difference")], ...]
+    fields: tuple[Difference, ...]
 
 
 class KeptPart(LocatedAnswer, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ class PlannedResource(KeptPart, frozen=True, kw_only=True):
     """An object that the change makes, changes or removes."""
 
     action: Action
-    fields: tuple[Annotated[Mapping[str, Any], like("Difference")], ...]
+    fields: tuple[Difference, ...]
 
 
 class PlannedSetting(Answer, frozen=True):
@@ -118,8 +118,8 @@ class PlanAnswer(Answer, frozen=True):
     drift: tuple[PartDrift, ...]
     unchanged: int
     kept: tuple[KeptPart, ...]
-    fields: tuple[Annotated[Mapping[str, Any], like("Difference")], ...]
-    status: tuple[Annotated[Mapping[str, Any], like("Difference")], ...]
+    fields: tuple[Difference, ...]
+    status: tuple[Difference, ...]
     settings: tuple[PlannedSetting, ...]
     setting_changes: tuple[Mapping[str, Any], ...]
     resources: tuple[PlannedResource, ...]
@@ -128,11 +128,11 @@ class PlanAnswer(Answer, frozen=True):
     accepted: tuple[AcceptedDanger, ...]
     faults: tuple[PlannedFault, ...]
     unknowns: tuple[str, ...]
-    costs: Annotated[Mapping[str, Any], like("Costs")] | None
+    costs: CostsAnswer | None
 
 
-def plan_json(plan: Plan) -> dict[str, Any]:
-    """Return a `PlanAnswer` as data."""
+def plan_answer(plan: Plan) -> PlanAnswer:
+    """Return what is said of a plan."""
     return PlanAnswer(
         summary=plan.summary,
         ready=None if plan.readiness == "not known" else plan.readiness == "Ready",
@@ -154,7 +154,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             for path, setting in plan.after.settings.items()
         ),
         setting_changes=tuple(
-            {**change.field.to_json(), "oldLayer": change.old_layer, "layer": change.layer}
+            {**change.field.answer.to_json(), "oldLayer": change.old_layer, "layer": change.layer}
             for change in plan.settings
         ),
         resources=tuple(
@@ -181,12 +181,12 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         ),
         faults=tuple(map(_fault, plan.faults)),
         unknowns=tuple(plan.unknowns),
-        costs=costs_json(plan.costs) if plan.costs else None,
-    ).to_json()
+        costs=costs_answer(plan.costs) if plan.costs else None,
+    )
 
 
-def _differences(fields: Iterable[FieldDifference]) -> tuple[dict[str, Any], ...]:
-    return tuple(field.to_json() for field in fields)
+def _differences(fields: Iterable[FieldDifference]) -> tuple[Difference, ...]:
+    return tuple(field.answer for field in fields)
 
 
 def _sentences(by_path: Mapping[str, str]) -> tuple[PartSentence, ...]:

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from ground.errors import AccessError, ConflictError, NotFoundError, RefusedError
 from ground.names import MAIN, RepoId
+from ground.shapes import Answer, Known
 from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import Agreement, WaitingOrder
@@ -46,32 +47,24 @@ _DECLINED = "orderkit/declined"
 """Marks the comment that says who declined."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+DecidedState = Literal["waiting", "approved", "declined", "delivered", "withdrawn", "closed"]
+
+
+class Decided(Answer, frozen=True):
     """What became of an order by somebody's decision."""
 
     order: str
     team: str
-    state: str
-    """``waiting``, ``approved`` or ``declined`` on the forge, ``delivered`` or ``withdrawn``."""
-    missing: str = ""
+    state: DecidedState
+    """On the forge it is approved or declined, or its pull request was closed there."""
+    missing: Known = ""
     """Who still has to agree, and why."""
-    does_not_count: str = ""
+    does_not_count: Known = ""
     """Why the approval does not count, as far as the caller can see; empty if it does."""
-    url: str = ""
+    url: Known = ""
     """Its pull request."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape that command and service answer with."""
-        return {
-            "order": self.order,
-            "team": self.team,
-            "state": self.state,
-            "missing": self.missing or None,
-            "counts": not self.does_not_count if self.state == "approved" else None,
-            "doesNotCount": self.does_not_count or None,
-            "url": self.url or None,
-        }
+    counts: bool | None = None
+    """Whether an approval on the forge counts; None: it was none."""
 
 
 def approve(
@@ -81,7 +74,7 @@ def approve(
     *,
     number: int | None = None,
     head: str | None = None,
-) -> Decision:
+) -> Decided:
     """
     Record the agreement of a person who proved who they are; deliver if nobody is missing.
 
@@ -132,7 +125,7 @@ def decline(
     *,
     number: int | None = None,
     reason: str = "",
-) -> Decision:
+) -> Decided:
     """
     Withdraw an order that waits, or close a change, for somebody who is asked or asked for it.
 
@@ -144,7 +137,7 @@ def decline(
     """
     if number is None and (ending := _own_withdrawal(platform, order, person)):
         withdraw(platform, ending, person.ref, person.proof, reason)
-        return Decision(order, ending.team, "withdrawn")
+        return Decided(order, ending.team, "withdrawn")
     subject = subject_of(platform, order, number)
     if not (person.proof and person.ref == subject.requester):
         subject.asked_person(person)
@@ -154,7 +147,7 @@ def decline(
         text = _declined(person.ref, reason)
         platform.forge.comment(subject.repo, number, text, marker=_DECLINED)
         platform.forge.close_pull(subject.repo, number)
-    return Decision(order, subject.entry.team, "withdrawn", url=subject.pull.web_url)
+    return Decided(order, subject.entry.team, "withdrawn", url=subject.pull.web_url)
 
 
 def _own_withdrawal(platform: Platform, order: str, person: Requester) -> OrderEntry | None:
@@ -164,7 +157,7 @@ def _own_withdrawal(platform: Platform, order: str, person: Requester) -> OrderE
     return entry if end and end.requester == person.ref else None
 
 
-def approve_on_forge(platform: Platform, order: str, *, number: int | None = None) -> Decision:
+def approve_on_forge(platform: Platform, order: str, *, number: int | None = None) -> Decided:
     """
     Approve a pull request on the forge, with the caller's own credentials. Idempotent.
 
@@ -181,7 +174,9 @@ def approve_on_forge(platform: Platform, order: str, *, number: int | None = Non
         text = f"{order}: agreed to with 'orderkit approve'"
         platform.forge.review(repo, pull.number, "approved", head=pull.head_commit, text=text)
         why_not = _does_not_count(platform, entry, pull, number, me)
-        return Decision(order, entry.team, "approved", approval, why_not, pull.web_url)
+        return Decided(
+            order, entry.team, "approved", approval, why_not, pull.web_url, counts=not why_not
+        )
     if number is None:
         decision = _settled(platform, entry)
     else:
@@ -198,7 +193,7 @@ def approve_on_forge(platform: Platform, order: str, *, number: int | None = Non
 
 def decline_on_forge(
     platform: Platform, order: str, requester: str, *, number: int | None = None, reason: str = ""
-) -> Decision:
+) -> Decided:
     """
     Decline an order that waits, or a change, with the caller's own credentials. Idempotent.
 
@@ -213,15 +208,15 @@ def decline_on_forge(
     ending = ledger.ending_order(ledger_snapshot(platform).blobs, order)
     if number is None and ending is not None and _is_withdrawn(platform, ending):
         if platform.forge.missing_rights(platform.ledger):
-            return Decision(order, ending.team, "declined")
+            return Decided(order, ending.team, "declined")
         withdraw(platform, ending, requester, reason=reason)
-        return Decision(order, ending.team, "withdrawn")
+        return Decided(order, ending.team, "withdrawn")
     entry, repo, pull, _ = _on_forge(platform, order, number)
     me = platform.forge.user()
     is_own = pull.author.login.lower() == me.lower()
     if is_own and number is None:
         withdraw(platform, entry, requester, reason=reason)
-        return Decision(order, entry.team, "withdrawn", url=pull.web_url)
+        return Decided(order, entry.team, "withdrawn", url=pull.web_url)
     text = _declined(requester if is_own else me, reason)
     if is_own:
         platform.forge.comment(repo, pull.number, text, marker=_DECLINED)
@@ -231,9 +226,9 @@ def decline_on_forge(
         platform.forge.close_pull(repo, pull.number)
     except AccessError:
         missing = f"{me} asked for changes; whoever may write to {repo} can close it"
-        return Decision(order, entry.team, "waiting", missing, url=pull.web_url)
-    state = "declined" if number is None else "withdrawn"
-    return Decision(order, entry.team, state, url=pull.web_url)
+        return Decided(order, entry.team, "waiting", missing, url=pull.web_url)
+    state: DecidedState = "declined" if number is None else "withdrawn"
+    return Decided(order, entry.team, state, url=pull.web_url)
 
 
 def _does_not_count(
@@ -402,22 +397,22 @@ def is_own_request(waiting: WaitingOrder, me: str) -> bool:
     return waiting.requester.lower() == f"user:default/{me.lower()}"
 
 
-def _merged(platform: Platform, entry: OrderEntry, number: int, person: Requester) -> Decision:
+def _merged(platform: Platform, entry: OrderEntry, number: int, person: Requester) -> Decided:
     """Merge a change if nobody is missing any more."""
     live = find_living(platform, entry.order)
     pull = open_pull(platform, live, number)
     verdict = judge_review(platform, live, pull)
     if verdict.refusal:
         set_review_status(platform, live.repository, pull, verdict)
-        return Decision(entry.order, entry.team, "waiting", verdict.refusal, url=pull.web_url)
+        return Decided(entry.order, entry.team, "waiting", verdict.refusal, url=pull.web_url)
     merge_reviewed(platform, entry.order, number, requester=person.ref, proof=person.proof)
-    return Decision(entry.order, entry.team, "delivered", url=pull.web_url)
+    return Decided(entry.order, entry.team, "delivered", url=pull.web_url)
 
 
-def _settled(platform: Platform, entry: OrderEntry) -> Decision:
+def _settled(platform: Platform, entry: OrderEntry) -> Decided:
     settled = settle(platform, entry)
     if settled is None:  # another process settled it
         is_there = entry.application_path in ledger_snapshot(platform).blobs
-        return Decision(entry.order, entry.team, "delivered" if is_there else "withdrawn")
+        return Decided(entry.order, entry.team, "delivered" if is_there else "withdrawn")
     url = settled.pull.web_url if settled.pull else ""
-    return Decision(entry.order, entry.team, settled.state, settled.missing, url=url)
+    return Decided(entry.order, entry.team, settled.state, settled.missing, url=url)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ground.errors import OrderkitError, RefusedError
 from ground.names import MAIN, OrderId, TeamName
+from ground.shapes import Answer, changed
 from orderkit.core.kit.approval_rules import sentence
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
@@ -39,8 +39,7 @@ from orderkit.ports.requesters import Requester
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class PendingApproval:
+class PendingApproval(Answer, frozen=True):
     """An order, or a change of one, that waits for somebody."""
 
     order: str
@@ -56,10 +55,6 @@ class PendingApproval:
     """The pull request of a change; None: the order itself waits."""
     yours: bool = True
     """The person who asked for the list may approve it."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape that command and service answer with."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def pending(
@@ -90,7 +85,7 @@ def pending(
                 waiting = proposal.waiting
                 asked_for = (waiting.requester, waiting.since, sentence(proposal.needs))
                 pending_order = _pending(proposal.live, proposal.pull, *asked_for)
-                yield replace(pending_order, yours=is_yours)
+                yield changed(pending_order, yours=is_yours)
         except OrderkitError as error:
             if person is None:
                 yield PendingApproval(entry.order, entry.team, "", "", "", str(error), "", "")
@@ -100,7 +95,7 @@ def pending(
             subject = partial(subject_of, platform, live.entry.order, pull.number)
             is_yours = bool(lacking) and _waits_for(subject, person)
             if lacking and (is_yours or teams is None or live.entry.team in teams):
-                yield replace(_pending_change(live, pull, lacking), yours=is_yours)
+                yield changed(_pending_change(live, pull, lacking), yours=is_yours)
 
 
 def pending_for_credentials(platform: Platform) -> Iterator[PendingApproval]:
@@ -122,13 +117,13 @@ def pending_for_credentials(platform: Platform) -> Iterator[PendingApproval]:
         needs = order_needs(platform, live, xr, asking, snapshot)
         pending_order = _pending(live, pull, waiting.requester, waiting.since, sentence(needs))
         is_yours = is_asked(platform, entry, needs, me) and not is_own_request(waiting, me)
-        yield replace(pending_order, yours=is_yours)
+        yield changed(pending_order, yours=is_yours)
     for live, pull in _open_changes(platform, snapshot):
         with suppress(RefusedError):  # it proposes what nobody can agree to
             needs = Judgement(platform, live, pull).needs()
             if needs:
                 is_yours = is_asked(platform, live.entry, needs, me)
-                yield replace(_pending_change(live, pull, sentence(needs)), yours=is_yours)
+                yield changed(_pending_change(live, pull, sentence(needs)), yours=is_yours)
 
 
 def _open_changes(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from ground.errors import InvalidInputError
 from ground.names import CommitSha, OrderId
+from ground.shapes import Answer
 from orderkit.core.kit.kit_file import How
-from orderkit.core.order.change import FieldDifference, FieldEdit
-from orderkit.core.plan.plan_json import plan_json
+from orderkit.core.order.change import Difference, FieldDifference, FieldEdit
+from orderkit.core.plan.plan_json import PlanAnswer, plan_answer
 from orderkit.flows.change.change_plan import ChangePlan
 from orderkit.ports.forge import PullRequest
 from orderkit.ports.requesters import Requester
@@ -44,6 +45,40 @@ class ChangeRequest:
     """Part of a confirmed end: commit it directly, even if the kit asks for a review."""
 
 
+class Pull(Answer, frozen=True):
+    """A pull request of an order."""
+
+    number: int
+    title: str
+    state: str
+    url: str
+    requester: str | None
+
+    @classmethod
+    def of(cls, pull: PullRequest) -> Pull:
+        """Return what is said of a pull request."""
+        return cls(pull.number, pull.title, pull.state, pull.web_url, pull.requester)
+
+
+class ChangedAnswer(Answer, frozen=True, kw_only=True):
+    """The outcome of a change, as command line and service answer it."""
+
+    order: str
+    state: State
+    repeated: bool
+    operation: str
+    change: str
+    how: How
+    edits: tuple[Difference, ...]
+    diff: str
+    commit: str | None
+    pull: Pull | None
+    other_pulls: tuple[Pull, ...]
+    warnings: tuple[str, ...]
+    plan: PlanAnswer | None
+    plan_why_not: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
     """The outcome of a change."""
@@ -67,36 +102,26 @@ class Changed:
     repeated: bool = False
     """The same operation was carried out before; nothing was done now."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape that command line and service both answer with."""
-        return {
-            "order": self.order,
-            "state": self.state,
-            "repeated": self.repeated,
-            "operation": self.operation,
-            "change": self.change,
-            "how": self.how.value,
-            "edits": [edit.to_json() for edit in self.edits],
-            "diff": self.diff,
-            "commit": self.commit,
-            "pull": _pull_json(self.pull) if self.pull else None,
-            "otherPulls": [_pull_json(pull) for pull in self.other_pulls],
-            "warnings": list(self.warnings),
-            "plan": plan_json(self.change_plan.plan)
-            if self.change_plan and self.change_plan.plan
-            else None,
-            "planWhyNot": self.change_plan.why_not if self.change_plan else "",
-        }
-
-
-def _pull_json(pull: PullRequest) -> dict[str, Any]:
-    return {
-        "number": pull.number,
-        "title": pull.title,
-        "state": pull.state,
-        "url": pull.web_url,
-        "requester": pull.requester,
-    }
+    @property
+    def answer(self) -> ChangedAnswer:
+        """What command line and service say of it."""
+        planned = self.change_plan
+        return ChangedAnswer(
+            order=self.order,
+            state=self.state,
+            repeated=self.repeated,
+            operation=self.operation,
+            change=self.change,
+            how=self.how,
+            edits=tuple(edit.answer for edit in self.edits),
+            diff=self.diff,
+            commit=self.commit,
+            pull=Pull.of(self.pull) if self.pull else None,
+            other_pulls=tuple(map(Pull.of, self.other_pulls)),
+            warnings=self.warnings,
+            plan=plan_answer(planned.plan) if planned and planned.plan else None,
+            plan_why_not=planned.why_not if planned else "",
+        )
 
 
 def tidied(request: ChangeRequest) -> ChangeRequest:

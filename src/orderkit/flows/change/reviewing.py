@@ -8,11 +8,9 @@ what somebody approved who neither asked for it nor pushed to it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from ground.errors import InProgressError, NotFoundError, RefusedError, shorten
 from ground.names import MAIN, CommitSha, OrderId, RepoId, TeamName
+from ground.shapes import Answer
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
 from orderkit.flows.argocd.ancestry import Ancestry
@@ -32,8 +30,7 @@ _LOOKS, _PAUSE_S = 10, 0.5
 """How often, and how far apart, the forge is asked again who pushed."""
 
 
-@dataclass(frozen=True, slots=True)
-class MergedPull:
+class Merged(Answer, frozen=True):
     """A pull request and the commit on ``main`` that carries it."""
 
     order: str
@@ -41,19 +38,10 @@ class MergedPull:
     commit: CommitSha
     approvers: tuple[str, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape that command and service answer with."""
-        return {
-            "order": self.order,
-            "number": self.number,
-            "commit": self.commit,
-            "approvers": list(self.approvers),
-        }
-
 
 def merge_reviewed(
     platform: Platform, order: str, number: int, *, requester: str, proof: str = ""
-) -> MergedPull:
+) -> Merged:
     """
     Merge a pull request of an order if its kit's rules let it, and say so in a status. Idempotent.
 
@@ -72,7 +60,7 @@ def merge_reviewed(
         if Ancestry(platform.forge, live.repository).contains(main, pull.merge_commit):
             _refuse_bypass(platform, live, pull, pull.merge_commit)
             deliver(platform, live.entry, pull.merge_commit, requester, proof)
-        return MergedPull(live.entry.order, number, pull.merge_commit, ())
+        return Merged(live.entry.order, number, pull.merge_commit, ())
     verdict = _judge_once_pushers_are_known(platform, live, pull)
     set_review_status(platform, live.repository, pull, verdict)
     if verdict.refusal:
@@ -90,7 +78,7 @@ def merge_reviewed(
     )
     _refuse_bypass(platform, live, pull, commit)
     deliver(platform, live.entry, commit, requester, proof)
-    return MergedPull(live.entry.order, number, commit, verdict.approvers)
+    return Merged(live.entry.order, number, commit, verdict.approvers)
 
 
 def _refuse_bypass(

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import ClassVar, Literal
+
+from msgspec import field
 
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from ground.names import check_requester
 from ground.objects.kube_objects import Manifest, metadata
+from ground.shapes import Answer, Known, changed
 from orderkit.core.durations import duration_text, rough_duration
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
@@ -55,7 +59,7 @@ class LeasedOrder:
     file: FileRevision
     application: Manifest
     kit: str
-    then: str
+    then: Literal["end", "pause"]
     """``end`` or ``pause``."""
     policy: LeasePolicy | None
     record: LeaseRecord | None
@@ -113,6 +117,33 @@ def _kit(platform: Platform, name: str) -> Kit | None:
         return None
 
 
+class LeaseAnswer(Answer, frozen=True, kw_only=True):
+    """The lease of an order, as command and service answer it; times in ISO 8601."""
+
+    component: ClassVar[str] = "Lease"
+    order: str
+    team: str
+    kit: str
+    expires: Known = ""
+    """Empty: it has no expiry."""
+    left_seconds: int | None
+    began: Known = ""
+    latest: Known = ""
+    """The latest time to which it can be extended."""
+    last_warning: Known = ""
+    warned: Mapping[str, str] = field(default_factory=dict)
+    extensions: int = 0
+    by: Known = ""
+    reason: Known = ""
+    ending: bool = False
+    then: Literal["end", "pause"]
+    may_extend: bool
+    extend_by: Known
+    changed: bool
+    message: str
+    remark: Known
+
+
 @dataclass(frozen=True, slots=True)
 class LeaseView:
     """The lease of an order, for people and programs."""
@@ -142,33 +173,37 @@ class LeaseView:
             f" in {rough_duration(left)}, and then {follow}"
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape of command line and service."""
+    @property
+    def answer(self) -> LeaseAnswer:
+        """What command line and service say of it."""
         leased, record, policy = self.leased, self.leased.record, self.leased.policy
-        latest = record.began + policy.maximum if record and policy and policy.maximum else None
-        return {
-            "order": leased.entry.order,
-            "team": leased.entry.team,
-            "kit": leased.kit,
-            "expires": time_text(record.expires) if record else None,
-            "leftSeconds": max(0, int(self.left.total_seconds())) if self.left else None,
-            "began": time_text(record.began) if record else None,
-            "latest": time_text(latest) if latest else None,
-            "lastWarning": (record.last_warning or None) if record else None,
-            "warned": {stage: time_text(when) for stage, when in record.warned.items()}
-            if record
-            else {},
-            "extensions": record.extensions if record else 0,
-            "by": (record.by or None) if record else None,
-            "reason": (record.reason or None) if record else None,
-            "ending": bool(record and record.ending),
-            "then": leased.then,
-            "mayExtend": _may_extend(policy, record),
-            "extendBy": duration_text(policy.extend_by) if policy and policy.extend_by else None,
-            "changed": self.changed,
-            "message": self.message,
-            "remark": self.remark or leased.broken or None,
-        }
+        found = LeaseAnswer(
+            order=leased.entry.order,
+            team=leased.entry.team,
+            kit=leased.kit,
+            left_seconds=max(0, int(self.left.total_seconds())) if self.left else None,
+            then=leased.then,
+            may_extend=_may_extend(policy, record),
+            extend_by=duration_text(policy.extend_by) if policy and policy.extend_by else "",
+            changed=self.changed,
+            message=self.message,
+            remark=self.remark or leased.broken,
+        )
+        if record is None:
+            return found
+        latest = record.began + policy.maximum if policy and policy.maximum else None
+        return changed(
+            found,
+            expires=time_text(record.expires),
+            began=time_text(record.began),
+            latest=time_text(latest) if latest else "",
+            last_warning=record.last_warning,
+            warned={stage: time_text(when) for stage, when in record.warned.items()},
+            extensions=record.extensions,
+            by=record.by,
+            reason=record.reason,
+            ending=bool(record.ending),
+        )
 
 
 def _may_extend(policy: LeasePolicy | None, record: LeaseRecord | None) -> bool:

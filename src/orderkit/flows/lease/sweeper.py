@@ -71,6 +71,6 @@ class LeaseSweeper:
 
 
 def _log(swept: SweptOrder) -> None:
-    level = logging.INFO if swept.is_done else logging.WARNING
+    level = logging.INFO if swept.done else logging.WARNING
     details = f"{swept.stage} {swept.what}".strip()
     logger.log(level, "lease of %s: %s: %s", swept.order, swept.action, details)

@@ -29,6 +29,7 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from ground.objects.values import same
+from ground.shapes import Answer, Known
 from orderkit.core.kit.kit_file import How
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.order_terms import Values
@@ -84,46 +85,27 @@ class SweepRequest:
     """How long one end may take before the sweep goes on with the next order."""
 
 
-@dataclass(frozen=True, slots=True)
-class SweptOrder:
+class SweptOrder(Answer, frozen=True):
     """What a sweep did, or would do, about one order."""
 
     order: str
     team: str
     action: str
     """``warn``, ``pause``, ``end``, ``report``, ``adopt``."""
-    expires: str = ""
-    stage: str = ""
+    expires: Known = ""
+    stage: Known = ""
     what: str = ""
-    is_done: bool = True
+    done: bool = True
     """False if it failed, or was not finished in time: the next sweep continues."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape of ``--json``."""
-        return {
-            "order": self.order,
-            "team": self.team,
-            "action": self.action,
-            "expires": self.expires or None,
-            "stage": self.stage or None,
-            "what": self.what,
-            "done": self.is_done,
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class Swept:
+class Swept(Answer, frozen=True):
     """What a sweep did."""
 
     at: str
-    doubt: str
+    doubt: Known
     """Why the clock was not trusted; empty if it was."""
     orders: tuple[SweptOrder, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape of ``--json``."""
-        orders = [swept.to_json() for swept in self.orders]
-        return {"at": self.at, "doubt": self.doubt or None, "orders": orders}
 
 
 Orders = list[tuple[OrderEntry, Manifest]]
@@ -247,7 +229,7 @@ class _Sweep:
             swept = act()
         except OrderkitError as error:
             swept = SweptOrder(
-                entry.order, entry.team, LeaseAction.REPORT, what=str(error), is_done=False
+                entry.order, entry.team, LeaseAction.REPORT, what=str(error), done=False
             )
         if swept is None:
             return []
@@ -264,7 +246,7 @@ class _Sweep:
         order, policy = leased.entry.order, leased.policy
         if leased.broken:
             what = f"{leased.broken}; 'orderkit lease extend {order}' writes a new one"
-            return _swept(leased, LeaseAction.REPORT, what=what, is_done=False)
+            return _swept(leased, LeaseAction.REPORT, what=what, done=False)
         granted = grant(policy, self._now, None, by=SWEEPER) if policy else None
         if granted is None:
             return None
@@ -349,7 +331,7 @@ class _Sweep:
         xr_file = xr_in_git(self._platform, leased.entry.order)
         if xr_file is None:
             outcome = "its lease is over, and there is no XR in Git to pause"
-            return _swept(leased, LeaseAction.REPORT, leased.record, what=outcome, is_done=False)
+            return _swept(leased, LeaseAction.REPORT, leased.record, what=outcome, done=False)
         expires = time_text(leased.record.expires) if leased.record else ""
         values = self._kits[leased.kit].lease.pause
         outcome = self._set(leased.entry, xr_file, values, f"its lease ended at {expires}")
@@ -443,10 +425,10 @@ def _swept(
     stage: str = "",
     what: str = "",
     *,
-    is_done: bool = True,
+    done: bool = True,
 ) -> SweptOrder:
     entry, expires = leased.entry, time_text(record.expires) if record else ""
-    return SweptOrder(entry.order, entry.team, str(action), expires, stage, what, is_done)
+    return SweptOrder(entry.order, entry.team, str(action), expires, stage, what, done)
 
 
 def _doubt(platform: Platform, now: datetime) -> str:

@@ -10,17 +10,15 @@ cluster-scoped objects are in namespace ``default``, where Kubernetes puts them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
 
 from ground.argocd.delivery_hindrances import refusals
 from ground.objects.kube_objects import CLUSTER_SCOPED_HOME, EVENT, Kind, Manifest, ObjectKey
+from ground.shapes import Answer, ObjectReference, changed
 from orderkit.flows.order import tracing
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
 
 
-@dataclass(frozen=True, slots=True)
-class OrderEvent:
+class OrderEvent(Answer, frozen=True):
     """One event; `at` is when it was seen last, in ISO 8601."""
 
     at: str
@@ -29,18 +27,7 @@ class OrderEvent:
     reason: str
     message: str
     count: int
-    about: ObjectKey
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape that command line and service both answer with."""
-        return {
-            "at": self.at,
-            "type": self.type,
-            "reason": self.reason,
-            "message": self.message,
-            "count": self.count,
-            "object": self.about.to_json(),
-        }
+    object: ObjectReference
 
 
 def order_events(
@@ -63,14 +50,14 @@ def order_events(
     reported = [*_refused(platform, trace.root.key), *_events(platform, parts)]
     events = sorted(reported, key=lambda event: event.at, reverse=True)
     texts = tracing.secrets_of(platform, trace.report)
-    return [replace(event, message=texts.redact(event.message)) for event in events[:limit]]
+    return [changed(event, message=texts.redact(event.message)) for event in events[:limit]]
 
 
 def _refused(platform: Platform, application: ObjectKey) -> Iterator[OrderEvent]:
     """Yield what refused the newest sync, from the Application's own status."""
     live = get_object(platform, application) or {}
     for at, reason, message, count in refusals(live):
-        yield OrderEvent(at, "Warning", reason, message, count, application)
+        yield OrderEvent(at, "Warning", reason, message, count, ObjectReference.to(application))
 
 
 def _events(platform: Platform, parts: set[ObjectKey]) -> Iterator[OrderEvent]:
@@ -107,5 +94,5 @@ def _read(event: Manifest, about: ObjectKey) -> OrderEvent:
         reason=event.get("reason", ""),
         message=event.get("message", ""),
         count=int(series.get("count") or event.get("count") or 1),
-        about=about,
+        object=ObjectReference.to(about),
     )

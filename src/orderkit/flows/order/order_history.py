@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import ClassVar
 
 from ground.errors import NotFoundError, OrderkitError
 from ground.names import BlobSha, CommitSha
 from ground.objects.values import ABSENT, Steps, same, value_at
+from ground.shapes import Answer
+from orderkit.core.order.change import Difference
 from orderkit.core.order.change.differences import FieldDifference, differences, in_group
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.flows.order.commit_judging import CommitJudge, SignatureVerdict
@@ -34,6 +36,34 @@ LIMIT = 50
 _TRAILERS = (
     OPERATION_TRAILER, REQUESTER_TRAILER, PROOF_TRAILER, CHANGE_TRAILER, REASON_TRAILER,
 )  # fmt: skip
+
+
+class HistoryAnswer(Answer, frozen=True, kw_only=True):
+    """A commit of an order's history, as command and service answer it."""
+
+    component: ClassVar[str] = "HistoryEntry"
+    commit: str
+    when: str
+    author: str
+    summary: str
+    by_hand: bool
+    signature: SignatureVerdict
+    claims: Mapping[str, str]
+    requester: str
+    requester_proof: str
+    operation: str
+    change: str
+    reason: str
+    ordered: bool
+    fields: tuple[Difference, ...]
+    unreadable: str
+
+
+class History(Answer, frozen=True):
+    """What happened to an order, newest first."""
+
+    order: str
+    entries: tuple[HistoryAnswer, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +99,26 @@ class HistoryEntry:
         """The requester if the commit proves one, else git's author."""
         return self.trailer(REQUESTER_TRAILER) or self.commit.author
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape of command and service."""
-        return {
-            "commit": self.commit.id,
-            "when": self.commit.when,
-            "author": self.commit.author,
-            "summary": self.commit.summary,
-            "byHand": not self.proved,
-            "signature": self.signature.value,
-            "claims": dict(self.claims),
-            "requester": self.trailer(REQUESTER_TRAILER),
-            "requesterProof": self.trailer(PROOF_TRAILER),
-            "operation": self.trailer(OPERATION_TRAILER),
-            "change": self.trailer(CHANGE_TRAILER),
-            "reason": self.trailer(REASON_TRAILER),
-            "ordered": self.first,
-            "fields": [difference.to_json() for difference in self.fields],
-            "unreadable": self.unreadable,
-        }
+    @property
+    def answer(self) -> HistoryAnswer:
+        """What command and service say of it."""
+        return HistoryAnswer(
+            commit=self.commit.id,
+            when=self.commit.when,
+            author=self.commit.author,
+            summary=self.commit.summary,
+            by_hand=not self.proved,
+            signature=self.signature,
+            claims=self.claims,
+            requester=self.trailer(REQUESTER_TRAILER),
+            requester_proof=self.trailer(PROOF_TRAILER),
+            operation=self.trailer(OPERATION_TRAILER),
+            change=self.trailer(CHANGE_TRAILER),
+            reason=self.trailer(REASON_TRAILER),
+            ordered=self.first,
+            fields=tuple(difference.answer for difference in self.fields),
+            unreadable=self.unreadable,
+        )
 
 
 def history(platform: Platform, order: str, *, limit: int = LIMIT) -> list[HistoryEntry]:

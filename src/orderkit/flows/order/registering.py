@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ground.errors import AlreadyOrderedError, RefusedError
-from ground.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester
+from ground.names import MAIN, CommitSha, OrderId, TeamName, check_requester
+from ground.shapes import Answer, Known
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, ledger_applications, team_limits
 from orderkit.core.order.lease import lease_annotations
@@ -48,30 +48,17 @@ class Registration:
     """It existed before it became an order: it gets no lease until somebody gives it one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(Answer, frozen=True):
     """`changed` is False when the ledger already had exactly this."""
 
     order: OrderId
     team: TeamName
     kit: str
-    repository: RepoId
-    commit: CommitSha
+    repository: str
+    ledger_commit: str
     changed: bool
-    approval: str = ""
+    approval: Known = ""
     """Who has to agree before it is delivered, and why; empty: nobody."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape that command line and service both answer with."""
-        return {
-            "order": self.order,
-            "team": self.team,
-            "kit": self.kit,
-            "repository": str(self.repository),
-            "ledgerCommit": self.commit,
-            "changed": self.changed,
-            "approval": self.approval or None,
-        }
 
 
 def register(platform: Platform, registration: Registration) -> Registered:
@@ -128,7 +115,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
         registration.order,
         registration.team,
         registration.kit,
-        entry.repository,
+        str(entry.repository),
         commit.commit,
         commit.changed,
     )
@@ -231,7 +218,7 @@ def _propose(
     commit = platform.forge.head(platform.ledger) or snapshot.commit
     waits = waiting.approval if settled and settled.state == "waiting" else ""
     return Registered(
-        entry.order, entry.team, live.kit.name, entry.repository, commit, not is_waiting, waits
+        entry.order, entry.team, live.kit.name, str(entry.repository), commit, not is_waiting, waits
     )
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 from compositions.composed_metadata import composed_keys, is_controlled_by
 from ground.argocd.delivery_hindrances import Hindrance
 from ground.errors import AccessError, RemoteError
 from ground.objects.kube_objects import Manifest, ObjectKey, controller, dig
+from ground.shapes import LocatedAnswer, located
 from orderkit.core.order.observed_parts import ObservedPart, observed_part
 from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.order_summary import with_parts
@@ -33,6 +33,15 @@ _PARTS_EVERY_S = 3.0
 """How often a waiting command reads all parts of an order, each with a request."""
 
 
+class Node(LocatedAnswer, frozen=True, kw_only=True):
+    """One object of an order's tree, and all below it."""
+
+    synced: str
+    ready: str
+    reason: str
+    children: tuple[Node, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class TraceNode:
     """One object of the tree. `synced` and `ready` are "True", "False", "Unknown" or "-"."""
@@ -49,15 +58,12 @@ class TraceNode:
     fails_from: str = ""
     """See `PartState.fails_from`."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return this node and all below it."""
-        return {
-            **self.key.to_json(),
-            "synced": self.synced,
-            "ready": self.ready,
-            "reason": self.reason,
-            "children": [child.to_json() for child in self.children],
-        }
+    @property
+    def answer(self) -> Node:
+        """What command and service say of this node and all below it."""
+        children = tuple(child.answer for child in self.children)
+        return Node(**located(self.key), synced=self.synced, ready=self.ready,
+                    reason=self.reason, children=children)  # fmt: skip
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, TraceNode]]:
         """Yield this node and all below it, with their depth."""

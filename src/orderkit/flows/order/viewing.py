@@ -96,7 +96,7 @@ def view(
         values=values,
         pulls=tuple(pulls.result() or ()),
         changes=_changes(live, viewer, ordered_by) if live else (),
-        last_change=newest[0].to_json() if newest else None,
+        last_change=newest[0].answer.to_json() if newest else None,
         findings=tuple(report.check.to_json()) if report.check else (),
         observed=tuple(node.observed for _, node in tree.root.walk() if node.observed),
     )

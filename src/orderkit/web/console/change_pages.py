@@ -25,7 +25,7 @@ from orderkit.core.kit.change_forms import (
 from orderkit.core.kit.kit_file import KitChange
 from orderkit.core.order.change import FieldConflictError
 from orderkit.core.order.change.change_page import filled_in
-from orderkit.core.plan.plan_json import plan_json
+from orderkit.core.plan.plan_json import plan_answer
 from orderkit.flows.approval.deciding import subject_of
 from orderkit.flows.change.plan_requests import plan_between
 from orderkit.flows.change.reviewing import judge_review
@@ -161,7 +161,7 @@ class ChangePages:
                 "refused": list(judged.refused),
                 "notes": list(pull_plan.notes),
             },
-            plan=plan_json(judged.plan) if judged.plan else None,
+            plan=plan_answer(judged.plan).to_json() if judged.plan else None,
         )
 
     def merge(self, service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -207,9 +207,10 @@ class ChangePages:
         plan, why_not = None, "it placed the order" if entry.first else ""
         if commit.parents and not entry.first:
             try:
-                plan = plan_json(
-                    plan_between(service.platform, live.entry.order, commit.parents[0], commit.id)
+                between = plan_between(
+                    service.platform, live.entry.order, commit.parents[0], commit.id
                 )
+                plan = plan_answer(between).to_json()
             except OrderkitError as plan_error:
                 why_not = str(plan_error)
         return page(
@@ -219,7 +220,7 @@ class ChangePages:
             status=error.http_status if error else 200,
             order=order,
             tab="history",
-            entry=entry.to_json(),
+            entry=entry.answer.to_json(),
             plan=plan,
             plan_why_not=why_not,
             taken_back=taken_back,

@@ -13,18 +13,7 @@ export type AcceptedDanger = {
 export type Action = 'added' | 'changed' | 'removed' | 'replaced';
 
 export type Approvals = {
-  approvals: ({
-    order: string;
-    team: string;
-    kit: string;
-    requester: string;
-    since: string;
-    approval: string;
-    url: string;
-    head: string;
-    number: number | null;
-    yours: boolean;
-  })[];
+  approvals: PendingApproval[];
 };
 
 export type Attention = {
@@ -35,11 +24,11 @@ export type Attention = {
 
 export type Changed = {
   order: string;
-  state: 'unchanged' | 'planned' | 'committed' | 'proposed';
+  state: 'committed' | 'planned' | 'proposed' | 'unchanged';
   repeated: boolean;
   operation: string;
   change: string;
-  how: 'direct' | 'review';
+  how: How;
   edits: Difference[];
   diff: string;
   commit: string | null;
@@ -72,21 +61,25 @@ export type CostLine = {
   assumes: string;
 };
 
+export type CostStep = {
+  before: string;
+  after: string;
+  difference: string;
+};
+
+export type CostSums = {
+  sums: MonthlySum[];
+  notKnown: number;
+};
+
 export type Costs = {
   currency: string;
   table: string;
   source: string;
   date: string;
   stale: string[];
-  monthly: {
-    before: string;
-    after: string;
-    difference: string;
-  };
-  upTo: {
-    before: string;
-    after: string;
-  };
+  monthly: CostStep;
+  upTo: LimitStep;
   before: CostLine[];
   after: CostLine[];
   notPriced: string[];
@@ -96,9 +89,11 @@ export type Costs = {
 export type Decided = {
   order: string;
   team: string;
-  state: 'waiting' | 'approved' | 'delivered' | 'withdrawn';
+  state: 'approved' | 'closed' | 'declined' | 'delivered' | 'waiting' | 'withdrawn';
   missing: string | null;
+  doesNotCount: string | null;
   url: string | null;
+  counts: boolean | null;
 };
 
 export type Difference = {
@@ -109,29 +104,28 @@ export type Difference = {
 
 export type End = {
   order: string;
-  state: 'ending' | 'stopped' | 'ended';
+  state: 'ended' | 'ending' | 'stopped';
   status: string;
   message: string;
   reason?: string;
-  steps?: {
-    step: string;
-    done: string;
-  }[];
+  steps?: EndStep[];
   endedAt?: string;
   repository?: string;
-  gone?: Object[];
+  gone?: ObjectReference[];
   survives?: string[];
 };
 
 export type EndPreview = {
   order: string;
   stays: string[];
-  takes: {
-    name: string;
-    ask: string;
-  }[];
+  takes: TakenAlong[];
   repository: 'archive' | 'delete';
   unread: string;
+};
+
+export type EndStep = {
+  step: string;
+  done: string;
 };
 
 export type Error = {
@@ -155,14 +149,7 @@ export type Event = {
 
 export type Events = {
   order: string;
-  events: {
-    at: string;
-    type: string;
-    reason: string;
-    message: string;
-    count: number;
-    object: Object;
-  }[];
+  events: OrderEvent[];
 };
 
 export type Fact = {
@@ -170,6 +157,11 @@ export type Fact = {
   title: string;
   value: string | null;
   spend: boolean;
+};
+
+export type Failing = {
+  object: ObjectReference;
+  reason: string;
 };
 
 export type FailingPart = {
@@ -198,7 +190,7 @@ export type Gate = {
   kit: string;
   name: string;
   namespace: string;
-  state: 'open' | 'exhausted';
+  state: 'exhausted' | 'open';
   cause: string;
 };
 
@@ -213,7 +205,7 @@ export type HistoryEntry = {
   author: string;
   summary: string;
   byHand: boolean;
-  signature: 'valid' | 'none' | 'missing' | 'unknown key' | 'invalid' | 'copied';
+  signature: SignatureVerdict;
   claims: Record<string, string>;
   requester: string;
   requesterProof: string;
@@ -227,6 +219,24 @@ export type HistoryEntry = {
 
 export type How = 'direct' | 'review';
 
+export type IntervalAnswer = {
+  currency: string | null;
+  monthly: string | null;
+  upTo: string;
+  notKnown: string[];
+  stale: string[];
+  team: string;
+  kit: string;
+  order: string;
+  begin: string;
+  end: string;
+  seconds: number;
+  hoursPerMonth: number;
+  amount: string | null;
+  amountUpTo: string;
+  claimedTime: boolean;
+};
+
 export type KeptPart = {
   apiVersion: string;
   kind: string;
@@ -236,30 +246,7 @@ export type KeptPart = {
 };
 
 export type Kits = {
-  kits: ({
-    name: string;
-    title: string;
-    description: string;
-    owner: string;
-    tags: string[];
-    fields: ({
-      path: string;
-      parameter: string;
-      title: string;
-      description: string;
-      type: string;
-      required: boolean;
-      choices: unknown[] | null;
-    })[];
-    changes: ({
-      name: string;
-      title: string;
-      fields: string[];
-      how: 'direct' | 'review';
-      who: string[];
-    })[];
-    form: string | null;
-  })[];
+  kits: ListedKit[];
 };
 
 export type Lease = {
@@ -282,6 +269,40 @@ export type Lease = {
   changed: boolean;
   message: string;
   remark: string | null;
+};
+
+export type LimitStep = {
+  before: string;
+  after: string;
+};
+
+export type ListedChange = {
+  name: string;
+  title: string;
+  fields: string[];
+  how: How;
+  who: string[];
+};
+
+export type ListedField = {
+  path: string;
+  parameter: string;
+  title: string;
+  description: string;
+  type: string;
+  required: boolean;
+  choices: unknown[] | null;
+};
+
+export type ListedKit = {
+  name: string;
+  title: string;
+  description: string;
+  owner: string;
+  tags: string[];
+  fields: ListedField[];
+  changes: ListedChange[];
+  form: string | null;
 };
 
 export type ListedOrder = {
@@ -314,11 +335,27 @@ export type ListedOrder = {
   xr: ObjectReference | null;
 };
 
+export type Measured = {
+  team: string;
+  kit: string;
+  order: string;
+  title: string;
+  value: string;
+};
+
 export type Merged = {
   order: string;
   number: number;
   commit: string;
   approvers: string[];
+};
+
+export type MonthlySum = {
+  currency: string;
+  monthly: string;
+  upTo: string;
+  orders: number;
+  partlyKnown: number;
 };
 
 export type Node = {
@@ -330,13 +367,6 @@ export type Node = {
   ready: string;
   reason: string;
   children: Node[];
-};
-
-export type Object = {
-  apiVersion: string;
-  kind: string;
-  name: string;
-  namespace?: string;
 };
 
 export type ObjectReference = {
@@ -381,6 +411,15 @@ export type OrderCost = {
   upTo: string;
   notKnown: string[];
   stale: string[];
+};
+
+export type OrderEvent = {
+  at: string;
+  type: string;
+  reason: string;
+  message: string;
+  count: number;
+  object: ObjectReference;
 };
 
 export type OrderRow = {
@@ -471,6 +510,19 @@ export type Parts = {
   ready: number;
   total: number;
   failing: FailingPart | null;
+};
+
+export type PendingApproval = {
+  order: string;
+  team: string;
+  kit: string;
+  requester: string;
+  since: string;
+  approval: string;
+  url: string;
+  head: string;
+  number: number | null;
+  yours: boolean;
 };
 
 export type PlanAnswer = {
@@ -576,57 +628,41 @@ export type Registered = {
 
 export type Revealed = {
   order: string;
-  outputs: ({
-    name: string;
-    value: string | null;
-  })[];
+  outputs: RevealedOutput[];
+};
+
+export type RevealedOutput = {
+  name: string;
+  value: string | null;
 };
 
 export type Settings = {
   spec: Record<string, unknown>;
 };
 
+export type SignatureVerdict = 'copied' | 'invalid' | 'missing' | 'none' | 'unknown key' | 'valid';
+
 export type Statement = {
   since: string;
   until: string;
-  sums: ({
-    team: string;
-    kit: string;
-    currency: string | null;
-    orders: number;
-    seconds: number;
-    amount: string;
-    amountUpTo: string;
-    notKnownSeconds: number;
-    partlyKnownSeconds: number;
-    claimedSeconds: number;
-    notKnown: string[];
-    stale: string[];
-  })[];
-  intervals: ({
-    team: string;
-    kit: string;
-    order: string;
-    begin: string;
-    end: string;
-    seconds: number;
-    currency: string | null;
-    monthly: string | null;
-    upTo: string;
-    notKnown: string[];
-    stale: string[];
-    hoursPerMonth: number;
-    amount: string | null;
-    amountUpTo: string;
-    claimedTime: boolean;
-  })[];
-  measured: {
-    team: string;
-    kit: string;
-    order: string;
-    title: string;
-    value: string;
-  }[];
+  sums: SumAnswer[];
+  intervals: IntervalAnswer[];
+  measured: Measured[];
+};
+
+export type SumAnswer = {
+  team: string;
+  kit: string;
+  currency: string | null;
+  orders: number;
+  seconds: number;
+  amount: string;
+  amountUpTo: string;
+  notKnownSeconds: number;
+  partlyKnownSeconds: number;
+  claimedSeconds: number;
+  notKnown: string[];
+  stale: string[];
 };
 
 export type Taken = {
@@ -634,6 +670,11 @@ export type Taken = {
   repository?: string;
   number?: number;
   reason?: string;
+};
+
+export type TakenAlong = {
+  name: string;
+  ask: string;
 };
 
 export type TakeoverDifference = {
@@ -658,16 +699,7 @@ export type Team = {
   kits: string[] | null;
   namespaces: string[];
   limits: Record<string, unknown>;
-  costs: {
-    sums: {
-      currency: string;
-      monthly: string;
-      upTo: string;
-      orders: number;
-      partlyKnown: number;
-    }[];
-    notKnown: number;
-  };
+  costs: CostSums;
   costExcess: string | null;
   total: number;
   phases: Record<string, number>;
@@ -678,8 +710,5 @@ export type Team = {
 export type Trace = {
   order: ListedOrder;
   tree: Node;
-  failing: {
-    object: Object;
-    reason: string;
-  } | null;
+  failing: Failing | null;
 };

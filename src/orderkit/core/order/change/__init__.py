@@ -15,13 +15,19 @@ from orderkit.core.order.change.change_rules import (
     refuse_unchanged,
 )
 from orderkit.core.order.change.conflicts import FieldConflict, FieldConflictError
-from orderkit.core.order.change.differences import FieldDifference, differences, in_group
+from orderkit.core.order.change.differences import (
+    Difference,
+    FieldDifference,
+    differences,
+    in_group,
+)
 
 __all__ = [
     "ABSENT",
     "Absent",
     "ChangeRequester",
     "ChangeVerdict",
+    "Difference",
     "EditTarget",
     "FieldConflict",
     "FieldConflictError",

@@ -9,7 +9,20 @@ from typing import Any
 from ground.errors import ConflictError
 from ground.names import CommitSha, OrderId
 from ground.objects.values import shown, to_json
+from ground.shapes import Answer
 from orderkit.core.order.order_state import short
+
+
+class Conflict(Answer, frozen=True):
+    """A field that somebody else changed; null where it is not set."""
+
+    field: str
+    seen: Any
+    now: Any
+    wanted: Any
+    commit: str | None
+    author: str
+    requester: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +46,18 @@ class FieldConflict:
             f" requested was {shown(self.requested)}"
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape of commands and service."""
-        return {
-            "field": self.path,
-            "seen": to_json(self.base),
-            "now": to_json(self.now),
-            "wanted": to_json(self.requested),
-            "commit": self.commit,
-            "author": self.author,
-            "requester": self.requester,
-        }
+    @property
+    def answer(self) -> Conflict:
+        """What commands and service say of it."""
+        return Conflict(
+            self.path,
+            to_json(self.base),
+            to_json(self.now),
+            to_json(self.requested),
+            self.commit,
+            self.author,
+            self.requester,
+        )
 
 
 class FieldConflictError(ConflictError):

@@ -11,7 +11,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import field as named
+
 from ground.objects.values import ABSENT, Steps, path_text, same, shown, shown_pair, to_json
+from ground.shapes import Answer
+
+
+class Difference(Answer, frozen=True):
+    """A field that differs; null where it is not set."""
+
+    field: str
+    old: Any = named(name="from")
+    new: Any = named(name="to")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +54,10 @@ class FieldDifference:
         old, new = shown_pair(self.old, self.new)
         return f"{self.label} {old} → {new}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stable shape of commands and service; null where it is not set."""
-        return {"field": self.path, "from": to_json(self.old), "to": to_json(self.new)}
+    @property
+    def answer(self) -> Difference:
+        """What commands and service say of it."""
+        return Difference(self.path, to_json(self.old), to_json(self.new))
 
 
 def in_group(fields: Iterable[FieldDifference], group: str) -> tuple[FieldDifference, ...]:

@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from typing import Any
 
-from orderkit.core.documents import document_schema
-from orderkit.core.kit.kit_file import KIT_SCHEMA
-from orderkit.core.order.team_file import TeamFile
-from orderkit.core.plan.price_table import PRICES_SCHEMA
-from orderkit.core.platform.settings import PlatformSettings
+from orderkit.core.editor_schemas import EDITOR_SCHEMAS, editor_schema
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
-SCHEMAS: dict[str, tuple[str, dict[str, Any]]] = {
-    "kit.schema.json": ("kit.yaml of an Orderkit pack", KIT_SCHEMA),
-    "platform.schema.json": (
-        "platform.yaml of Orderkit",
-        document_schema(PlatformSettings, ("Platform",), "name"),
-    ),
-    "team.schema.json": (
-        "team.yaml of Orderkit's ledger",
-        document_schema(TeamFile, ("Team",), "team"),
-    ),
-    "prices.schema.json": ("gitops/prices.yaml of an Orderkit pack", PRICES_SCHEMA),
-}
-
-
-def text(title: str, schema: dict[str, Any]) -> str:
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
-    return json.dumps({**head, **schema}, indent=2) + "\n"
 
 
 def main(arguments: list[str]) -> int:
-    wanted = {FOLDER / name: text(*found) for name, found in SCHEMAS.items()}
+    wanted = {FOLDER / f"{name}.schema.json": editor_schema(name) for name in EDITOR_SCHEMAS}
     if "--check" in arguments:
         stale = [
             file.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -20,8 +21,8 @@ from orderkit.core.platform.baking import bake
 
 ROOT = Path(__file__).parents[2]
 PACKS = (ROOT, ROOT / "packs" / "agents")
-DIGEST = "sha256:" + "a1" * 32
-SCRIPT = ROOT / "scripts" / "digests.py"
+MANIFEST = b'{"schemaVersion": 2}'
+DIGEST = f"sha256:{hashlib.sha256(MANIFEST).hexdigest()}"
 
 
 @pytest.mark.parametrize(
@@ -61,18 +62,17 @@ def test_no_kit_of_ours_may_bind_any_role(pack: Path) -> None:
 
 @pytest.fixture
 def registry() -> Iterator[str]:
-    """A registry that asks for a token, and has one digest for everything."""
+    """A registry that asks for a token, and has one manifest for everything."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.answer(200, {}, b'{"token": "pull"}')
-
-        def do_HEAD(self) -> None:
-            if self.headers.get("Authorization") != "Bearer pull":
+            if self.path.startswith("/token"):
+                self.answer(200, {}, b'{"token": "pull"}')
+            elif self.headers.get("Authorization") != "Bearer pull":
                 challenge = f'Bearer realm="{url}/token",service="r",scope="pull"'
                 self.answer(401, {"WWW-Authenticate": challenge})
             else:
-                self.answer(200, {"Docker-Content-Digest": DIGEST})
+                self.answer(200, {"Docker-Content-Digest": DIGEST}, MANIFEST)
 
         def answer(self, code: int, headers: dict[str, str], body: bytes = b"") -> None:
             self.send_response(code)
@@ -95,7 +95,7 @@ def registry() -> Iterator[str]:
 
 
 def digests(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(SCRIPT), *arguments]
+    command = [sys.executable, "-m", "orderkit", "kit", "digests", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
@@ -112,6 +112,16 @@ def test_digests_are_written_where_releases_are_pinned(registry: str, tmp_path: 
     assert written.returncode == 0, written.stderr
     assert pack.read_text().endswith(f"crossplane: 2.3.4\n    lab: v1.2.3@{DIGEST}\n")
     assert digests("--check", "--pack", str(tmp_path)).returncode == 0
+
+
+def test_without_an_answer_no_digest_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "Containerfile"
+    file.write_text("FROM lab/base:1\n")
+
+    done = digests("--registry", "127.0.0.1:9", str(file))
+
+    assert (done.returncode, file.read_text()) == (1, "FROM lab/base:1\n")
+    assert "no registry answers at 127.0.0.1:9" in done.stderr
 
 
 def test_base_images_get_their_digest(registry: str, tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ COMMANDS = {
     "access": ("access", "Let programs use the service."),
     "platform": ("platform", "See what a platform would get, and upgrade it."),
     "validate": ("validate", "Validate orders' files as the API server will."),
+    "schema": ("schema", "Print the JSON Schema of a file such as platform.yaml."),
     "edit": ("edit", "Edit values of a YAML file and leave every other byte alone."),
     "render": ("render", "Render a skeleton as the portal would, or check it."),
     "run": ("run", "Run a scaffolder template: a file, or one of the pack."),

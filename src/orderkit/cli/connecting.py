@@ -10,7 +10,7 @@ import functools
 import os
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path, PurePath
@@ -21,7 +21,12 @@ from compositions.function_processes import read_processes
 from ground.errors import NotFoundError
 from ground.secrets import register
 from ground.shapes import changed, json_schema
-from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
+from orderkit.adapters.backstage import (
+    BackstageCatalog,
+    BackstagePortal,
+    NoCatalog,
+    ProxyTarget,
+)
 from orderkit.adapters.commit_signatures import Ed25519Signatures
 from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.gitea import GiteaForge
@@ -32,7 +37,12 @@ from orderkit.core.platform import settings as platform_settings
 from orderkit.core.platform.installation import PlatformTarget
 from orderkit.core.platform.notification_settings import NotificationSettings, read_notifications
 from orderkit.core.platform.service_access import OidcSettings
-from orderkit.core.platform.settings import Endpoint, ForgeSettings, PlatformSettings
+from orderkit.core.platform.settings import (
+    Endpoint,
+    ForgeSettings,
+    PlatformSettings,
+    PortalSettings,
+)
 from orderkit.core.platform.webhook_key import channel_key, hook_key
 from orderkit.core.portal.catalog_origins import pack_location
 from orderkit.core.portal.profile import Profile
@@ -122,8 +132,14 @@ def token(endpoint: Endpoint) -> str:
     Read an endpoint's token and register it for redaction.
 
     Raises:
-        NotFoundError: No file is named, or it cannot be read.
+        NotFoundError: No file is named, or it cannot be read; or the platform has no such service.
     """
+    if not endpoint.url:
+        name = "portal" if isinstance(endpoint, PortalSettings) else "service"
+        raise NotFoundError(
+            f"platform.yaml has no spec.{name}, and this needs it",
+            hint=f"add spec.{name} with url and tokenFile (docs/install.md)",
+        )
     if endpoint.token_file is None:
         raise NotFoundError(f"no tokenFile for {endpoint.url}", hint="name one in platform.yaml")
     try:
@@ -386,12 +402,27 @@ def connect(settings: PlatformSettings) -> Platform:
     Raises:
         OrderkitError: A file that platform.yaml names cannot be used, or what `connect_forge` says.
     """
-    service = ProxyTarget(settings.service.url, {SECRET_HEADER: token(settings.service)})
-    portal_token = token(settings.portal)
-    portal = BackstagePortal(
-        settings.portal.url, token=portal_token, proxies={SERVICE_PROXY: service}
-    )
-    return connect_with(settings, BackstageCatalog(settings.portal.url, token=portal_token), portal)
+    return connect_with(settings, connect_catalog(settings), connect_portal(settings, token))
+
+
+def connect_catalog(settings: PlatformSettings) -> Catalog:
+    """
+    Make the catalog's port. Nothing is contacted yet.
+
+    Raises:
+        NotFoundError: The portal's token cannot be read.
+    """
+    portal = settings.portal
+    return BackstageCatalog(portal.url, token=token(portal)) if portal.url else NoCatalog()
+
+
+def connect_portal(settings: PlatformSettings, secret: Callable[[Endpoint], str]) -> Portal:
+    """Make the portal's port, and through it the service's; `secret` reads their tokens."""
+    service, portal = settings.service, settings.portal
+    proxies = {}
+    if service.url:
+        proxies[SERVICE_PROXY] = ProxyTarget(service.url, {SECRET_HEADER: secret(service)})
+    return BackstagePortal(portal.url, token=secret(portal) if portal.url else "", proxies=proxies)
 
 
 def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -> Platform:
@@ -424,7 +455,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         teams=settings.teams,
         functions=read_processes(settings.plans.functions),
         service_registers=settings.service.registers,
-        portal_reads_orders=settings.portal.profile is Profile.PLUGIN,
+        portal_reads_orders=settings.portal.profile is Profile.PLUGIN or not settings.portal.url,
         private=settings.forge.private,
         team_token=lambda team: _team_token(settings.forge, team),
         signatures=signatures,

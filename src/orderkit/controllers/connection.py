@@ -67,16 +67,14 @@ class Connection:
 
     def catalog(self) -> Catalog:
         """
-        Return the portal's catalog. Nothing is sent.
+        Return the portal's catalog, an empty one where there is no portal. Nothing is sent.
 
         Raises:
-            NotFoundError: platform.yaml names no token for the portal, or it cannot be read.
+            NotFoundError: The portal's token cannot be read.
         """
-        from orderkit.adapters.backstage import BackstageCatalog
         from orderkit.cli import connecting
 
-        portal = self._settings.portal
-        return BackstageCatalog(portal.url, token=connecting.token(portal))
+        return connecting.connect_catalog(self._settings)
 
     def __enter__(self) -> Self:
         return self

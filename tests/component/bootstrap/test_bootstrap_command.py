@@ -189,18 +189,6 @@ def test_an_unreachable_forge_stops_before_anything_is_written(
     assert "127.0.0.1:9" in done.json["steps"][0]["detail"]
 
 
-def test_a_plan_goes_on_after_what_fails(site: Bare, orderkit: Command) -> None:
-    forge = changed(site.settings.forge, url="http://127.0.0.1:9")
-
-    done = orderkit(
-        "bootstrap", "--plan", "--json", platform_file=site.written("gone", forge=forge)
-    )
-
-    found = steps(done)
-    assert done.code == 1
-    assert (found["forge"], found["argocd"]) == ("fails", "already so")
-
-
 def test_a_too_old_argo_cd_is_refused(site: Bare, orderkit: Command) -> None:
     done = orderkit(
         "bootstrap",

@@ -24,7 +24,7 @@ PACK = Path(__file__).parents[3] / "packs" / "agents"
 CASES = PACK / "tests" / "kits"
 KNOWN = {"fact-source", "function-tag", "no-schema"}
 """
-Both kits read records that controllers keep; digests need a registry (`scripts/digests.py`); the
+Both kits read records that controllers keep; digests need a registry (`orderkit kit digests`); the
 pack has CRDs of managed kinds only.
 """
 

@@ -22,7 +22,7 @@ from orderkit_workshop.stories.test_kits import run_tests
 PACK = Path(__file__).parents[3] / "packs" / "clusters"
 CASES = PACK / "tests" / "kits" / "cluster"
 KNOWN = {"function-tag", "many-fields", "printer-column"}
-"""Digests need a registry (`scripts/digests.py`); a cluster on any cloud has many fields."""
+"""Digests need a registry (`orderkit kit digests`); a cluster on any cloud has many fields."""
 NETWORKS = {
     "gcp": {"Network", "Subnetwork", "Router", "RouterNAT"},
     "aws": {

@@ -17,7 +17,7 @@ from orderkit_workshop.stories.test_kits import run_tests
 PACK = Path(__file__).parents[3] / "packs" / "environments"
 CASES = PACK / "tests" / "kits"
 KNOWN = {"function-tag", "many-fields"}
-"""Digests need a registry (`scripts/digests.py`); the unified form has ten fields on two pages."""
+"""`orderkit kit digests` needs a registry; the unified form has ten fields on two pages."""
 
 
 def test_the_kits_pass_every_rule() -> None:

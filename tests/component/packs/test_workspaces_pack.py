@@ -22,7 +22,7 @@ from orderkit_workshop.stories.test_kits import run_tests
 PACK = Path(__file__).parents[3] / "packs" / "workspaces"
 CASES = PACK / "tests" / "kits" / "gpuworkspace"
 KNOWN = {"function-tag"}
-"""Digests need a registry (`scripts/digests.py`)."""
+"""Digests need a registry (`orderkit kit digests`)."""
 
 
 def resources(case: str) -> dict[str, Any]:

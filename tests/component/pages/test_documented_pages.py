@@ -33,7 +33,7 @@ PAGES = (
     Page("docs/repairing.md", before=ORDERED),
     Page("docs/cost.md", in_pack=True),
 )
-ELSEWHERE = {"first-order.md", "tutorial.md", "garage.md"}
+ELSEWHERE = {"first-order.md", "tutorial.md", "install.md", "garage.md"}
 """Pages with ``sh`` blocks that other tests execute; a kit's page is generated."""
 
 

@@ -160,7 +160,7 @@ class Wrong:
             "https",
         ),
         Wrong("a broken gateway", says(502, PAGE), "502", "forge's log"),
-        Wrong("some other API", says(200, b'{"name": "x"}'), "no version", "is this a Gitea?"),
+        Wrong("some other API", says(200, b'{"name": "x"}'), "no Gitea", "address of a Gitea"),
     ],
     ids=lambda case: case.reason,
 )
@@ -168,8 +168,10 @@ def test_a_wrong_address_is_explained(platform: Running, doctor: Doctor, case: W
     with server(case.answer) as url:
         found = doctor(ForgeSettings(url, file_of(platform)))
 
+    assert [name for name, said in found.items() if said.verdict != "ok"] == ["forge"]
     assert found["forge"].verdict == "fail"
     assert case.detail in found["forge"].detail
+    assert "what needs the forge is not checked" in found["forge"].detail
     assert case.advice in found["forge"].advice
 
 

@@ -25,6 +25,7 @@ NO_RESULT = {
     "up": "runs the embedded platform until it is stopped",
     "serve": "runs the HTTP service until it is stopped",
     "function": "runs the gRPC server until it is stopped",
+    "schema": "prints a JSON Schema, and nothing else",
 }
 """Commands without --json, each with the reason why it has no result to print."""
 

@@ -164,3 +164,19 @@ class BackstageCatalog:
         }
         kind, hint = kinds.get(answer.status, (RemoteError, ""))
         raise kind(problem, hint=hint)
+
+
+class NoCatalog:
+    """The catalog of a platform without a portal: empty, and it stays so."""
+
+    def register(self, target: str) -> Sequence[str]:  # noqa: ARG002 - nothing reads it
+        return ()
+
+    def unregister(self, target: str) -> bool:  # noqa: ARG002
+        return False
+
+    def locations(self) -> Sequence[Location]:
+        return ()
+
+    def entity(self, ref: str) -> Manifest | None:  # noqa: ARG002
+        return None

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ground.errors import InvalidInputError
+from ground.errors import InvalidInputError, NotFoundError
 from ground.secrets import register
 from orderkit.adapters.backstage.backstage_http import send
 from orderkit.adapters.http import check_url
@@ -51,11 +51,16 @@ class BackstagePortal:
         """
         Prepare; nothing is sent.
 
+        Args:
+            base_url: The backend, without ``/api``; empty: there is none.
+            token: A static token of the backend.
+            proxies: Targets by the names of their endpoints.
+
         Raises:
             InvalidInputError: An address is none.
             RefusedError: Plain HTTP to another machine.
         """
-        self._api = f"{check_url('portal', base_url)}/api"
+        self._api = f"{check_url('portal', base_url)}/api" if base_url else ""
         self._token = token
         register(token)
         self._proxies: dict[str, ProxyTarget] = {}
@@ -81,6 +86,7 @@ class BackstagePortal:
             UnreachableError: No complete answer in time.
             RemoteError: The answer is too large.
             InvalidInputError: The path climbs, or names a proxy endpoint that is not configured.
+            NotFoundError: It leads to the portal, and there is none.
         """
         url, added = self._resolve(path)
         names = {name.lower() for name in headers}
@@ -89,7 +95,7 @@ class BackstagePortal:
         sent_headers = {
             name: value for name, value in headers.items() if name.lower() not in configured_names
         }
-        past_the_portal = not url.startswith(f"{self._api}/")
+        past_the_portal = not (self._api and url.startswith(f"{self._api}/"))
         if past_the_portal:
             sent_headers = _forwarded(sent_headers)
         elif "authorization" not in names:
@@ -105,6 +111,11 @@ class BackstagePortal:
         if ".." in parts or "." in parts or "\\" in path or "%2e" in path.lower():
             raise InvalidInputError("path", path, "leaves its endpoint")
         if parts[0] != _PROXY:
+            if not self._api:
+                raise NotFoundError(
+                    f"platform.yaml has no spec.portal, and {path} needs it",
+                    hint="add spec.portal with url and tokenFile (docs/install.md)",
+                )
             return f"{self._api}/{path.lstrip('/')}", {}
         name = parts[1] if len(parts) > 1 else ""
         target = self._proxies.get(name)
@@ -114,7 +125,7 @@ class BackstagePortal:
                 "path",
                 path,
                 "names a proxy endpoint that is not configured",
-                hint=f"known: {endpoint_names}",
+                hint=f"known: {endpoint_names}; 'orderkit' is spec.service of platform.yaml",
             )
         path_below = path.lstrip("/").removeprefix(f"{_PROXY}/{name}")
         return f"{target.url}{path_below}", target.headers

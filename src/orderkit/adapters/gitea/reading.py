@@ -65,7 +65,13 @@ class GiteaReading(Calls):
             )
         if answer.status == BAD and "https" in answer.text.lower():
             raise NotFoundError(f"{doing}: {answer.text}", hint="use https:// in the base URL")
-        return text_in(object_in(checked(answer, doing), doing), "version")
+        found = object_in(checked(answer, doing), doing).get("version")
+        if not isinstance(found, str):
+            raise NotFoundError(
+                f"{doing}: the answer has no version, so this is no Gitea",
+                hint="forge.url in platform.yaml has to be the address of a Gitea",
+            )
+        return found
 
     def judge_release(self) -> ReleaseVerdict:
         """Return how well this server's release is known; see the port."""

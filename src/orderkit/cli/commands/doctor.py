@@ -60,7 +60,8 @@ def _findings(platform_file: str | None) -> Iterator[DoctorFinding]:
     except OrderkitError as error:
         yield DoctorFinding("platform", "fail", str(error), error.hint)
         return
-    yield from check(platform, settings)
+    absent = [name for name in ("portal", "service") if not getattr(settings, name).url]
+    yield from check(platform, settings, without=absent)
     yield check_requesters(proofs, settings.service.access.platform_groups)
     yield check_notifications(platform, settings.notifications)
 

@@ -63,9 +63,10 @@ def platform_webhook(
 
     settings = load_settings(platform_file)
     targets: list[str | RepoId] = [*teams, *map(_repository, repositories)]
+    secret = token(settings.service)
     service = _address(url or settings.service_address)
     platform = connect(settings)
-    webhook = service_webhook(service, hook_key(token(settings.service)))
+    webhook = service_webhook(service, hook_key(secret))
     hooked = ensure_webhooks(platform, targets, webhook)
     if not as_json:
         for target in hooked:

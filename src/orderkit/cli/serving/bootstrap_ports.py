@@ -17,9 +17,16 @@ from pathlib import Path
 
 from ground.errors import NotFoundError, OrderkitError
 from ground.shapes import changed
-from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
+from orderkit.adapters.backstage import BackstageCatalog, NoCatalog
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
-from orderkit.cli.connecting import SECRET_HEADER, SERVICE_PROXY, connect_with, load_settings, token
+from orderkit.cli.connecting import (
+    SERVICE_PROXY,
+    connect_catalog,
+    connect_portal,
+    connect_with,
+    load_settings,
+    token,
+)
 from orderkit.cli.extras import MissingExtraError, stand_ins
 from orderkit.core.platform.installation import PlatformTarget
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
@@ -110,9 +117,8 @@ def _text(path: Path, field: str) -> str:
 
 def _platform(settings: PlatformSettings, undo: contextlib.ExitStack) -> tuple[Platform, str]:
     """Connect; return the platform, and why its portal cannot be asked (empty: it can)."""
-    nobody = secrets.token_hex(16)
-    portal = _portal(settings)
-    platform = connect_with(settings, BackstageCatalog(settings.portal.url, token=nobody), portal)
+    portal = connect_portal(settings, _secret)
+    platform = connect_with(settings, NoCatalog(), portal)
     catalog, problem = _catalog(settings)
     platform = replace(platform, catalog=catalog or _catalog_stand_in(platform, undo))
     if settings.service.registers and not _serves(portal):
@@ -122,8 +128,10 @@ def _platform(settings: PlatformSettings, undo: contextlib.ExitStack) -> tuple[P
 
 def _catalog(settings: PlatformSettings) -> tuple[Catalog | None, str]:
     """Return the portal's catalog, or None and why it cannot be asked."""
+    if not settings.portal.url:
+        return NoCatalog(), "platform.yaml has no spec.portal"
     try:
-        catalog = BackstageCatalog(settings.portal.url, token=token(settings.portal))
+        catalog = connect_catalog(settings)
         catalog.locations()
     except OrderkitError as error:
         return None, str(error)
@@ -160,10 +168,3 @@ def _secret(endpoint: Endpoint) -> str:
         return token(endpoint)
     except OrderkitError:
         return secrets.token_hex(16)
-
-
-def _portal(settings: PlatformSettings) -> BackstagePortal:
-    target = ProxyTarget(settings.service.url, {SECRET_HEADER: _secret(settings.service)})
-    return BackstagePortal(
-        settings.portal.url, token=_secret(settings.portal), proxies={SERVICE_PROXY: target}
-    )

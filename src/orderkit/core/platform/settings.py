@@ -75,7 +75,6 @@ class ForgeSettings(Endpoint, frozen=True):
 class PortalSettings(Endpoint, frozen=True):
     """The portal."""
 
-    token_file: PurePath
     profile: Profile = Profile.SERVICE
     """How it runs the pack's templates."""
     signed_by: Url = ""
@@ -91,7 +90,6 @@ class PortalSettings(Endpoint, frozen=True):
 class ServiceSettings(Endpoint, frozen=True):
     """Orderkit's own service."""
 
-    token_file: PurePath
     public_url: Url = ""
     """For browsers; empty: the same as for this process."""
     registers: bool = False
@@ -137,8 +135,10 @@ class PlatformSettings(Installation, frozen=True, kw_only=True):
     name: str
     forge: ForgeSettings
     cluster: ClusterSettings
-    portal: PortalSettings
-    service: ServiceSettings
+    portal: PortalSettings = PortalSettings(url="")
+    """Without an address: this platform has none."""
+    service: ServiceSettings = ServiceSettings(url="")
+    """Without an address: this platform has none."""
     pack_repository: _Repository = str(PACK)
     ledger_repository: _Repository = str(LEDGER)
     registry: str = LOCAL_REGISTRY
@@ -229,6 +229,14 @@ def parse(
         named="name",
         path_of=lambda path: _path(folder, path, home),
     )
+    for field_name, endpoint in (("portal", settings.portal), ("service", settings.service)):
+        if endpoint.url and endpoint.token_file is None:
+            raise InvalidInputError(
+                f"{name}: spec.{field_name}.tokenFile",
+                None,
+                "is missing",
+                hint=f"name the file with the token of {endpoint.url}",
+            )
     settings.service.access.check()
     settings.notifications.check()
     return settings

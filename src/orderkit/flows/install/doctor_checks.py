@@ -1,13 +1,15 @@
 """
 Check a platform from outside: what is missing or unreachable, and what to do about it.
 
-Every check runs, whatever the others found; nothing is written.
+Every check runs, whatever the others found, unless it needs a system that cannot be used.
+Nothing is written.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ground.argocd.delivery_hindrances import Hindrance
 from ground.errors import AccessError, OrderkitError
@@ -42,18 +44,33 @@ from orderkit.flows.team.read_credential import REPOSITORY_CREDENTIALS, SECRET, 
 from orderkit.ports.requesters import Requesters
 
 _NAMED = 5
+_STILL_KNOWN = {
+    "forge": frozenset({"cluster", "layers", "portal", "service", "deletion"}),
+    "cluster": frozenset({"portal", "service"}),
+}
+"""What is checked where the forge or the cluster cannot be used: the rest would say that again."""
 
 
-def check(platform: Platform, installation: Installation | None = None) -> Iterator[DoctorFinding]:
+def check(
+    platform: Platform,
+    installation: Installation | None = None,
+    *,
+    without: Collection[str] = (),
+) -> Iterator[DoctorFinding]:
     """
     Yield one finding per check, in the order in which a person would look.
 
+    Where the forge or the cluster cannot be used, one finding says so, and what needs it is left
+    out.
+
     Args:
         installation: Of platform.yaml; None: only what the servers tell of themselves.
+        without: ``portal`` or ``service``: the platform does without.
     """
     checks: dict[str, Callable[[Platform], DoctorFinding]] = {
         "forge": _forge,
         "rights": _rights,
+        "cluster": _cluster,
         "ownership": doctor_access_checks.ownership,
         "protection": doctor_access_checks.protection,
         "undelivered": doctor_access_checks.undelivered,
@@ -63,7 +80,6 @@ def check(platform: Platform, installation: Installation | None = None) -> Itera
         "pack": _pack,
         "ledger": _ledger,
         "signatures": doctor_access_checks.signatures,
-        "cluster": _cluster,
         "layers": _layers,
         "portal": _portal,
         "service": _service,
@@ -74,12 +90,29 @@ def check(platform: Platform, installation: Installation | None = None) -> Itera
         "credentials": _credentials,
         "policies": _policies,
     }
+    unusable: list[str] = []
     for name, run in checks.items():
-        try:
-            yield run(platform)
-        except OrderkitError as error:
-            yield DoctorFinding(name, "fail", str(error), error.hint)
-    yield from check_releases(platform, installation)
+        if not all(name in _STILL_KNOWN[system] for system in unusable):
+            continue
+        if name in without:
+            yield DoctorFinding(name, "ok", f"platform.yaml has no spec.{name}")
+            continue
+        finding = _found(name, run, platform)
+        if name in _STILL_KNOWN and finding.verdict == "fail":
+            unusable.append(name)
+            detail = f"{finding.detail}; what needs the {name} is not checked"
+            finding = replace(finding, detail=detail)
+        yield finding
+    yield from check_releases(platform, installation, without=unusable)
+
+
+def _found(
+    name: str, run: Callable[[Platform], DoctorFinding], platform: Platform
+) -> DoctorFinding:
+    try:
+        return run(platform)
+    except OrderkitError as error:
+        return DoctorFinding(name, "fail", str(error), error.hint)
 
 
 def check_notifications(platform: Platform, settings: NotificationSettings) -> DoctorFinding:

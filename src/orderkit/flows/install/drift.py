@@ -25,7 +25,13 @@ from ground.objects.kube_objects import (
 from kubeschema.xrd import XRD_KIND
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.order import ledger
-from orderkit.flows.install.bootstrapping import BootstrapRequest, StepDone, StepVerdict, plan
+from orderkit.flows.install.bootstrapping import (
+    REACH,
+    BootstrapRequest,
+    StepDone,
+    StepVerdict,
+    plan,
+)
 from orderkit.flows.install.bootstrapping.argocd_settings import reverted_by
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, holds
 from orderkit.flows.install.doctor_finding import DoctorFinding
@@ -43,8 +49,12 @@ def check(platform: Platform, request: BootstrapRequest) -> Iterator[DoctorFindi
         InvalidInputError: The pack is broken.
     """
     site = BootstrapContext(platform, replace(request, probe=None))
+    is_reachable = True
     for step in plan(platform, site.wanted):
         yield _finding(site, step)
+        is_reachable &= step.step not in REACH or step.verdict is not StepVerdict.FAIL
+    if not is_reachable:
+        return
     for subject, look in (("projects", _projects), ("kinds", _kinds)):
         try:
             yield from look(site)

@@ -85,8 +85,8 @@ def values_of(
         settings.registry,
         profile or settings.portal.profile,
         settings.values,
-        settings.service_address,
-        settings.portal.url,
+        settings.service_address or settings.forge.url,  # a link then leads to the forge
+        settings.portal.url or settings.forge.url,
         settings.portal.cluster_name,
         settings,
         settings.pack,

@@ -8,11 +8,11 @@ Of several images of one server the oldest counts, because an upgrade may be und
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ground.errors import AccessError, OrderkitError, RefusedError
 from ground.objects.kube_objects import ARGOCD_NAMESPACE, Kind, Manifest, dig, labels_of
-from orderkit.core.platform.installation import Installation
+from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.core.platform.neighbours import (
     ARGO_CD,
     BACKSTAGE,
@@ -33,13 +33,17 @@ _BAD: Mapping[str, Verdict] = {"too old": "fail", "unknown": "warn"}
 
 
 def check_releases(
-    platform: Platform, installation: Installation | None = None
+    platform: Platform,
+    installation: Installation | None = None,
+    *,
+    without: Collection[str] = (),
 ) -> Iterator[DoctorFinding]:
     """
     Yield a finding for each server: its release, whether it is supported, and its known holes.
 
     Args:
         installation: Of platform.yaml; None: only what the servers tell.
+        without: ``forge`` or ``cluster``: it cannot be asked.
     """
     wanted = installation or Installation()
     judges: dict[str, Callable[[], ReleaseVerdict]] = {
@@ -49,6 +53,8 @@ def check_releases(
         "crossplane-release": lambda: crossplane_release(platform, wanted),
     }
     for name, judge in judges.items():
+        if ("forge" if name == "gitea-release" else "cluster") in without:
+            continue
         try:
             verdict = judge()
         except OrderkitError as error:
@@ -76,7 +82,9 @@ def argocd_release(platform: Platform, installation: Installation) -> ReleaseVer
     """Return the release of Argo CD; if its workloads do not tell, as platform.yaml says."""
     workloads = list(_workloads(platform.cluster, ARGOCD_NAMESPACE))
     version = _oldest(workloads, re.compile(r"\bargocd:(v?\d[^@]*)"), "argocd")
-    return _judge_told(platform, ARGO_CD, version or installation.argocd.version or "")
+    is_ours = installation.target is PlatformTarget.EMBEDDED  # its platform.yaml names what we play
+    stated = "" if is_ours else installation.argocd.version or ""
+    return _judge_told(platform, ARGO_CD, version or stated)
 
 
 def crossplane_release(platform: Platform, installation: Installation) -> ReleaseVerdict:

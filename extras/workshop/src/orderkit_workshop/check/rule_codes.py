@@ -88,7 +88,7 @@ class KitRule(Coded):
         "kit-schema",
         _E,
         "kit.yaml does not match its schema.",
-        "see docs/schemas/kit.schema.json",
+        "'orderkit schema kit' prints the schema",
     )
     KIT_FIELD = (
         "kit-field",
@@ -323,7 +323,7 @@ class KitRule(Coded):
         "function-tag",
         _N,
         "A function's package is pinned by its tag only: the registry may replace it.",
-        "add the digest: scripts/digests.py writes v1.2.3@sha256:... into pack.yaml",
+        "'orderkit kit digests --registry HOST' writes v1.2.3@sha256:... into pack.yaml",
     )
     FUNCTION_MOVING = (
         "function-moving",

@@ -11,6 +11,7 @@ from orderkit.cli import completion
 from orderkit.cli.options import json_option
 from orderkit.cli.output import say
 from orderkit_workshop.commands.kit_check import kit_check
+from orderkit_workshop.commands.kit_digests import kit_digests
 from orderkit_workshop.commands.kit_new import kit_import, kit_new
 from orderkit_workshop.commands.kit_schemas import kit_schemas
 from orderkit_workshop.commands.kit_test import kit_test
@@ -31,6 +32,7 @@ kit_command.add_command(kit_new)
 kit_command.add_command(kit_import)
 kit_command.add_command(kit_test)
 kit_command.add_command(kit_schemas)
+kit_command.add_command(kit_digests)
 
 
 @kit_command.command("generate")

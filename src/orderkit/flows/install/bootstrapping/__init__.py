@@ -7,6 +7,7 @@ nothing. Argo CD is driven through its custom resources only.
 """
 
 from orderkit.flows.install.bootstrapping.bootstrap_run import (
+    REACH,
     Bootstrapped,
     bootstrap,
     plan,
@@ -23,6 +24,7 @@ from orderkit.flows.install.bootstrapping.steps import (
 )
 
 __all__ = [
+    "REACH",
     "BootstrapRequest",
     "BootstrapStep",
     "Bootstrapped",

@@ -36,6 +36,8 @@ from orderkit.flows.install.bootstrapping.steps import (
 from orderkit.flows.install.bootstrapping.team_steps import PinStep, TeamStep, WebhookStep
 from orderkit.flows.platform import Platform
 
+REACH = ("forge", "cluster")
+"""The steps without which nothing is known of the others."""
 OnStep = Callable[[str, str], None]
 OnDone = Callable[[StepDone], None]
 
@@ -92,17 +94,23 @@ def plan(platform: Platform, request: BootstrapRequest) -> Iterator[StepDone]:
     """
     Look at every step and yield what would be done. Changes nothing.
 
-    A step that fails is yielded as such and the next one is looked at all the same.
+    A step that fails is yielded as such and the next one is looked at all the same. Where the forge
+    or the cluster cannot be used, no further step is looked at: nothing true could be said of it.
 
     Raises:
         InvalidInputError: The pack is broken.
     """
+    is_reachable = True
     for step in steps_of(platform, request):
+        if not (is_reachable or step.name in REACH):
+            return
         began_s = time.monotonic()
         try:
             look = step.look()
         except OrderkitError as error:
-            look = Look(StepVerdict.FAIL, str(error), error.hint)
+            is_reachable &= step.name not in REACH
+            note = "" if is_reachable else "; what needs it is not looked at"
+            look = Look(StepVerdict.FAIL, f"{error}{note}", error.hint)
         yield _step_done(step, look, began_s)
 
 

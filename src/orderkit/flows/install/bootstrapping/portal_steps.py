@@ -57,7 +57,7 @@ class PortalStep:
             return Look(
                 StepVerdict.SKIP,
                 f"templates are not registered: {self.site.wanted.portal_problem}",
-                "register them when the portal runs: repeat this command",
+                "repeat this command once there is a portal: it registers them",
             )
         missing, superseded = self._missing(), self._superseded()
         if missing:

@@ -56,7 +56,8 @@ class WebhookStep:
     def look(self) -> Look:
         platform = self.site.platform
         if platform.webhook is None:
-            return Look(StepVerdict.SKIP, "the service's secret cannot be read", _WEBHOOK_ADVICE)
+            why = "platform.yaml has no spec.service, or its secret cannot be read"
+            return Look(StepVerdict.SKIP, why, _WEBHOOK_ADVICE)
         try:
             teams = unhooked_teams(platform)
         except AccessError as error:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.github import GitHubForge
 from orderkit.ports.forge import Forge
 
 if TYPE_CHECKING:
@@ -63,6 +64,16 @@ def _gitea(target: Target, account: Account, _: Workshop) -> Client:
     )
 
 
+def _github(target: Target, account: Account, shop: Workshop) -> Client:
+    """Return a client of GitHub's dialect, which knows no passwords."""
+    token = account.token
+    if not token:
+        auth = (account.login, account.password)
+        token = shop.token("all", of=auth).removeprefix("token ")
+    return GitHubForge(target.url, token=token)
+
+
 GITEA = Face(_gitea)
-FACES: Mapping[str, Face] = {"embedded": GITEA, "real": GITEA}
+GITHUB = Face(_github)
+FACES: Mapping[str, Face] = {"embedded": GITEA, "real": GITEA, "github": GITHUB}
 """By the parameter `target`. ``test_forge_port*`` runs on all, the other modules on Gitea only."""

@@ -159,7 +159,7 @@ def _body(service: Service, live: LiveOrder, outcome: Changed) -> Mapping[str, A
     if outcome.pull is not None:
         url = outcome.pull.web_url
     elif outcome.commit:
-        url = f"{url}/commit/{outcome.commit}"
+        url = service.platform.forge.capabilities.pages.commit_page(url, outcome.commit)
     answer = outcome.answer
     fields = {name: getattr(answer, name) for name in answer.__struct_fields__}
     return answers.Changed(**fields, message=_message(outcome), url=url).to_json()

@@ -15,7 +15,7 @@ from commands import Command
 from ground.names import RepoId
 from ground.objects.kube_objects import Kind, ObjectKey
 from ground.shapes import changed
-from orderkit.adapters.gitea import credentials
+from orderkit.adapters.forges import credentials
 from orderkit.cli.connecting import token
 from orderkit.core.platform.settings import ForgeSettings
 from orderkit.web.serving import LOOPBACK_NAMES, HttpServer, bind

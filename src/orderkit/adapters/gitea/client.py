@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from ground.errors import InvalidInputError
-from orderkit.adapters.gitea.file_cache import Trees
+from orderkit.adapters.forges.transport import Credentials, ForgeTransport
 from orderkit.adapters.gitea.grants import Grants
 from orderkit.adapters.gitea.hooks import GiteaHooks
 from orderkit.adapters.gitea.merging import Merging
 from orderkit.adapters.gitea.reader_accounts import GiteaReaders
 from orderkit.adapters.gitea.reviews import GiteaReviews
-from orderkit.adapters.gitea.transport import Credentials, GiteaTransport
 from orderkit.adapters.gitea.writing import Writing
 from orderkit.adapters.http import READ_TIMEOUT_S
+from orderkit.core.platform.forge_kinds import GITEA, ForgeCapabilities
 from orderkit.ports.signatures import Signatures
 
 
@@ -58,40 +56,18 @@ class GiteaForge(Writing, Merging, GiteaReviews, Grants, GiteaReaders, GiteaHook
         """
         if not token and not (user and password):
             raise InvalidInputError("credentials", "", "need a token, or a user and password")
-        self._http = GiteaTransport(
+        http = ForgeTransport(
             base_url,
             Credentials(token, user, password),
+            api_url="/api/v1",
             ca_bundle=str(ca_bundle) if ca_bundle else None,
             allow_http=allow_http,
             read_timeout_s=read_timeout_s,
             renew=renew,
         )
-        self._source, self._signatures = source, signatures
-        self._trees = Trees()
+        self._set_up(http, source, signatures)
 
     @property
-    def credentials_source(self) -> str:
-        """Where our credentials came from; see the port."""
-        return self._source
-
-    def __repr__(self) -> str:
-        return f"GiteaForge({self.base_url!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def remember(self) -> None:
-        """Ask each thing once from now on; see the port."""
-        self._http.remember()
-
-    def close(self) -> None:
-        """Close idle connections. Idempotent; the client stays usable."""
-        self._http.close()
+    def capabilities(self) -> ForgeCapabilities:
+        """What Gitea can do; see the port."""
+        return GITEA

@@ -69,6 +69,7 @@ def check(
     """
     checks: dict[str, Callable[[Platform], DoctorFinding]] = {
         "forge": _forge,
+        "capabilities": _capabilities,
         "rights": _rights,
         "cluster": _cluster,
         "ownership": doctor_access_checks.ownership,
@@ -167,6 +168,10 @@ def _forge(platform: Platform) -> DoctorFinding:
         return DoctorFinding("forge", "fail", str(error), error.hint, came)
     detail = f"{forge.base_url}, version {version}, as {user}"
     return DoctorFinding("forge", "ok", detail, source=forge.credentials_source)
+
+
+def _capabilities(platform: Platform) -> DoctorFinding:
+    return DoctorFinding("capabilities", "ok", platform.forge.capabilities.report)
 
 
 def _rights(platform: Platform) -> DoctorFinding:

@@ -7,7 +7,6 @@ Takes only repository and number from a delivery; everything else is read from t
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from ground.errors import InvalidInputError, shorten
@@ -15,7 +14,6 @@ from ground.names import MAIN, RepoId
 
 _EVENTS = frozenset({"pull_request", "pull_request_approved", "pull_request_rejected", "push"})
 _ACTIONS = frozenset({"opened", "reopened", "synchronized", "edited", "reviewed", "closed"})
-_NAME = re.compile(r"([A-Za-z0-9._-]{1,100})/([A-Za-z0-9._-]{1,100})\Z")
 _NUMBER_MAX = 10**9
 
 Asked = tuple[RepoId, int | None]
@@ -61,10 +59,10 @@ def _payload(data: bytes) -> dict[str, Any]:
 def _repository(payload: dict[str, Any]) -> RepoId:
     repository = payload.get("repository")
     name = repository.get("full_name") if isinstance(repository, dict) else None
-    match = _NAME.match(name) if isinstance(name, str) else None
-    if match is None:
+    repo = RepoId.parse(name) if isinstance(name, str) else None
+    if repo is None:
         raise InvalidInputError("repository.full_name", name, "names no repository")
-    return RepoId(match[1], match[2])
+    return repo
 
 
 def _number(payload: dict[str, Any]) -> int:

@@ -34,7 +34,7 @@ PACK, LEDGER = RepoId("platform", "pack"), RepoId("platform", "ledger")
 """Default names of Orderkit's two repositories on the forge."""
 
 
-_Repository = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")]
+_Repository = Annotated[str, Meta(pattern=r"^([A-Za-z0-9._-]+/)+[A-Za-z0-9._-]+$")]
 _Baked = Annotated[str, Meta(pattern=f"^{SAFE}$")]
 _OWN_NAMES = {
     "propertyNames": {
@@ -163,12 +163,12 @@ class PlatformSettings(Installation, frozen=True, kw_only=True):
     @property
     def pack(self) -> RepoId:
         """The repository with the pack."""
-        return RepoId(*self.pack_repository.split("/"))
+        return _repository("packRepository", self.pack_repository)
 
     @property
     def ledger(self) -> RepoId:
         """The repository with the ledger."""
-        return RepoId(*self.ledger_repository.split("/"))
+        return _repository("ledgerRepository", self.ledger_repository)
 
     @property
     def portal_address(self) -> str:
@@ -179,6 +179,13 @@ class PlatformSettings(Installation, frozen=True, kw_only=True):
     def service_address(self) -> str:
         """The service as a browser reaches it."""
         return self.service.public_url or self.service.url
+
+
+def _repository(field: str, text: str) -> RepoId:
+    repo = RepoId.parse(text)
+    if repo is None:
+        raise InvalidInputError(field, text, "names no repository", hint="write OWNER/NAME")
+    return repo
 
 
 def read_values(assignments: Sequence[str]) -> dict[str, str]:

@@ -21,7 +21,8 @@ from tests.faults.deeds import Look
 from tests.workers import summary
 
 from ground.names import RepoId
-from orderkit.adapters.gitea import GiteaForge, retries
+from orderkit.adapters.forges import retries
+from orderkit.adapters.gitea import GiteaForge
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge
 

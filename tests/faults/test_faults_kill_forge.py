@@ -28,7 +28,8 @@ from tests.faults.forgeprocess import TOKEN, ForgeProcess
 
 from ground.errors import OrderkitError
 from ground.names import RepoId
-from orderkit.adapters.gitea import GiteaForge, retries
+from orderkit.adapters.forges import retries
+from orderkit.adapters.gitea import GiteaForge
 from orderkit.ports.forge import FileChange, MergeStyle, Operation, PullDraft
 
 if TYPE_CHECKING:

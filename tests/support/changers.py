@@ -21,7 +21,7 @@ from typing import Any
 
 from ground.errors import OrderkitError
 from ground.names import RepoId
-from orderkit.adapters.gitea import retries
+from orderkit.adapters.forges import retries
 from orderkit.cli.connecting import connect, load_settings
 from orderkit.core.order.change import FieldConflictError, FieldEdit
 from orderkit.flows.change import Changed, ChangeRequest, change

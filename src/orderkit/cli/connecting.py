@@ -23,9 +23,9 @@ from ground.secrets import register
 from ground.shapes import changed, json_schema
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.commit_signatures import Ed25519Signatures
+from orderkit.adapters.forges.credentials import CredentialSources
 from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.adapters.gitea.credentials import CredentialSources
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.adapters.state_folder import PLATFORM_FILE, default_state
 from orderkit.core.platform import settings as platform_settings

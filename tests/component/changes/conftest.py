@@ -12,7 +12,8 @@ from changingpack import changing_pack
 from commands import Command, in_process
 from faultproxy import Plan, open_proxy
 
-from orderkit.adapters.gitea import GiteaForge, retries
+from orderkit.adapters.forges import retries
+from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import token
 from orderkit.flows.platform import Platform
 from orderkit_standins.platform import Ports

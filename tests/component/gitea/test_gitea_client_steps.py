@@ -16,8 +16,9 @@ from faultproxy import Decision, Falsehood, Fault, FaultProxy, Listed, Plan, ope
 
 from ground.errors import InProgressError, RefusedError
 from ground.names import CommitSha, RepoId
-from orderkit.adapters.gitea import GiteaForge, retries
-from orderkit.adapters.gitea.answers import LostAnswerError
+from orderkit.adapters.forges import retries
+from orderkit.adapters.forges.answers import LostAnswerError
+from orderkit.adapters.gitea import GiteaForge
 from orderkit.ports.forge import (
     CommitStatus,
     FileChange,

@@ -19,10 +19,11 @@ from ground.errors import (
     UnreachableError,
 )
 from ground.names import RepoId
-from orderkit.adapters.gitea import GiteaForge, transport
-from orderkit.adapters.gitea.answers import GiteaResponse, refusal
+from orderkit.adapters.forges import transport
+from orderkit.adapters.forges.answers import ForgeResponse, refusal
+from orderkit.adapters.forges.transport import path_of
+from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.gitea.first_commit import git_head
-from orderkit.adapters.gitea.transport import path_of
 
 TOKEN = "canary-0123456789abcdef"
 REPO = RepoId("team", "order")
@@ -246,7 +247,7 @@ def test_segments_of_a_path_are_encoded() -> None:
 def test_a_refusal_becomes(
     status: int, body: bytes, error: type[OrderkitError], match: str, hint: str
 ) -> None:
-    found = refusal(GiteaResponse(status, {}, body), "do it")
+    found = refusal(ForgeResponse(status, {}, body), "do it")
 
     assert type(found) is error or (status >= 500 and isinstance(found, error))
     assert match in str(found)

@@ -13,9 +13,10 @@ from tests.faults import history
 
 from ground.errors import ConflictError
 from ground.names import RepoId
-from orderkit.adapters.gitea import GiteaForge, retries
-from orderkit.adapters.gitea.answers import ServerError
-from orderkit.adapters.gitea.retries import ROUNDS
+from orderkit.adapters.forges import retries
+from orderkit.adapters.forges.answers import ServerError
+from orderkit.adapters.forges.retries import ROUNDS
+from orderkit.adapters.gitea import GiteaForge
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge

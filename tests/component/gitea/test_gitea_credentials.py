@@ -13,15 +13,15 @@ from answering import says, server
 
 from ground.errors import AccessError, InvalidInputError, NotFoundError
 from ground.secrets import redact
-from orderkit.adapters.gitea import GiteaForge
-from orderkit.adapters.gitea.credentials import (
+from orderkit.adapters.forges.credentials import (
     PASSWORD,
     TOKEN,
     USER,
     CredentialSources,
     LocatedCredentials,
 )
-from orderkit.adapters.gitea.transport import Credentials
+from orderkit.adapters.forges.transport import Credentials
+from orderkit.adapters.gitea import GiteaForge
 
 URL = "https://forge.example.org:8443/gitea"
 CANARY = "canary-credential-0123456789"

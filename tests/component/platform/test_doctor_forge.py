@@ -15,7 +15,7 @@ from commands import Command
 from ground.names import RepoId
 from ground.objects.kube_objects import Kind, ObjectKey
 from ground.shapes import changed
-from orderkit.adapters.gitea import credentials
+from orderkit.adapters.forges import credentials
 from orderkit.cli.connecting import token
 from orderkit.core.platform.settings import ForgeSettings
 from orderkit.web.serving import LOOPBACK_NAMES, HttpServer, bind
@@ -160,7 +160,7 @@ class Wrong:
             "https",
         ),
         Wrong("a broken gateway", says(502, PAGE), "502", "forge's log"),
-        Wrong("some other API", says(200, b'{"name": "x"}'), "no version", "is this a Gitea?"),
+        Wrong("some other API", says(200, b'{"name": "x"}'), "no version", "forge.kind"),
     ],
     ids=lambda case: case.reason,
 )

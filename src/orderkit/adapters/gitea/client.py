@@ -8,13 +8,13 @@ from types import TracebackType
 from typing import Self
 
 from ground.errors import InvalidInputError
-from orderkit.adapters.gitea.file_cache import Trees
+from orderkit.adapters.forges.file_cache import Trees
+from orderkit.adapters.forges.transport import Credentials, ForgeTransport
 from orderkit.adapters.gitea.grants import Grants
 from orderkit.adapters.gitea.hooks import GiteaHooks
 from orderkit.adapters.gitea.merging import Merging
 from orderkit.adapters.gitea.reader_accounts import GiteaReaders
 from orderkit.adapters.gitea.reviews import GiteaReviews
-from orderkit.adapters.gitea.transport import Credentials, GiteaTransport
 from orderkit.adapters.gitea.writing import Writing
 from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.ports.signatures import Signatures
@@ -58,15 +58,16 @@ class GiteaForge(Writing, Merging, GiteaReviews, Grants, GiteaReaders, GiteaHook
         """
         if not token and not (user and password):
             raise InvalidInputError("credentials", "", "need a token, or a user and password")
-        self._http = GiteaTransport(
+        self._http = ForgeTransport(
             base_url,
             Credentials(token, user, password),
+            api_url="/api/v1",
             ca_bundle=str(ca_bundle) if ca_bundle else None,
             allow_http=allow_http,
             read_timeout_s=read_timeout_s,
             renew=renew,
         )
-        self._source, self._signatures = source, signatures
+        self._source, self.signatures = source, signatures
         self._trees = Trees()
 
     @property

@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from ground.names import CommitSha, RepoId
-from orderkit.adapters.gitea.calls import Calls, Found, checked, list_in, object_in, text_in
+from orderkit.adapters.forges.calls import Found, checked, list_in, object_in, text_in
+from orderkit.adapters.gitea.calls import Calls
 from orderkit.ports.forge import Operation
 
 BROKEN = 500

@@ -11,9 +11,9 @@ from contextlib import suppress
 
 from ground.errors import AccessError, NotFoundError, RefusedError
 from ground.names import RepoId
-from orderkit.adapters.gitea.calls import Found, checked, list_in, number_in, object_in, text_in
+from orderkit.adapters.forges.calls import Found, checked, list_in, number_in, object_in, text_in
+from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.gitea.reading import GiteaReading
-from orderkit.adapters.gitea.transport import path_of
 from orderkit.ports.access import AccessGrant, AccessRight
 
 _RIGHTS: Mapping[str, AccessRight] = {"owner": "owner", "admin": "admin", "write": "write"}

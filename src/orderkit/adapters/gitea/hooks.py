@@ -14,19 +14,19 @@ from typing import Any
 from ground.errors import InvalidInputError, OrderkitError
 from ground.names import RepoId
 from ground.secrets import register
-from orderkit.adapters.gitea.answers import GarbledError, GiteaResponse
-from orderkit.adapters.gitea.calls import (
+from orderkit.adapters.forges.answers import ForgeResponse, GarbledError
+from orderkit.adapters.forges.calls import (
     INVALID,
     MISSING,
-    Calls,
     Found,
     checked,
     done,
     number_in,
     object_in,
 )
-from orderkit.adapters.gitea.retries import UNCLEAR, settle
-from orderkit.adapters.gitea.transport import path_of
+from orderkit.adapters.forges.retries import UNCLEAR, settle
+from orderkit.adapters.forges.transport import path_of
+from orderkit.adapters.gitea.calls import Calls
 from orderkit.ports.forge import Webhook
 
 
@@ -97,7 +97,7 @@ class GiteaHooks(Calls):
         ]
         return sorted(hooks, key=lambda hook: number_in(hook, "id"))
 
-    def _call(self, method: str, path: str, webhook: Webhook, doing: str) -> GiteaResponse:
+    def _call(self, method: str, path: str, webhook: Webhook, doing: str) -> ForgeResponse:
         config = {"url": webhook.url, "content_type": "json"}
         if webhook.secret:
             config["secret"] = webhook.secret

@@ -15,9 +15,9 @@ from contextlib import suppress
 
 from ground.errors import AccessError, NotFoundError
 from ground.secrets import register
-from orderkit.adapters.gitea.calls import FORBIDDEN, MISSING, checked, done, object_in, text_in
+from orderkit.adapters.forges.calls import FORBIDDEN, MISSING, checked, done, object_in, text_in
+from orderkit.adapters.forges.transport import Credentials, path_of
 from orderkit.adapters.gitea.teams import GiteaAccess
-from orderkit.adapters.gitea.transport import Credentials, path_of
 from orderkit.ports.forge import ReaderAccount, TeamRight
 
 READERS = "argocd"

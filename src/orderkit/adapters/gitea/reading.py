@@ -18,22 +18,21 @@ from typing import Any
 
 from ground.errors import NotFoundError, RefusedError
 from ground.names import BlobSha, CommitSha, RepoId
-from orderkit.adapters.gitea.answers import GarbledError, GiteaResponse, refusal
-from orderkit.adapters.gitea.calls import (
+from orderkit.adapters.forges.answers import ForgeResponse, GarbledError, refusal
+from orderkit.adapters.forges.calls import (
     BAD,
     CONFLICT,
     MISSING,
-    PAGE,
-    Calls,
     Found,
     checked,
     list_in,
     object_in,
     text_in,
 )
-from orderkit.adapters.gitea.file_cache import TooManyError, TreeEntry, Trees, special_in
+from orderkit.adapters.forges.file_cache import TooManyError, TreeEntry, Trees, special_in
+from orderkit.adapters.forges.transport import path_of
+from orderkit.adapters.gitea.calls import PAGE, Calls
 from orderkit.adapters.gitea.first_commit import BROKEN, git_head, says_empty
-from orderkit.adapters.gitea.transport import path_of
 from orderkit.adapters.gitea.versions import judge_gitea
 from orderkit.core.platform.neighbours import ReleaseVerdict
 from orderkit.ports.forge import LINK, PLAIN, Commit, FileRevision, SpecialFile
@@ -295,7 +294,7 @@ class GiteaReading(Calls):
         return commits[:limit]
 
 
-def _is_unshown(answer: GiteaResponse) -> bool:
+def _is_unshown(answer: ForgeResponse) -> bool:
     """Say whether a success has no body: Gitea 1.27 cannot write a commit that is not UTF-8."""
     return answer.ok and not answer.body
 

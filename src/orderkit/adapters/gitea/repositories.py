@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ground.errors import ConflictError, InvalidInputError, MovedError, NotFoundError
 from ground.names import RepoId
-from orderkit.adapters.gitea.answers import missing_scope, refusal
-from orderkit.adapters.gitea.calls import (
+from orderkit.adapters.forges.answers import missing_scope, refusal
+from orderkit.adapters.forges.calls import (
     CREATED,
     FORBIDDEN,
     INVALID,
@@ -19,9 +19,9 @@ from orderkit.adapters.gitea.calls import (
     done,
     object_in,
 )
+from orderkit.adapters.forges.retries import settle
+from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, GiteaReading
-from orderkit.adapters.gitea.retries import settle
-from orderkit.adapters.gitea.transport import path_of
 from orderkit.ports.forge import Repository
 
 _NO_SQUASH = {

@@ -17,10 +17,9 @@ from typing import Any
 
 from ground.errors import RefusedError
 from ground.names import CommitSha, RepoId
-from orderkit.adapters.gitea.calls import (
+from orderkit.adapters.forges.calls import (
     INVALID,
     MISSING,
-    Calls,
     Found,
     checked,
     done,
@@ -29,8 +28,9 @@ from orderkit.adapters.gitea.calls import (
     text_in,
     user_in,
 )
-from orderkit.adapters.gitea.retries import settle
-from orderkit.adapters.gitea.transport import path_of
+from orderkit.adapters.forges.retries import settle
+from orderkit.adapters.forges.transport import path_of
+from orderkit.adapters.gitea.calls import Calls
 from orderkit.ports.pulls import ForgeUser, PullEvent, Review, ReviewState
 
 _STATES: Mapping[str, ReviewState] = {"APPROVED": "approved", "REQUEST_CHANGES": "rejected"}

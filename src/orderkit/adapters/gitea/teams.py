@@ -11,10 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ground.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
-from orderkit.adapters.gitea.calls import (
+from orderkit.adapters.forges.calls import (
     INVALID,
     MISSING,
-    Calls,
     Found,
     checked,
     done,
@@ -22,8 +21,9 @@ from orderkit.adapters.gitea.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.gitea.retries import settle
-from orderkit.adapters.gitea.transport import path_of
+from orderkit.adapters.forges.retries import settle
+from orderkit.adapters.forges.transport import path_of
+from orderkit.adapters.gitea.calls import Calls
 from orderkit.ports.forge import ForgeUser, TeamRight
 
 UNITS = (

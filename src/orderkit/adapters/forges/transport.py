@@ -1,5 +1,5 @@
 """
-HTTP to one Gitea: credentials, time-outs, size limits, and our own errors.
+HTTP to one forge: credentials, time-outs, size limits, and our own errors.
 
 Redirects are off, because a 301 turns a POST into a GET of another address. Proxies and netrc of
 the environment are ignored, because netrc would replace our credentials. Addresses are built from
@@ -18,15 +18,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from urllib.parse import quote
 
 import requests
 
 from ground.errors import InvalidInputError, OrderkitError, UnreachableError
 from ground.secrets import register
-from orderkit.adapters.gitea import retries
-from orderkit.adapters.gitea.answers import (
-    GiteaResponse,
+from orderkit.adapters.forges import retries
+from orderkit.adapters.forges.answers import (
+    ForgeResponse,
     LostAnswerError,
     foreign,
     moved,
@@ -62,9 +63,9 @@ class Credentials:
         return f"Credentials(user={self.user!r})"
 
 
-class GiteaTransport:
+class ForgeTransport:
     """
-    Sends requests to one Gitea. Safe to use from several threads.
+    Sends requests to one forge. Safe to use from several threads.
 
     Each request borrows a session (a connection) from a pool of idle ones.
     """
@@ -74,6 +75,8 @@ class GiteaTransport:
         base_url: str,
         credentials: Credentials,
         *,
+        api_url: str,
+        headers: Mapping[str, str] = MappingProxyType({}),
         ca_bundle: str | None = None,
         allow_http: bool = False,
         read_timeout_s: float = READ_TIMEOUT_S,
@@ -83,27 +86,36 @@ class GiteaTransport:
         Prepare; nothing is sent.
 
         Args:
+            base_url: Where people find the forge.
+            api_url: Where its API is, without a final slash; "/PATH" means below `base_url`.
+            headers: Sent with every request.
             renew: Called for new credentials when the forge rejects the current ones.
 
         Raises:
             InvalidInputError: `base_url` is not a forge address, or `ca_bundle` is unreadable.
             RefusedError: Plain HTTP to another machine without `allow_http`.
         """
-        self.base_url = _check_base(base_url, allow_http=allow_http)
+        self.base_url = _check_base(base_url, api_url, allow_http=allow_http)
+        self.api_url = (
+            self.base_url + api_url
+            if api_url.startswith("/")
+            else check_url("forge.apiUrl", api_url, allow_http=allow_http)
+        )
+        self._headers = {"Accept": "application/json", **headers}
         self._credentials, self._renew = _registered(credentials), renew
         self._verify: str | bool = _check_bundle(ca_bundle) if ca_bundle else True
         self._timeouts = (CONNECT_TIMEOUT_S, read_timeout_s)
         self._idle: list[requests.Session] = []
         self._lock = threading.Lock()
         self._renewing = threading.Lock()
-        self._answers: dict[object, GiteaResponse] | None = None
+        self._answers: dict[object, ForgeResponse] | None = None
         self._asking: defaultdict[object, threading.Lock] = defaultdict(threading.Lock)
 
     def remember(self) -> None:
         """Ask each thing once from now on, until something is written."""
         self._answers = {}
 
-    def get(self, path: str, query: Query | None = None) -> GiteaResponse:
+    def get(self, path: str, query: Query | None = None) -> ForgeResponse:
         """
         Send a GET; try again if the connection broke or the answer was a 5xx.
 
@@ -122,7 +134,7 @@ class GiteaTransport:
                 answers[key] = self._get(path, query)
             return answers[key]
 
-    def _get(self, path: str, query: Query | None) -> GiteaResponse:
+    def _get(self, path: str, query: Query | None) -> ForgeResponse:
         for attempt in range(1, retries.GET_TRIES):
             try:
                 answer = self.send("GET", path, query=query)
@@ -143,7 +155,7 @@ class GiteaTransport:
         body: object = None,
         query: Query | None = None,
         as_: Credentials | None = None,
-    ) -> GiteaResponse:
+    ) -> ForgeResponse:
         """
         Send one request, once.
 
@@ -179,7 +191,7 @@ class GiteaTransport:
 
     def _try(
         self, credentials: Credentials, method: str, path: str, body: object, query: Query | None
-    ) -> GiteaResponse:
+    ) -> ForgeResponse:
         with self._session() as session:
             session.headers["Authorization"] = credentials.header
             try:
@@ -201,11 +213,11 @@ class GiteaTransport:
         path: str,
         body: object,
         query: Query | None,
-    ) -> GiteaResponse:
+    ) -> ForgeResponse:
         data = None if body is None else json.dumps(body).encode()
         with session.request(
             method,
-            f"{self.base_url}/api/v1{path}",
+            f"{self.api_url}{path}",
             params=query,
             data=data,
             headers={"Content-Type": "application/json"} if data is not None else None,
@@ -214,7 +226,7 @@ class GiteaTransport:
             stream=True,
             verify=self._verify,
         ) as response:
-            return GiteaResponse(
+            return ForgeResponse(
                 response.status_code, response.headers, read_capped(response, ANSWER_MAX_BYTES)
             )
 
@@ -231,7 +243,7 @@ class GiteaTransport:
     def _new_session(self) -> requests.Session:
         session = requests.Session()
         session.trust_env = False
-        session.headers["Accept"] = "application/json"
+        session.headers.update(self._headers)
         return session
 
     def _no_answer(self, error: Exception) -> UnreachableError:
@@ -252,11 +264,11 @@ class GiteaTransport:
             session.close()
 
 
-def _check_base(base_url: str, *, allow_http: bool) -> str:
+def _check_base(base_url: str, api_url: str, *, allow_http: bool) -> str:
     url = check_url("base_url", base_url, allow_http=allow_http)
-    if url.endswith("/api/v1"):
+    if api_url.startswith("/") and url.endswith(api_url):
         raise InvalidInputError(
-            "base_url", url, "must not contain /api/v1", hint=f"use {url.removesuffix('/api/v1')}"
+            "base_url", url, f"must not contain {api_url}", hint=f"use {url.removesuffix(api_url)}"
         )
     return url
 

@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 from ground.errors import InvalidInputError, NotFoundError, OrderkitError
 from ground.objects.kube_objects import Kind, ObjectKey
 from ground.secrets import register
-from orderkit.adapters.gitea.transport import Credentials
+from orderkit.adapters.forges.transport import Credentials
 from orderkit.ports.cluster import Cluster
 
 TOKEN, USER, PASSWORD = (

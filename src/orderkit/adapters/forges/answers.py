@@ -1,5 +1,5 @@
 """
-Answers of a Gitea, and the errors that stand for missing, incomplete or failed ones.
+Answers of a forge, and the errors that stand for missing, incomplete or failed ones.
 
 Texts of the server are shortened and redacted before they enter a message.
 """
@@ -32,6 +32,11 @@ RACE = re.compile(
 """Messages of a forge when another writer moved the branch first."""
 
 
+OTHER_FORGE = (
+    "do forge.kind and forge.url in platform.yaml point to this forge, and not to a proxy's page?"
+)
+
+
 class LostAnswerError(UnreachableError):
     """The request was sent, but no complete answer arrived: it may have been carried out."""
 
@@ -51,7 +56,7 @@ class GarbledError(RemoteError):
 
 
 @dataclass(frozen=True, slots=True)
-class GiteaResponse:
+class ForgeResponse:
     """A complete answer."""
 
     status: int
@@ -67,14 +72,14 @@ class GiteaResponse:
         Return the body as JSON.
 
         Raises:
-            GarbledError: It is not JSON, so this is not a Gitea API.
+            GarbledError: It is not JSON, so this is not a forge's API.
         """
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
             raise GarbledError(
                 f"the forge answered {self.status} without JSON: {foreign(self.body)}",
-                hint="does the base URL point to Gitea, and not to a proxy's page?"
+                hint=OTHER_FORGE
                 if self.body
                 else "see whether the newest commit's author and message are UTF-8",
             ) from error
@@ -95,7 +100,7 @@ class GiteaResponse:
         return shorten(redact(": ".join(text for text in parts if text)))
 
 
-def refusal(answer: GiteaResponse, doing: str) -> Exception:
+def refusal(answer: ForgeResponse, doing: str) -> Exception:
     """Return the error for an unexpected answer."""
     text, status = answer.text, answer.status
     message = f"{doing}: {status} {text}".rstrip()
@@ -117,9 +122,9 @@ def refusal(answer: GiteaResponse, doing: str) -> Exception:
     return RemoteError(message)
 
 
-def _unclear(answer: GiteaResponse, message: str) -> Exception:
+def _unclear(answer: ForgeResponse, message: str) -> Exception:
     if answer.ok:
-        return GarbledError(message, hint="does the base URL point to Gitea, and not to a proxy?")
+        return GarbledError(message, hint=OTHER_FORGE)
     return ServerError(message, hint="repeat the command; if it stays, look into the forge's log")
 
 
@@ -140,7 +145,7 @@ def _forbidden(message: str, text: str) -> AccessError:
     )
 
 
-def moved(path: str, answer: GiteaResponse) -> MovedError:
+def moved(path: str, answer: ForgeResponse) -> MovedError:
     """Return the error for a redirect, with the new repository name if there is one."""
     target_path = urlsplit(answer.headers.get("location", "")).path
     message = f"{path} has moved to {shorten(redact(target_path))} ({answer.status})"

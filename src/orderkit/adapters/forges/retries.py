@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 from ground.errors import OrderkitError, UnreachableError
 from ground.names import RepoId
-from orderkit.adapters.gitea.answers import GarbledError, LostAnswerError, ServerError
+from orderkit.adapters.forges.answers import GarbledError, LostAnswerError, ServerError
 
 GET_TRIES = 3
 GET_PAUSE_S = 0.05

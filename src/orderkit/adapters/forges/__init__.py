@@ -1,0 +1,1 @@
+"""What the clients of all forges share: HTTP, retries, caches, and how a write is made sure."""

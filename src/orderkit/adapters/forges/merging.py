@@ -1,0 +1,192 @@
+"""
+Merge a pull request once, at the head that was reviewed, or report why not: what forges share.
+
+Only the pull request decides whether the merge happened: it is read before every request and after
+it. A forge that is still checking is asked again until a deadline.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Generic, Protocol, TypeVar
+
+from ground.errors import (
+    ConflictError,
+    InProgressError,
+    NotFoundError,
+    OrderkitError,
+    RefusedError,
+    RemoteError,
+)
+from ground.names import BlobSha, CommitSha, RepoId
+from orderkit.adapters.forges.answers import ForgeResponse
+from orderkit.adapters.forges.retries import UNCLEAR, pauses, turn, unsettled
+from orderkit.ports.forge import MergeStyle, Operation, PullRequest
+
+Sides = tuple[CommitSha, CommitSha, CommitSha]
+"""Where the two sides of a pull request parted, its base now, and its head."""
+
+
+class MergingForge(Protocol):
+    """What a merge asks of its forge; see ``ports.forge``."""
+
+    @property
+    def base_url(self) -> str: ...
+
+    def pull(self, repo: RepoId, number: int) -> PullRequest | None: ...
+
+    def tree(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]: ...
+
+    def merged_head(self, repo: RepoId, number: int) -> CommitSha | None:
+        """Return the head at which a pull request was merged; its branch may have moved since."""
+        ...
+
+    def sides(self, repo: RepoId, number: int) -> Sides | None:
+        """Return where the branches of a pull request parted and what they hold now."""
+        ...
+
+    def request_merge(self, request: MergeRequest) -> ForgeResponse:
+        """
+        Ask the forge once for the merge.
+
+        Raises:
+            OrderkitError: No answer, or as the transport says.
+        """
+        ...
+
+
+ForgeT = TypeVar("ForgeT", bound=MergingForge)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """The pull request to merge, its expected head, and the merge style."""
+
+    repo: RepoId
+    number: int
+    head: CommitSha
+    style: MergeStyle
+    operation: Operation
+
+    def __str__(self) -> str:
+        return f"merge {self.repo}#{self.number}"
+
+
+@dataclass(slots=True)
+class Merge(ABC, Generic[ForgeT]):
+    """One merge: rounds of reading and requesting until the result is clear or time is up."""
+
+    forge: ForgeT
+    request: MergeRequest
+    deadline: float
+    waits: Iterator[float] = field(default_factory=pauses)
+    merge_sent: bool = False
+    doubt: bool = False
+    """Whether a request to merge may still be carried out."""
+
+    def run(self) -> CommitSha:
+        while True:
+            try:
+                problem = self._round()
+            except (RemoteError, RefusedError) as error:
+                if not self.doubt:
+                    raise
+                raise unsettled(error, str(self.request)) from error
+            if isinstance(problem, str):
+                return CommitSha(problem)
+            remaining_s = self.deadline - time.monotonic()
+            if remaining_s <= 0:
+                verdict = self._verdict(problem)
+                raise unsettled(verdict, str(self.request)) if self.doubt else verdict
+            time.sleep(min(next(self.waits), remaining_s))
+
+    def _round(self) -> CommitSha | OrderkitError:
+        """Return the merge commit, or the problem if another round may help."""
+        try:
+            return self._merge_commit() or self._send_merge()
+        except UNCLEAR as error:
+            if not self.merge_sent:
+                raise
+            return error
+
+    def _merge_commit(self) -> CommitSha | None:
+        """Return the merge commit if it is merged; raise if it can never be merged."""
+        request = self.request
+        now = self.forge.pull(request.repo, request.number)
+        if now is None:
+            raise NotFoundError(f"{request.repo} has no pull request {request.number}")
+        if now.state == "merged":
+            return self._merged(now)
+        if now.state == "closed":
+            raise ConflictError(f"{request}: it was closed without a merge")
+        if now.draft:
+            raise RefusedError(f"{request}: it is a draft", hint="take WIP: off its title")
+        if now.head_commit != request.head:
+            raise self._other_head(now.head_commit)
+        return None
+
+    def _merged(self, now: PullRequest) -> CommitSha:
+        request = self.request
+        at = now.head_commit
+        if at != request.head:  # the branch may have moved after the merge
+            at = self.forge.merged_head(request.repo, request.number) or at
+        if at != request.head or now.merge_commit is None:
+            raise self._other_head(at)
+        return now.merge_commit
+
+    def _other_head(self, head: CommitSha) -> ConflictError:
+        return ConflictError(
+            f"{self.request}: its head is {head[:8]}, not {self.request.head[:8]};"
+            " nothing was merged by us",
+            hint="look at the new commits and decide again",
+        )
+
+    def _send_merge(self) -> CommitSha | OrderkitError:
+        request = self.request
+        with turn(self.forge.base_url, request.repo):
+            before, self.merge_sent, self.doubt = self.doubt, True, True
+            answer = self.forge.request_merge(request)
+        merge_commit = self._merge_commit()
+        if merge_commit is not None:
+            return merge_commit
+        if answer.status < 500:  # noqa: PLR2004  from 500 on, a gateway may have answered
+            self.doubt = before
+        if answer.ok:
+            return InProgressError(f"{request}: accepted, but the forge does not show it as merged")
+        return self._judge(answer)
+
+    @abstractmethod
+    def _judge(self, answer: ForgeResponse) -> OrderkitError:
+        """Return the problem if another round may help, else raise it. It is not merged."""
+
+    def _verdict(self, problem: OrderkitError) -> OrderkitError:
+        """Return the error to raise when time is up."""
+        return self._with_paths(problem) if isinstance(problem, InProgressError) else problem
+
+    def _with_paths(self, problem: OrderkitError) -> OrderkitError:
+        """Return a conflict that names the paths both sides changed, else `problem`."""
+        sides = self.forge.sides(self.request.repo, self.request.number)
+        paths = differing_paths(self.forge, self.request.repo, sides) if sides else []
+        return self._conflict(paths) if paths else problem
+
+    def _conflict(self, paths: list[PurePosixPath]) -> ConflictError:
+        names = ", ".join(str(path) for path in paths[:3]) + (" …" if len(paths) > 3 else "")  # noqa: PLR2004
+        return ConflictError(
+            f"{self.request}: it conflicts with its base; both changed {names}",
+            hint="bring the base into the branch, solve it there, and merge again",
+        )
+
+
+def differing_paths(forge: MergingForge, repo: RepoId, sides: Sides) -> list[PurePosixPath]:
+    """Return the paths that base and head changed differently since they parted."""
+    before, ours, theirs = (forge.tree(repo, commit) for commit in sides)
+    return sorted(
+        path
+        for path in {*before, *ours, *theirs}
+        if before.get(path) not in (ours.get(path), theirs.get(path))
+        and ours.get(path) != theirs.get(path)
+    )

@@ -1,0 +1,195 @@
+"""
+Open, find, update and close pull requests, each safe to repeat: what forges share.
+
+A hidden line at the end of the body carries operation and requester, so that a repeated command
+recognises its own pull request even after it was merged.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Literal
+
+from ground.errors import ConflictError, NotFoundError, RefusedError
+from ground.names import RepoId
+from orderkit.adapters.forges.retries import settle
+from orderkit.ports.forge import Commit, Operation, PullDraft, PullRequest
+
+_LINE = re.compile(r"\s*<!-- orderkit-operation: (\S+) requester: (.*?) -->\s*\Z")
+
+
+class SharedPulls(ABC):
+    """The part of the port about pull requests that no forge differs in."""
+
+    @abstractmethod
+    def compare(self, repo: RepoId, base: str, head: str) -> tuple[Commit, ...]: ...
+
+    @abstractmethod
+    def pull(self, repo: RepoId, number: int) -> PullRequest | None: ...
+
+    @abstractmethod
+    def pull_between(self, repo: RepoId, base: str, head: str) -> PullRequest | None: ...
+
+    @abstractmethod
+    def pulls(
+        self,
+        repo: RepoId,
+        *,
+        state: Literal["open", "closed", "all"] = "open",
+        base: str | None = None,
+        head: str | None = None,
+    ) -> Iterator[PullRequest]: ...
+
+    @abstractmethod
+    def _new_pull(self, repo: RepoId, draft: PullDraft, body: str, doing: str) -> PullRequest:
+        """Open it with this body, once."""
+
+    @abstractmethod
+    def _edit_pull(
+        self, repo: RepoId, number: int, title: str | None, body: str, doing: str
+    ) -> PullRequest | None:
+        """Set body and, unless None, title; None if another writer of the text was faster."""
+
+    @abstractmethod
+    def _close_pull(self, repo: RepoId, number: int, doing: str) -> bool:
+        """Close it, once."""
+
+    def open_pull(self, repo: RepoId, draft: PullDraft, operation: Operation) -> PullRequest:
+        """
+        Make sure a pull request is open from ``draft.head`` into ``draft.base``. See the port.
+
+        Raises:
+            RefusedError: `head` has no commit that `base` lacks.
+            NotFoundError: No such repository or branch.
+        """
+        doing = f"open a pull request from {draft.head} in {repo}"
+
+        def look(_: bool) -> PullRequest | None:  # noqa: FBT001  settle's shape
+            return self._pull_between(repo, draft, operation)
+
+        def create() -> PullRequest:
+            if not self.compare(repo, draft.base, draft.head):
+                raise RefusedError(
+                    f"{doing}: {draft.base} has all its commits already",
+                    hint="there is nothing to merge; write a change to the branch first",
+                )
+            pull = self._new_pull(repo, draft, with_line(draft.body, operation), doing)
+            return self._one_pull(repo, pull)
+
+        existing = settle(look, create, doing)
+        if existing.state != "open":
+            return existing
+        return self.update_pull(
+            repo, existing.number, operation, title=draft.title, body=draft.body, current=existing
+        )
+
+    def _one_pull(self, repo: RepoId, pull: PullRequest) -> PullRequest:
+        """Close our new pull request if another process opened one first; return the one to use."""
+        open_pulls = self.pulls(repo, base=pull.base, head=pull.head)
+        first = min(open_pulls, key=lambda candidate: candidate.number, default=pull)
+        if first.number < pull.number:  # Gitea 1.26.0 can miss a duplicate that is opened at once
+            self.close_pull(repo, pull.number)
+            return first
+        return pull
+
+    def _pull_between(
+        self, repo: RepoId, draft: PullDraft, operation: Operation
+    ) -> PullRequest | None:
+        """Return the open pull request between two branches, or one that this operation opened."""
+        pull = self.pull_between(repo, draft.base, draft.head)
+        if pull is None or pull.state == "open" or pull.operation == operation.id:
+            return pull
+        for candidate in self.pulls(repo, state="all", base=draft.base, head=draft.head):
+            if candidate.state == "open" or candidate.operation == operation.id:
+                return candidate
+        return None
+
+    def update_pull(
+        self,
+        repo: RepoId,
+        number: int,
+        operation: Operation,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        current: PullRequest | None = None,
+    ) -> PullRequest:
+        """
+        Set title or body. Idempotent. See the port.
+
+        Args:
+            current: The pull request if it was just read; saves one request.
+
+        Raises:
+            NotFoundError: No such pull request.
+        """
+        first = [current] if current else []
+
+        def look(_: bool) -> PullRequest | None:  # noqa: FBT001  settle's shape
+            now = first.pop() if first else self._pull_or_raise(repo, number)
+            up_to_date = (
+                title in (None, now.title)
+                and (body is None or body.rstrip() == now.body)
+                and now.operation == operation.id
+            )
+            return now if up_to_date else None
+
+        def patch() -> PullRequest | None:
+            return self._patch(repo, number, operation, title=title, body=body)
+
+        return settle(look, patch, f"update pull request {repo}#{number}")
+
+    def _patch(
+        self,
+        repo: RepoId,
+        number: int,
+        operation: Operation,
+        *,
+        title: str | None,
+        body: str | None,
+    ) -> PullRequest | None:
+        """Send the change; None if the forge lost a race against another writer of the text."""
+        text = body if body is not None else self._pull_or_raise(repo, number).body
+        doing = f"update pull request {repo}#{number}"
+        return self._edit_pull(repo, number, title, with_line(text, operation), doing)
+
+    def close_pull(self, repo: RepoId, number: int) -> bool:
+        """
+        Close a pull request without merging it. Idempotent. See the port.
+
+        Raises:
+            NotFoundError: No such pull request.
+            ConflictError: It was merged.
+        """
+        doing = f"close pull request {repo}#{number}"
+
+        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            now = self._pull_or_raise(repo, number)
+            if now.state == "merged":
+                raise ConflictError(f"{doing}: it was merged", hint="revert it by a new change")
+            return attempted if now.state == "closed" else None
+
+        return settle(look, lambda: self._close_pull(repo, number, doing), doing)
+
+    def _pull_or_raise(self, repo: RepoId, number: int) -> PullRequest:
+        pull = self.pull(repo, number)
+        if pull is None:
+            raise NotFoundError(f"{repo} has no pull request {number}")
+        return pull
+
+
+def with_line(text: str, operation: Operation) -> str:
+    """Return the body of a pull request with the hidden line of its operation."""
+    line = f"<!-- orderkit-operation: {operation.id} requester: {operation.requester} -->"
+    return f"{text.rstrip()}\n\n{line}\n".lstrip("\n")
+
+
+def split_line(text: str) -> tuple[str, str, str]:
+    """Return the body without its hidden line, and the operation and requester that it names."""
+    text = text.replace("\r\n", "\n")
+    line = _LINE.search(text)
+    if line is None:
+        return text.rstrip(), "", ""
+    return text[: line.start()].rstrip(), line[1], line[2]

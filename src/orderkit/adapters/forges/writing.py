@@ -1,0 +1,261 @@
+"""
+Write several files in one commit so that no edit is lost and none is made twice: what forges share.
+
+The first request contains all files, each with the blob id that the caller saw, and the operation
+id as a trailer. The forge compares and swaps, so nothing needs to be read before. Any answer but a
+success is verified, be it a time-out or a refusal, because a proxy may have made it: the files at
+the head are read, and if they changed, the history is searched for the trailer. Files that already
+have their content are left out, a file that is not as the caller saw it is a conflict, and the rest
+is sent again, for a bounded number of rounds with growing random pauses. A `LostAnswerError` or a
+`ServerError` leaves the outcome open; after any other error nothing was written, and no request is
+still running that could write.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Generic, Protocol, TypeVar
+
+from ground.errors import ConflictError, NotFoundError, OrderkitError, RefusedError, RemoteError
+from ground.names import BlobSha, CommitSha, RepoId, blob_sha
+from orderkit.adapters.forges.answers import LostAnswerError, ServerError
+from orderkit.adapters.forges.retries import ROUNDS, pauses
+from orderkit.ports.forge import Commit, FileChange, Operation, Repository, Written
+from orderkit.ports.signatures import (
+    CommitReader,
+    Signatures,
+    is_signed_by,
+    read_changes,
+    signed_message,
+)
+
+FILE_DEPTH, SEARCH_DEPTH = 50, 200
+"""Commits searched for our trailer: in the history of one file, and of the branch."""
+
+
+class WritableForge(CommitReader, Protocol):
+    """What a write asks of its forge; see ``ports.forge``."""
+
+    @property
+    def signatures(self) -> Signatures | None:
+        """What signs commits; None: they are not signed."""
+        ...
+
+    def head(self, repo: RepoId, branch: str = "main") -> CommitSha | None: ...
+
+    def repo(self, repo: RepoId) -> Repository | None: ...
+
+    def blobs(
+        self, repo: RepoId, commit: CommitSha, paths: Sequence[PurePosixPath]
+    ) -> Mapping[PurePosixPath, BlobSha]: ...
+
+    def commits(
+        self, repo: RepoId, *, ref: str = "main", path: PurePosixPath | None = None, limit: int = 50
+    ) -> Sequence[Commit]: ...
+
+
+ForgeT = TypeVar("ForgeT", bound=WritableForge)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFailure:
+    """How a round failed, and whether another one may help."""
+
+    problem: Exception
+    again: bool
+
+
+@dataclass(slots=True)
+class Write(ABC, Generic[ForgeT]):
+    """One write; `run` repeats rounds until the outcome is clear. Each forge has its `_send`."""
+
+    forge: ForgeT
+    repo: RepoId
+    changes: Sequence[FileChange]
+    operation: Operation
+    branch: str
+    request_sent: bool = False
+    """Whether a request was sent."""
+    doubtful: list[frozenset[PurePosixPath]] = field(default_factory=list)
+    """The paths of each request without a clear answer, which may still be carried out."""
+    refused: bool = False
+    """Whether the last of them was answered as a lost race; the next read must confirm it."""
+    head: CommitSha | None = None
+    """The head that the last round read."""
+    head_read: bool = False
+    """Whether a round has read the head; None alone may mean an empty repository."""
+
+    def run(self) -> Written:
+        waits = pauses()
+        for number in range(1, ROUNDS + 1):
+            outcome = self._round(last=number == ROUNDS)
+            if isinstance(outcome, Written):
+                return outcome
+            if number == ROUNDS or not outcome.again:
+                raise self._final(outcome) from outcome.problem
+            time.sleep(next(waits))
+        raise RuntimeError("unreachable")
+
+    def _round(self, *, last: bool) -> Written | WriteFailure:
+        try:
+            if not self.request_sent and not any(
+                is_done(change, change.expected_sha) for change in self.changes
+            ):
+                return self._send(self.changes, last=last)
+            self.head, self.head_read = self._head(), True
+            entries = self._entries(self.head)
+            if not isinstance(entries, list):
+                return entries
+            if self.refused:  # every file is unchanged: the refusal was real
+                self.doubtful.pop()
+            return self._send(entries, last=last)
+        except NotFoundError as error:
+            if self.refused:  # no branch: the refusal was real
+                self.doubtful.pop()
+            return WriteFailure(error, again=False)
+        except OrderkitError as error:
+            # Reading failed, which does not tell whether our request was carried out: read again.
+            again = self.request_sent and isinstance(error, (RemoteError, RefusedError))
+            return WriteFailure(error, again=again)
+
+    def _final(self, failure: WriteFailure) -> Exception:
+        """Return the error to raise; a LostAnswerError if a request may still be carried out."""
+        problem = failure.problem
+        if self.doubtful and not isinstance(problem, (LostAnswerError, ServerError)):
+            return LostAnswerError(
+                f"{self.repo}: a request without an answer may still be carried out; {problem}",
+                hint="repeat the command: what was carried out is found and not done again",
+            )
+        if failure.again and isinstance(problem, ConflictError):
+            return ConflictError(
+                f"{self.repo}: another writer won all {ROUNDS} rounds; nothing was written",
+                hint="run the command again",
+            )
+        return problem
+
+    def _head(self) -> CommitSha | None:
+        """Return the head, or None for an empty repository."""
+        head = self.forge.head(self.repo, self.branch)
+        if head is not None:
+            return head
+        repository = self.forge.repo(self.repo)
+        if repository is None:
+            raise NotFoundError(f"there is no repository {self.repo}, or it is hidden from us")
+        if repository.empty:
+            return None
+        head = self.forge.head(self.repo, self.branch)  # the first commit may have just been made
+        if head is None:
+            raise NotFoundError(f"{self.repo} has no branch {self.branch}")
+        return head
+
+    def _entries(self, head: CommitSha | None) -> list[FileChange] | Written | WriteFailure:
+        """Return the changes to send, or the outcome if there is nothing to send."""
+        blobs = self._blobs(head) if head else {}
+        entries = []
+        for change in self.changes:
+            now = blobs.get(change.path)
+            if is_done(change, now):
+                continue
+            if now != change.expected_sha:
+                return self._find_commit(change.path) or self._conflict(change, now)
+            entries.append(change)
+        if entries:
+            return entries
+        if head is None:
+            raise NotFoundError(f"{self.repo} is empty and nothing was to be written")
+        return (self._find_commit() if self.request_sent else None) or Written(head, changed=False)
+
+    def _blobs(self, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
+        return self.forge.blobs(self.repo, commit, [change.path for change in self.changes])
+
+    @abstractmethod
+    def _send(self, changes: Sequence[FileChange], *, last: bool) -> Written | WriteFailure:
+        """
+        Send the changes once, note in `request_sent` and `doubtful` what may be carried out.
+
+        Returns:
+            The commit, or why not and whether another round may help.
+        """
+
+    def _find_commit(self, changed: PurePosixPath | None = None) -> Written | None:
+        """
+        Find our commit: it has our trailer and signature, and every file has our content.
+
+        Searches the history of the changed file first, because it is short, and then that of the
+        branch.
+
+        The trailer alone is not enough: a command that is repeated after others changed its
+        result has the same operation id but must make a new commit.
+        """
+        only = self.changes[0].path if len(self.changes) == 1 else changed
+        for path in [only] if len(self.changes) == 1 or only is None else [only, None]:
+            depth = SEARCH_DEPTH if path is None else FILE_DEPTH
+            history = self.forge.commits(self.repo, ref=self.branch, path=path, limit=depth)
+            for commit in history:
+                if commit.operation == self.operation.id and self._is_ours(commit):
+                    return Written(commit.id, changed=True)
+        return None
+
+    def _is_ours(self, commit: Commit) -> bool:
+        """Say whether we wrote a commit; without a signing key, its content has to do."""
+        blobs = self._blobs(commit.id)
+        if not all(is_done(change, blobs.get(change.path)) for change in self.changes):
+            return False
+        signatures = self.forge.signatures
+        if signatures is None or not signatures.can_sign or signatures.public_key is None:
+            return True
+        changes = read_changes(self.forge, self.repo, commit)
+        return is_signed_by(signatures, signatures.public_key, self.repo, commit, changes)
+
+    def _conflict(self, change: FileChange, now: BlobSha | None) -> WriteFailure:
+        """Return the conflict; a running request that contains this file cannot succeed either."""
+        self.doubtful = [paths for paths in self.doubtful if change.path not in paths]
+        expected = change.expected_sha[:8] if change.expected_sha else "no file"
+        error = ConflictError(
+            f"{self.repo} {change.path} changed: expected {expected},"
+            f" found {now[:8] if now else 'no file'}; nothing was written",
+            hint="read it again and repeat the edit",
+        )
+        return WriteFailure(error, again=False)
+
+    def _message(self, paths: set[PurePosixPath], at: int) -> str:
+        """Return the commit message for the changes of these paths, signed if we can."""
+        signatures = self.forge.signatures
+        if signatures is None:
+            return self.operation.message
+        changes = {
+            change.path: (change.expected_sha, _new_blob(change))
+            for change in self.changes
+            if change.path in paths
+        }
+        return signed_message(signatures, self.repo, self.branch, self.operation, changes, at=at)
+
+
+def _new_blob(change: FileChange) -> BlobSha | None:
+    return None if change.data is None else blob_sha(change.data, change.expected_sha or "")
+
+
+def is_done(change: FileChange, now: BlobSha | None) -> bool:
+    """Say whether a path has its new content already."""
+    if change.data is None:
+        return now is None
+    return now is not None and now == blob_sha(change.data, now)
+
+
+def check_paths(changes: Sequence[FileChange]) -> None:
+    """
+    Check the paths of one write.
+
+    Raises:
+        ValueError: A path twice, or outside the repository.
+    """
+    paths = [change.path for change in changes]
+    if len(set(paths)) != len(paths):
+        raise ValueError("a path appears twice in one write")
+    for path in paths:
+        if path.is_absolute() or not path.parts or ".." in path.parts:
+            raise ValueError(f"{path} is not a path inside a repository")

@@ -23,9 +23,8 @@ from ground.secrets import register
 from ground.shapes import changed, json_schema
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.commit_signatures import Ed25519Signatures
-from orderkit.adapters.forges.credentials import CredentialSources
+from orderkit.adapters.forge_choice import connect_forge
 from orderkit.adapters.functions.local_functions import LocalFunctions
-from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.adapters.state_folder import PLATFORM_FILE, default_state
 from orderkit.core.platform import settings as platform_settings
@@ -45,7 +44,6 @@ from orderkit.ports.forge import Webhook
 from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requesters
 from orderkit.ports.sign_in import SignIn
-from orderkit.ports.signatures import Signatures
 from softwaretemplates.size_limit import MIB
 from yamlfiles import yaml11
 
@@ -350,35 +348,6 @@ def _secret_text(path: PurePath | None, field: str) -> str:
     return text
 
 
-def connect_forge(
-    forge: ForgeSettings, cluster: Cluster | None, signatures: Signatures | None = None
-) -> GiteaForge:
-    """
-    Make the forge's port with the credentials that platform.yaml means.
-
-    Only if neither environment nor file has any, the cluster and git are asked for them.
-
-    Raises:
-        NotFoundError: No credentials.
-        InvalidInputError: A bad address, CA file or source of credentials.
-        RefusedError: Plain HTTP to another machine.
-    """
-    file = Path(forge.token_file) if forge.token_file else None
-    sources = CredentialSources(forge.url, file, cluster)
-    located = sources.find(forge.credentials)
-    return GiteaForge(
-        forge.url,
-        token=located.credentials.token,
-        user=located.credentials.user,
-        password=located.credentials.password,
-        ca_bundle=Path(forge.ca_file) if forge.ca_file else None,
-        allow_http=forge.allow_http,
-        source=located.source,
-        renew=lambda: sources.find(forge.credentials).credentials,
-        signatures=signatures,
-    )
-
-
 def connect(settings: PlatformSettings) -> Platform:
     """
     Make the ports of a platform. Nothing is contacted yet, but see `connect_forge`.
@@ -432,7 +401,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         adopted=frozenset(settings.forge.adopted),
         size_limit=settings.templates.size_mib * MIB,
         people_from=tuple(settings.portal.people_from)
-        or (pack_location(settings.forge.url, settings.pack),),
+        or (pack_location(settings.pack_folder_url),),
     )
 
 

@@ -61,9 +61,9 @@ class Connection:
                 used.
             RefusedError: Credentials would go over plain HTTP to another machine.
         """
-        from orderkit.cli import connecting  # lazy: forge and portal clients
+        from orderkit.adapters.forge_choice import connect_forge  # lazy: forge clients
 
-        return connecting.connect_forge(self._settings.forge, self._kube_cluster)
+        return connect_forge(self._settings.forge, self._kube_cluster)
 
     def catalog(self) -> Catalog:
         """

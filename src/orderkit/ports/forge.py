@@ -17,6 +17,7 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from ground.names import BlobSha, CommitSha, RepoId
+from orderkit.core.platform.forge_kinds import ForgeCapabilities
 from orderkit.core.platform.neighbours import ReleaseVerdict
 from orderkit.ports.access import AccessGrant, ForgeAccess, ReaderAccount, TeamRight, Webhook
 from orderkit.ports.pulls import (
@@ -122,6 +123,11 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
 
     @property
     def base_url(self) -> str: ...
+
+    @property
+    def capabilities(self) -> ForgeCapabilities:
+        """What this forge can do; asked where a decision depends on it, and no request."""
+        ...
 
     def remember(self) -> None:
         """Ask each thing once from now on, until something is written: for one look at all."""

@@ -158,7 +158,7 @@ def _body(service: Service, live: LiveOrder, outcome: Changed) -> Mapping[str, A
     if outcome.pull is not None:
         url = outcome.pull.web_url
     elif outcome.commit:
-        url = f"{url}/commit/{outcome.commit}"
+        url = service.platform.forge.capabilities.pages.commit_page(url, outcome.commit)
     return {**outcome.to_json(), "message": _message(outcome), "url": url}
 
 

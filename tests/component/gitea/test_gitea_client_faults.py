@@ -16,10 +16,10 @@ from tests.faults import history
 
 from ground.errors import AccessError, ConflictError, RefusedError, RemoteError, UnreachableError
 from ground.names import RepoId, blob_sha
-from orderkit.adapters.forges import retries
+from orderkit.adapters.forges import calls, retries
 from orderkit.adapters.forges.answers import LostAnswerError, ServerError
 from orderkit.adapters.forges.retries import ROUNDS, pauses
-from orderkit.adapters.gitea import GiteaForge, calls
+from orderkit.adapters.gitea import GiteaForge
 from orderkit.ports.forge import CommitStatus, FileChange, Operation
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge

@@ -1,5 +1,5 @@
 """
-One suite, two forges: the embedded one, and with ``--e2e`` the real Gitea that ``make lab`` built.
+One suite, several forges: the faces of the embedded one, and with ``--e2e`` the real Gitea.
 
 ``ORDERKIT_TEST_GITEA_URL`` with ``_TOKEN``, ``_USER`` and ``_PASSWORD`` (a site admin, a token
 with scope ``all``) names another real one.
@@ -17,6 +17,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -24,9 +25,9 @@ import pytest
 import requests
 from lab.realgitea import Gitea
 from tests.conformance.forge.coverage import CASE, case_of
+from tests.conformance.forge.faces import FACES, GITEA, Account, Client, Face
 
 from ground.names import RepoId
-from orderkit.adapters.gitea import GiteaForge
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge
@@ -56,6 +57,7 @@ class Target:
     password: str
     token: str
     real: bool
+    face: Face = GITEA
 
 
 @dataclass
@@ -63,7 +65,6 @@ class Workshop:
     """What a test uses: the port, raw HTTP, git, and fresh names."""
 
     target: Target
-    forge: GiteaForge
     outsider: tuple[str, str]
     """A user who owns nothing, with a password."""
     scratch: Path
@@ -103,6 +104,16 @@ class Workshop:
     def api(self, method: str, path: str, body: object = None, **how: Any) -> requests.Response:
         """Send one request to ``/api/v1``."""
         return self.call(method, f"/api/v1{path}", body, **how)
+
+    @cached_property
+    def forge(self) -> Client:
+        """The client of the site admin."""
+        return self.client(token=self.target.token)
+
+    def client(self, auth: tuple[str, str] | None = None, *, token: str = "") -> Client:
+        """Return the client of somebody else, or with another token."""
+        login, password = auth or ("", "")
+        return self.target.face.client(self.target, Account(login, password, token), self)
 
     def org(self) -> str:
         """Return the name of a new organisation."""
@@ -227,7 +238,7 @@ class Workshop:
 
 
 @contextlib.contextmanager
-def embedded_target(folder: Path) -> Iterator[tuple[EmbeddedForge, Target]]:
+def embedded_target(folder: Path, face: Face = GITEA) -> Iterator[tuple[EmbeddedForge, Target]]:
     """Serve an embedded forge with a site admin."""
     forge = EmbeddedForge(folder)
     server = HttpServer(forge.app, bind("forge", 0))
@@ -236,13 +247,21 @@ def embedded_target(folder: Path) -> Iterator[tuple[EmbeddedForge, Target]]:
     forge.ensure_user("warden", "warden-pw1", admin=True)
     forge.ensure_token("warden", "suite", "f" * 40, ["all"])
     try:
-        yield forge, Target(server.url, "warden", "warden-pw1", "f" * 40, real=False)
+        yield forge, Target(server.url, "warden", "warden-pw1", "f" * 40, real=False, face=face)
     finally:
         server.stop()
         forge.close()
 
 
-@pytest.fixture(scope="package", params=["embedded", "real"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the suite of the port on every face, the others on Gitea."""
+    if "target" in metafunc.fixturenames:
+        is_port = metafunc.module.__name__.rpartition(".")[2].startswith("test_forge_port")
+        names = [name for name, face in FACES.items() if is_port or face is GITEA]
+        metafunc.parametrize("target", names, indirect=True, scope="package")
+
+
+@pytest.fixture(scope="package")
 def target(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Target]:
@@ -250,7 +269,7 @@ def target(
         real: Gitea = request.getfixturevalue("real_gitea")
         yield Target(real.url, real.user, real.password, real.token, real=True)
         return
-    with embedded_target(tmp_path_factory.mktemp("forge")) as (_, made):
+    with embedded_target(tmp_path_factory.mktemp("forge"), FACES[request.param]) as (_, made):
         yield made
 
 
@@ -263,9 +282,8 @@ def shop(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[W
 @contextlib.contextmanager
 def open_shop(target: Target, scratch: Path) -> Iterator[Workshop]:
     """Return what a test uses, with a fresh outsider."""
-    forge = GiteaForge(target.url, token=target.token, allow_http=target.real)
     outsider = (f"guest-{secrets.token_hex(3)}", "guest-Pw-12345")
-    made = Workshop(target, forge, outsider, scratch)
+    made = Workshop(target, outsider, scratch)
     body = {
         "username": outsider[0],
         "password": outsider[1],
@@ -275,4 +293,4 @@ def open_shop(target: Target, scratch: Path) -> Iterator[Workshop]:
     assert made.api("POST", "/admin/users", body).status_code == 201
     yield made
     made.http.close()
-    forge.close()
+    made.forge.close()

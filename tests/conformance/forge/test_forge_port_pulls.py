@@ -150,7 +150,8 @@ def test_f38_what_was_opened_says_what_it_is(bench: Bench) -> None:
     assert (found.title, found.body, found.state) == ("Change", "The plan.", "open")
     assert (found.head, found.head_commit, found.base) == ("change", bench.commit, "main")
     assert (found.draft, found.merge_commit) == (False, None)
-    assert found.web_url == f"{bench.shop.target.url}/{bench.repo}/pulls/{found.number}"
+    pulls = bench.shop.forge.capabilities.pages.pull
+    assert found.web_url == f"{bench.shop.target.url}/{bench.repo}/{pulls}{found.number}"
 
 
 def test_f39_a_pull_request_without_new_commits_is_refused(bench: Bench) -> None:
@@ -365,7 +366,7 @@ def test_f53b_one_is_found_by_its_branches_whatever_its_state(bench: Bench) -> N
 def test_f54_pull_requests_are_listed_whatever_the_page_size(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orderkit.adapters.gitea.calls.PAGE", 2)
+    monkeypatch.setattr("orderkit.adapters.forges.calls.PAGE", 2)
     forge, numbers = bench.shop.forge, []
     for number in range(5):
         forge.ensure_branch(bench.repo, f"b{number}", bench.commit)
@@ -426,7 +427,7 @@ def test_f59_the_newest_status_of_each_context_counts(bench: Bench) -> None:
 def test_f60_statuses_are_listed_whatever_the_page_size(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orderkit.adapters.gitea.calls.PAGE", 2)
+    monkeypatch.setattr("orderkit.adapters.forges.calls.PAGE", 2)
     for number in range(5):
         status = CommitStatus(f"c{number}", "success")
         bench.shop.forge.set_status(bench.repo, bench.commit, status)
@@ -492,7 +493,7 @@ def test_f86_one_that_goes_while_we_read_hides_no_other(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What follows moves to a page that was read already."""
-    monkeypatch.setattr("orderkit.adapters.gitea.calls.PAGE", 2)
+    monkeypatch.setattr("orderkit.adapters.forges.calls.PAGE", 2)
     forge, numbers = bench.shop.forge, [bench.open().number]
     for name in ("b", "c", "d", "e"):
         forge.ensure_branch(bench.repo, name, bench.commit)

@@ -10,6 +10,9 @@ from orderkit.adapters.forges.answers import OTHER_FORGE, ForgeResponse, Garbled
 from orderkit.adapters.forges.transport import ForgeTransport
 from orderkit.ports.forge import ForgeUser
 
+PAGE = 50
+PASSES = 3
+"""How many times a list is read if it changes between its pages."""
 OK, CREATED, BAD, UNAUTHORIZED, FORBIDDEN, MISSING, NOT_NOW, CONFLICT, INVALID = (
     200, 201, 400, 401, 403, 404, 405, 409, 422,
 )  # fmt: skip

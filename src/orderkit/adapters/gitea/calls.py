@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ground.names import RepoId
+from orderkit.adapters.forges import calls
 from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.calls import ForgeCalls, Found, checked, list_in
 from orderkit.adapters.forges.transport import Query, path_of
-
-PAGE = 50
-PASSES = 3
-"""How many times a list is read if it changes between its pages."""
 
 
 class Calls(ForgeCalls):
@@ -29,19 +26,19 @@ class Calls(ForgeCalls):
         an item may have moved to a page that was read already.
         """
         yielded: set[Any] = set()
-        for _ in range(PASSES):
+        for _ in range(calls.PASSES):
             counts: set[str] = set()
             page, has_next = 1, True
             while has_next:
                 answer = checked(
-                    self._http.get(path, {**query, "page": page, "limit": PAGE}), doing
+                    self._http.get(path, {**query, "page": page, "limit": calls.PAGE}), doing
                 )
                 counts.add(answer.headers.get("x-total-count", ""))
                 items = _items(answer)
                 fresh = [item for item in items if item.get(key) not in yielded]
                 yielded.update(item.get(key) for item in fresh)
                 yield from fresh
-                page, has_next = page + 1, len(items) >= PAGE
+                page, has_next = page + 1, len(items) >= calls.PAGE
             if len(counts) == 1:
                 return
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from ground.errors import InvalidInputError
-from orderkit.adapters.forges.file_cache import Trees
+from orderkit.adapters.forges.client import ForgeClient
 from orderkit.adapters.forges.transport import Credentials, ForgeTransport
 from orderkit.adapters.gitea.grants import Grants
 from orderkit.adapters.gitea.hooks import GiteaHooks
@@ -17,10 +15,11 @@ from orderkit.adapters.gitea.reader_accounts import GiteaReaders
 from orderkit.adapters.gitea.reviews import GiteaReviews
 from orderkit.adapters.gitea.writing import Writing
 from orderkit.adapters.http import READ_TIMEOUT_S
+from orderkit.core.platform.forge_kinds import GITEA, ForgeCapabilities
 from orderkit.ports.signatures import Signatures
 
 
-class GiteaForge(Writing, Merging, GiteaReviews, Grants, GiteaReaders, GiteaHooks):
+class GiteaForge(ForgeClient, Writing, Merging, GiteaReviews, Grants, GiteaReaders, GiteaHooks):
     """A Gitea (or the embedded forge) behind the `Forge` port. Safe to use from threads."""
 
     def __init__(
@@ -58,7 +57,7 @@ class GiteaForge(Writing, Merging, GiteaReviews, Grants, GiteaReaders, GiteaHook
         """
         if not token and not (user and password):
             raise InvalidInputError("credentials", "", "need a token, or a user and password")
-        self._http = ForgeTransport(
+        http = ForgeTransport(
             base_url,
             Credentials(token, user, password),
             api_url="/api/v1",
@@ -67,32 +66,9 @@ class GiteaForge(Writing, Merging, GiteaReviews, Grants, GiteaReaders, GiteaHook
             read_timeout_s=read_timeout_s,
             renew=renew,
         )
-        self._source, self.signatures = source, signatures
-        self._trees = Trees()
+        self._set_up(http, source, signatures)
 
     @property
-    def credentials_source(self) -> str:
-        """Where our credentials came from; see the port."""
-        return self._source
-
-    def __repr__(self) -> str:
-        return f"GiteaForge({self.base_url!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def remember(self) -> None:
-        """Ask each thing once from now on; see the port."""
-        self._http.remember()
-
-    def close(self) -> None:
-        """Close idle connections. Idempotent; the client stays usable."""
-        self._http.close()
+    def capabilities(self) -> ForgeCapabilities:
+        """What Gitea can do; see the port."""
+        return GITEA

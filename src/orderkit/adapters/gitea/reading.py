@@ -18,6 +18,7 @@ from typing import Any
 
 from ground.errors import NotFoundError, RefusedError
 from ground.names import BlobSha, CommitSha, RepoId
+from orderkit.adapters.forges import calls
 from orderkit.adapters.forges.answers import ForgeResponse, GarbledError, refusal
 from orderkit.adapters.forges.calls import (
     BAD,
@@ -31,7 +32,7 @@ from orderkit.adapters.forges.calls import (
 )
 from orderkit.adapters.forges.file_cache import TooManyError, TreeEntry, Trees, special_in
 from orderkit.adapters.forges.transport import path_of
-from orderkit.adapters.gitea.calls import PAGE, Calls
+from orderkit.adapters.gitea.calls import Calls
 from orderkit.adapters.gitea.first_commit import BROKEN, git_head, says_empty
 from orderkit.adapters.gitea.versions import judge_gitea
 from orderkit.core.platform.neighbours import ReleaseVerdict
@@ -267,7 +268,7 @@ class GiteaReading(Calls):
     ) -> Sequence[Commit]:
         """Return the newest commits first; see the port."""
         commits: list[Commit] = []
-        size = min(limit, PAGE)
+        size = min(limit, calls.PAGE)
         query: dict[str, str | int] = {
             "sha": ref if is_commit_id(ref) else f"refs/heads/{ref}",  # no tag of that name
             "stat": "false",

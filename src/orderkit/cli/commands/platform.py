@@ -144,8 +144,7 @@ def _backstage(
     from orderkit.flows.install.bootstrapping.portal_steps import template_paths
     from yamlfiles import yaml11
 
-    base = f"{settings.forge.url}/{settings.pack}/src/branch/main"
-    urls = [f"{base}/{path}" for path in template_paths(rendered)]
+    urls = [f"{settings.pack_folder_url}{path}" for path in template_paths(rendered)]
     config = yaml11.dump({"catalog": catalog_config(urls)})
     return {PurePosixPath("app-config.orderkit.yaml"): config.encode()}
 

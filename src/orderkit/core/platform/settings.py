@@ -20,6 +20,7 @@ from ground.names import RepoId
 from ground.shapes import StrictShape, changed
 from orderkit.core.documents import read_document, write_document
 from orderkit.core.platform.baking import BUILT_IN, NAME, SAFE, VERSION
+from orderkit.core.platform.forge_kinds import KINDS, ForgeKind, ForgePages
 from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.platform.service_access import AccessSettings, Text, Url
@@ -53,6 +54,16 @@ class Endpoint(StrictShape, frozen=True):
     """The file with its token."""
 
 
+class ForgeApp(StrictShape, frozen=True):
+    """A GitHub App."""
+
+    id: Annotated[int, Meta(ge=1)]
+    private_key_file: PurePath
+    """PEM, as GitHub hands it out once."""
+    installation: Annotated[int, Meta(ge=1)] | None = None
+    """None: found for each organisation."""
+
+
 class ForgeSettings(Endpoint, frozen=True):
     """The forge, whose credentials may come from elsewhere."""
 
@@ -70,6 +81,31 @@ class ForgeSettings(Endpoint, frozen=True):
     """Argo CD's token for each team, in a file of its name; None: made on the forge."""
     adopted: tuple[Text, ...] = ()
     """Who may own organisations and repositories besides our account."""
+    kind: ForgeKind = "gitea"
+    api_url: Url = ""
+    """Empty: follows from `url`."""
+    app: ForgeApp | None = None
+    """As which we act on GitHub, instead of a token."""
+    argocd_app: ForgeApp | None = field(default=None, name="argocdApp")
+    """As which Argo CD reads on GitHub: it may read contents, and nothing else."""
+
+    def check(self) -> None:
+        """
+        Check what the fields say together.
+
+        Raises:
+            InvalidInputError: A GitHub App on another forge.
+        """
+        for name, app in (("app", self.app), ("argocdApp", self.argocd_app)):
+            if app is not None and self.kind != "github":
+                raise InvalidInputError(
+                    f"forge.{name}", str(app.id), f"is for GitHub, and forge.kind is {self.kind}"
+                )
+
+    @property
+    def pages(self) -> ForgePages:
+        """Where the forge shows files and commits."""
+        return KINDS[self.kind].pages
 
 
 class PortalSettings(Endpoint, frozen=True):
@@ -171,6 +207,11 @@ class PlatformSettings(Installation, frozen=True, kw_only=True):
         return _repository("ledgerRepository", self.ledger_repository)
 
     @property
+    def pack_folder_url(self) -> str:
+        """Where the forge shows the files of the pack, with a final slash."""
+        return self.forge.pages.folder(f"{self.forge.url}/{self.pack}", "main")
+
+    @property
     def portal_address(self) -> str:
         """The portal as a browser reaches it."""
         return self.portal.public_url or self.portal.signed_by or self.portal.url
@@ -236,6 +277,7 @@ def parse(
         named="name",
         path_of=lambda path: _path(folder, path, home),
     )
+    settings.forge.check()
     settings.service.access.check()
     settings.notifications.check()
     return settings

@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ground.names import RepoId
 from ground.objects.kube_objects import Manifest, annotations_of
 
 FROM_ORDERS = ("Component", "API", "Resource", "System")
@@ -51,9 +50,14 @@ def came_from(entity: Manifest, base_url: str) -> bool:
     return str(annotations_of(entity).get(_ORIGINS[0], "")).startswith(f"url:{base_url}/")
 
 
-def pack_location(forge_url: str, pack: RepoId) -> str:
-    """Return the folder of locations that is the platform's own: files of its pack on ``main``."""
-    return f"url:{forge_url}/{pack}/src/branch/main/*"
+def pack_location(folder_url: str) -> str:
+    """
+    Return the folder of locations that is the platform's own: files of its pack on ``main``.
+
+    Args:
+        folder_url: Their address on the forge, with a final slash.
+    """
+    return f"url:{folder_url}*"
 
 
 def catalog_config(templates: Sequence[str]) -> dict[str, Any]:

@@ -53,6 +53,7 @@ def check(platform: Platform, installation: Installation | None = None) -> Itera
     """
     checks: dict[str, Callable[[Platform], DoctorFinding]] = {
         "forge": _forge,
+        "capabilities": _capabilities,
         "rights": _rights,
         "ownership": doctor_access_checks.ownership,
         "protection": doctor_access_checks.protection,
@@ -134,6 +135,10 @@ def _forge(platform: Platform) -> DoctorFinding:
         return DoctorFinding("forge", "fail", str(error), error.hint, came)
     detail = f"{forge.base_url}, version {version}, as {user}"
     return DoctorFinding("forge", "ok", detail, source=forge.credentials_source)
+
+
+def _capabilities(platform: Platform) -> DoctorFinding:
+    return DoctorFinding("capabilities", "ok", platform.forge.capabilities.report)
 
 
 def _rights(platform: Platform) -> DoctorFinding:

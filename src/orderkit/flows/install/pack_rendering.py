@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from ground.errors import InvalidInputError
 from ground.js_regex import compile_pattern
-from ground.names import RepoId
+from ground.names import MAIN, RepoId
 from ground.objects.kube_objects import metadata
 from kubeschema import xrd
 from orderkit.core.kit.checked_kits import checked_kits
@@ -23,6 +23,7 @@ from orderkit.core.kit.pack import Files, read_pack
 from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.platform.baking import VERSION, bake
 from orderkit.core.platform.delivery_tree import fitted
+from orderkit.core.platform.forge_kinds import GITEA, ForgePages
 from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.settings import CLUSTER_NAME, LEDGER, PACK, PlatformSettings
 from orderkit.core.portal.profile import Profile, apply_profile
@@ -49,6 +50,8 @@ class PlatformValues:
     """What the portal calls the cluster (profile ``job``)."""
     installation: Installation = field(default_factory=Installation)
     """What the delivery tree is fitted to."""
+    forge_pages: ForgePages = GITEA.pages
+    """Where the forge shows files; packs name Gitea's pages."""
     pack_repo: RepoId = PACK
     ledger: RepoId = LEDGER
 
@@ -89,6 +92,7 @@ def values_of(
         settings.portal.url,
         settings.portal.cluster_name,
         settings,
+        settings.forge.pages,
         settings.pack,
         settings.ledger,
     )
@@ -110,7 +114,20 @@ def render_pack(files: Files, values: PlatformValues) -> dict[PurePosixPath, byt
             raise InvalidInputError(path, metadata(kit.xrd).get("name"), f"is refused: {problem}")
         _check_values(kit, baked)
     fit = fitted(files, values.installation, pack.providers)
-    return bake(apply_profile(fit, values.profile, actions=ACTIONS), baked)
+    rendered = bake(apply_profile(fit, values.profile, actions=ACTIONS), baked)
+    return _with_pages(rendered, values)
+
+
+def _with_pages(
+    files: Mapping[PurePosixPath, bytes], values: PlatformValues
+) -> dict[PurePosixPath, bytes]:
+    """Turn links to files of the pack from Gitea's form into the form of this forge."""
+    repository = f"{values.forge_url}/{values.pack_repo}"
+    link = GITEA.pages.folder(repository, MAIN).encode()
+    right = values.forge_pages.folder(repository, MAIN).encode()
+    return {
+        path: data if link == right else data.replace(link, right) for path, data in files.items()
+    }
 
 
 def _check_values(kit: Kit, baked: Mapping[str, str]) -> None:

@@ -43,7 +43,7 @@ def check_releases(
     """
     wanted = installation or Installation()
     judges: dict[str, Callable[[], ReleaseVerdict]] = {
-        "gitea-release": platform.forge.judge_release,
+        f"{platform.forge.capabilities.kind}-release": platform.forge.judge_release,
         "kubernetes-release": lambda: kubernetes_release(platform),
         "argocd-release": lambda: argocd_release(platform, wanted),
         "crossplane-release": lambda: crossplane_release(platform, wanted),

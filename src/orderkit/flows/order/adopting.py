@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
-from ground.names import CommitSha, RepoId, check_requester
+from ground.names import MAIN, CommitSha, RepoId, check_requester
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 from orderkit.core.export import authored
 from orderkit.core.kit.change_forms import order_data
@@ -140,8 +140,9 @@ def _adopted(
     )
     registered = register(platform, registration)
     if not platform.portal_reads_orders:
-        url = f"{platform.forge.base_url}/{entry.repository}/src/branch/main/{CATALOG_FILE}"
-        platform.catalog.register(url)
+        url = f"{platform.forge.base_url}/{entry.repository}"
+        folder = platform.forge.capabilities.pages.folder(url, MAIN)
+        platform.catalog.register(f"{folder}{CATALOG_FILE}")
     head = platform.forge.head(entry.repository)
     changed = bool(missing) or registered.changed
     return Adopted(entry, subject.kit.name, tuple(missing), head, changed)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import partial
-from urllib.parse import quote
 
 from ground.errors import NotFoundError, shorten
 from ground.names import RepoId
@@ -58,12 +57,12 @@ def keep_checked(platform: Platform, repo: RepoId) -> CommitCheck:
 
 def _url(platform: Platform, repo: RepoId, check: CommitCheck) -> str:
     """Return the address of the first finding's file and line, or of the commit."""
-    base = f"{platform.forge.base_url}/{repo}"
+    base, pages = f"{platform.forge.base_url}/{repo}", platform.forge.capabilities.pages
     first = next(iter(check.findings), None)
     if first is None or first.file == MANIFESTS:
-        return f"{base}/commit/{check.commit}"
+        return pages.commit_page(base, check.commit)
     line = f"#L{first.line}" if first.line else ""
-    return f"{base}/src/commit/{check.commit}/{quote(str(first.file))}{line}"
+    return f"{pages.file_at(base, check.commit, str(first.file))}{line}"
 
 
 def unchecked(platform: Platform, targets: Collection[str | RepoId] = ()) -> list[RepoId]:

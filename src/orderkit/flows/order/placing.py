@@ -409,7 +409,8 @@ def _run(
         is_order = check is not None or order_file.PATH in request.files
         commit = (publish if is_order else publish_files)(platform.forge, request)
         url = f"{platform.forge.base_url}/{request.repo}"
-        return scaffolder.Published(f"{url}.git", f"{url}/src/branch/{MAIN}/", commit)
+        files_url = platform.forge.capabilities.pages.folder(url, MAIN)
+        return scaffolder.Published(f"{url}.git", files_url, commit)
 
     return scaffolder.run(
         task.source.template,

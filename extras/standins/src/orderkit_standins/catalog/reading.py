@@ -22,6 +22,7 @@ from urllib.parse import quote, unquote
 from ground.errors import InvalidInputError
 from ground.names import RepoId
 from ground.objects.kube_objects import Manifest, annotations_of, dig, metadata
+from orderkit.core.platform.forge_kinds import FILE_PAGE
 from orderkit.core.portal.catalog_origins import FROM_ORDERS
 from orderkit.ports.forge import Forge
 from yamlfiles.manifests import ManifestError, parse_manifests
@@ -39,7 +40,7 @@ REQUIRED = {
 }
 """The kinds, and what each must have in its ``spec``."""
 _TARGET = re.compile(
-    r"/(?P<owner>[^/?#]+)/(?P<repo>[^/?#]+)/src/(branch|commit|tag)/(?P<ref>[^/?#]+)/(?P<path>[^?#]+)\Z"
+    r"/(?P<owner>[^/?#]+)/(?P<repo>[^/?#]+)/" + FILE_PAGE + r"/(?P<ref>[^/?#]+)/(?P<path>[^?#]+)\Z"
 )
 _NAME = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?\Z")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")

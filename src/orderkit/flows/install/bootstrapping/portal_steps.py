@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from ground.names import MAIN
 from ground.objects.kube_objects import dig
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.order import ledger
@@ -41,8 +42,9 @@ def _is_template(data: bytes, path: PurePosixPath) -> bool:
 
 def template_urls(site: BootstrapContext) -> Sequence[str]:
     """Return where a portal reads them, as its locations name them."""
-    base = f"{site.platform.forge.base_url}/{site.platform.pack_repo}/src/branch/main"
-    return [f"{base}/{path}" for path in template_paths(site.files)]
+    forge = site.platform.forge
+    base = forge.capabilities.pages.folder(f"{forge.base_url}/{site.platform.pack_repo}", MAIN)
+    return [f"{base}{path}" for path in template_paths(site.files)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@ Where files come from: a path beside template.yaml, or a URL on the platform's f
 
 ``../`` and ``/`` lead into the template's repository, as in Backstage for a template that is
 registered by URL; outside a repository they are refused, as for a file. A URL has the form of
-Gitea's pages, ``<base>/<owner>/<repo>/src/branch/<branch>/<path>``.
+the forge's pages, such as Gitea's ``<base>/<owner>/<repo>/src/branch/<branch>/<path>``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 
 from ground.errors import InvalidInputError
 from ground.names import CommitSha, RepoId
+from orderkit.core.platform.forge_kinds import FILE_PAGE
 from orderkit.flows.template.actions.action_context import ActionContext, TemplateFolder
 from orderkit.ports.forge import Forge
 from softwaretemplates.placeholders import ReadBeside
@@ -26,7 +27,7 @@ from softwaretemplates.size_limit import MIB, SIZE_LIMIT
 FETCHED_FILES_MAX = 5_000
 """Most files of one fetch from the forge: each is a request."""
 _SOURCE_URL = re.compile(
-    r"(?P<base>https?://.+)/(?P<owner>[^/]+)/(?P<repo>[^/]+)/src/(branch|commit|tag)/"
+    r"(?P<base>https?://.+)/(?P<owner>[^/]+)/(?P<repo>[^/]+)/" + FILE_PAGE + r"/"
     r"(?P<ref>[^/]+)(?:/(?P<path>.*?))?/?\Z"
 )
 

@@ -1,0 +1,66 @@
+"""The kind of forge that platform.yaml names."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from ground.errors import InvalidInputError
+from orderkit.adapters.forge_choice import connect_forge
+from orderkit.core.platform import settings
+from orderkit.core.platform.forge_kinds import KINDS, ForgeKind
+from orderkit.core.platform.settings import ForgeSettings, PlatformSettings
+
+TEXT = """
+apiVersion: orderkit.dev/v1alpha1
+kind: Platform
+metadata: {name: it}
+spec:
+  forge: {url: "https://forge.example"%s}
+  cluster: {kubeconfig: kubeconfig}
+  portal: {url: "https://portal.example", tokenFile: portal-token}
+  service: {url: "https://service.example", tokenFile: service-token}
+"""
+
+
+def read(more: str) -> PlatformSettings:
+    return settings.parse(TEXT % more, folder=PurePosixPath("/etc/orderkit"))
+
+
+def test_without_a_kind_the_forge_is_gitea() -> None:
+    assert read("").forge.kind == "gitea"
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab"])
+def test_a_kind_that_does_not_work_yet_is_refused_in_a_sentence(kind: ForgeKind) -> None:
+    with pytest.raises(InvalidInputError, match=f"'{kind}' does not work yet"):
+        connect_forge(ForgeSettings("https://forge.example", kind=kind), None)
+
+
+@pytest.mark.parametrize("name", ["app", "argocdApp"])
+def test_a_github_app_is_for_github(name: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"forge\.{name}: '7' is for GitHub"):
+        read(f", {name}: {{id: 7, privateKeyFile: key.pem}}")
+
+
+def test_the_key_of_an_app_lies_beside_platform_yaml() -> None:
+    app = read(", kind: github, app: {id: 7, privateKeyFile: key.pem}").forge.app
+
+    assert app is not None
+    assert app.private_key_file == PurePosixPath("/etc/orderkit/key.pem")
+
+
+@pytest.mark.parametrize(
+    ("kind", "folder", "commit"),
+    [
+        ("gitea", "/src/branch/main/", "/commit/c"),
+        ("github", "/blob/main/", "/commit/c"),
+        ("gitlab", "/-/blob/main/", "/-/commit/c"),
+    ],
+)
+def test_each_kind_has_its_pages(kind: ForgeKind, folder: str, commit: str) -> None:
+    pages = KINDS[kind].pages
+
+    assert pages.folder("R", "main") == f"R{folder}"
+    assert pages.commit_page("R", "c") == f"R{commit}"

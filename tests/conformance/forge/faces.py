@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.gitlab import GitLabForge
 from orderkit.ports.forge import Forge
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ class Face:
 
     client: Callable[[Target, Account, Workshop], Client]
     """Makes the client of an account; the workshop makes tokens where passwords do not count."""
+    draft: str = "WIP:"
+    """How the title of a draft begins."""
+    group: str = ""
+    """The path of the group that all organisations are in."""
 
 
 def _gitea(target: Target, account: Account, _: Workshop) -> Client:
@@ -63,6 +68,15 @@ def _gitea(target: Target, account: Account, _: Workshop) -> Client:
     )
 
 
-GITEA = Face(_gitea)
-FACES: Mapping[str, Face] = {"embedded": GITEA, "real": GITEA}
+def _gitlab(target: Target, account: Account, shop: Workshop) -> Client:
+    """Return the client of a group below another one; GitLab takes tokens only."""
+    token = account.token or shop.token("all", of=(account.login, account.password))[6:]
+    url = target.url.removesuffix(f"/{GITLAB_GROUP}")
+    return GitLabForge(url, token=token, group=GITLAB_GROUP, allow_http=target.real)
+
+
+GITLAB_GROUP = "acme/platform"
+"""Where the organisations of the GitLab face are: subgroups of a subgroup."""
+GITEA, GITLAB = Face(_gitea), Face(_gitlab, "Draft:", GITLAB_GROUP)
+FACES: Mapping[str, Face] = {"embedded": GITEA, "gitlab": GITLAB, "real": GITEA}
 """By the parameter `target`. ``test_forge_port*`` runs on all, the other modules on Gitea only."""

@@ -1,4 +1,4 @@
-"""Which deliveries of GitLab are believed: Standard Webhooks, or the token of one that cannot sign."""
+"""Which deliveries of GitLab are believed: signed as Standard Webhooks say, or with the token."""
 
 from __future__ import annotations
 

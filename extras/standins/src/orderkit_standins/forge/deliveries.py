@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ground.errors import shorten
-from orderkit_standins.forge.gitlab import deliveries as gitlab_deliveries
+from orderkit_standins.forge import gitlab_payloads
 from orderkit_standins.forge.webhooks import Webhook
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ class Delivery:
 def prepared(hook: Webhook, event_type: str, payload: str) -> Delivery:
     """Return the request for an event, signed if the webhook has a secret."""
     kind = hook.settings.content_type
-    if kind.startswith(gitlab_deliveries.MARK):
-        group, secret_text = kind.removeprefix(gitlab_deliveries.MARK), hook.settings.secret
-        headers, data = gitlab_deliveries.headers_and_body(
+    if kind.startswith(gitlab_payloads.MARK):
+        group, secret_text = kind.removeprefix(gitlab_payloads.MARK), hook.settings.secret
+        headers, data = gitlab_payloads.headers_and_body(
             group, event_type, json.loads(payload), secret_text
         )
         return Delivery(hook.settings.url, headers, data)

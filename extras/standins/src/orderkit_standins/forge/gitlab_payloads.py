@@ -8,8 +8,9 @@ import hmac
 import json
 import time
 import uuid
+from typing import Any
 
-from orderkit_standins.forge.gitlab.asking import Json
+Json = dict[str, Any]
 
 MARK = "gitlab:"
 """How the content type of such a webhook begins; the rest is the path of the group."""

@@ -142,6 +142,10 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         """What this forge can do; asked where a decision depends on it, and no request."""
         ...
 
+    def repository_named(self, full_name: str) -> RepoId | None:
+        """Return the repository that the forge itself calls so; None if it is none of ours."""
+        ...
+
     def remember(self) -> None:
         """Ask each thing once from now on, until something is written: for one look at all."""
         ...

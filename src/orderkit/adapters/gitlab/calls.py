@@ -49,12 +49,12 @@ class GitLabCalls(ForgeCalls):
     def _project(self, repo: RepoId, *segments: str) -> str:
         return path_of("projects", f"{self._full(repo.owner)}/{repo.name}", *segments)
 
-    def _relative(self, full_path: str) -> RepoId | None:
+    def repository_named(self, full_name: str) -> RepoId | None:
         """Return the repository of a project's full path; None if it is outside of our group."""
         prefix = f"{self._group}/" if self._group else ""
-        if not full_path.startswith(prefix):
+        if not full_name.startswith(prefix):
             return None
-        return RepoId.parse(full_path.removeprefix(prefix))
+        return RepoId.parse(full_name.removeprefix(prefix))
 
     def _optional(self, path: str, doing: str, query: Query | None = None) -> Found | None:
         answer = self._http.get(path, query)

@@ -64,7 +64,7 @@ class GitLabForge(GitLabHooks, ForgeClient):
             ca_bundle=str(ca_bundle) if ca_bundle else None,
             allow_http=allow_http,
             read_timeout_s=read_timeout_s,
-            renew=(lambda: GitLabToken(renew().token)) if renew else None,
+            renew=(lambda: _token(renew())) if renew else None,
         )
         self._set_up(http, source, signatures)
 
@@ -72,3 +72,8 @@ class GitLabForge(GitLabHooks, ForgeClient):
     def capabilities(self) -> ForgeCapabilities:
         """What GitLab can do in every tier; see the port."""
         return GITLAB
+
+
+def _token(credentials: Credentials) -> GitLabToken:
+    """Return a token, which git's credential helper has as a password."""
+    return GitLabToken(credentials.token or credentials.password)

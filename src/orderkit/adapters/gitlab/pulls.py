@@ -141,7 +141,7 @@ class GitLabPulls(GitLabWriting, GitLabNotes, SharedBranches, SharedPulls):
         doing = f"list the open pull requests of {org}"
         for item in self._pages(self._org(org, "merge_requests"), query, doing):
             full = text_in(item.get("references"), "full")
-            repo = self._relative(full.rpartition("!")[0])
+            repo = self.repository_named(full.rpartition("!")[0])
             if repo is not None and repo.owner == org:
                 yield OpenPullRef(repo, number_in(item, "iid"), str(item.get("updated_at") or ""))
 

@@ -280,7 +280,7 @@ def _approval(approval: Found, versions: Sequence[Found], writers: frozenset[int
     Return an approval at the head that its giver could have seen.
 
     A version of the same moment does not count: it may have been pushed just after. Without a time
-    (GitLab before 18.6) the approval is for no commit.
+    (an older GitLab) the approval is for no commit.
     """
     user, when = person(approval.get("user")), str(approval.get("approved_at") or "")
     seen = [v for v in versions if when and _moment(str(v.get("created_at"))) < _moment(when)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -32,6 +33,14 @@ log = logging.getLogger(__name__)
 API = "/api/v4"
 _METHODS = ("GET", "POST", "PUT", "DELETE")
 _PERIOD_S = 60
+_COMMIT_FILES = re.compile(r"/-/(?:blob|tree)/([0-9a-f]{40})(?=/|$)")
+_PAGES = (
+    ("/-/blob/", "/src/branch/"),
+    ("/-/tree/", "/src/branch/"),
+    ("/-/commit/", "/commit/"),
+    ("/-/merge_requests/", "/pulls/"),
+)
+"""Addresses of GitLab's pages, and of the same pages of the forge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +155,7 @@ def _fields(body: bytes) -> Json:
 
 
 class BelowGroup:
-    """Serves pages and git below the path of a group, as if it were the root."""
+    """Serves pages and git below the path of a group, and pages at GitLab's addresses."""
 
     def __init__(self, app: ASGIApp, group: str) -> None:
         self._app, self._prefix = app, f"/{group}" if group else ""
@@ -157,4 +166,14 @@ class BelowGroup:
         if scope["type"] == "http" and self._prefix and path.startswith(f"{self._prefix}/"):
             scope = {**scope, "path": path.removeprefix(self._prefix)}
             scope["raw_path"] = scope["raw_path"].removeprefix(self._prefix.encode())
+        if scope["type"] == "http" and "/-/" in path and not path.startswith(API):
+            scope = {**scope, "path": _page(scope["path"])}
         await self._app(scope, receive, send)
+
+
+def _page(path: str) -> str:
+    """Return where the forge has the page of an address of GitLab."""
+    path = _COMMIT_FILES.sub(r"/src/commit/\1", path)
+    for theirs, ours in _PAGES:
+        path = path.replace(theirs, ours, 1)
+    return path

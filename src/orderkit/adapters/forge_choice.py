@@ -7,6 +7,7 @@ from pathlib import Path
 from ground.errors import InvalidInputError
 from orderkit.adapters.forges.credentials import CredentialSources
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.gitlab import GitLabForge
 from orderkit.core.platform.settings import ForgeSettings
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Forge
@@ -27,11 +28,23 @@ def connect_forge(
             does not work yet.
         RefusedError: Plain HTTP to another machine.
     """
-    if forge.kind != "gitea":
-        raise InvalidInputError("forge.kind", forge.kind, "does not work yet: only gitea does")
+    if forge.kind == "github":
+        raise InvalidInputError("forge.kind", forge.kind, "does not work yet")
     file = Path(forge.token_file) if forge.token_file else None
     sources = CredentialSources(forge.url, file, cluster)
     located = sources.find(forge.credentials)
+    if forge.kind == "gitlab":
+        return GitLabForge(
+            forge.url,
+            token=located.credentials.token or located.credentials.password,
+            group=forge.group,
+            api_url=forge.api_url,
+            ca_bundle=Path(forge.ca_file) if forge.ca_file else None,
+            allow_http=forge.allow_http,
+            source=located.source,
+            renew=lambda: sources.find(forge.credentials).credentials,
+            signatures=signatures,
+        )
     return GiteaForge(
         forge.url,
         token=located.credentials.token,

@@ -208,7 +208,7 @@ def _ended(entry: OrderEntry, record: EndRecord) -> dict[str, Any]:
         repository=record.repository,
         gone=record.must_be_gone,
         survives=record.survives,
-        message=f"`{entry.order}` has ended; its repository is {record.repository}d. "
+        message=f"`{entry.order}` has ended; its repository is {record.repository_is}. "
         f"Verified to be gone:{gone_lines or ' nothing was there'}"
         + (stays and f"\n\nSurvives:{stays}"),
     )

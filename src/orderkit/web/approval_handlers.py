@@ -8,14 +8,16 @@ knows its groups.
 from __future__ import annotations
 
 from ground.errors import NotFoundError, RefusedError
+from ground.shapes import json_schema
 from orderkit.core.order import ledger
 from orderkit.flows.approval.deciding import Decided, approve, decline
 from orderkit.flows.approval.pending import pending
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.ports.requesters import UnprovedError
 from orderkit.web.answers import Approvals
+from orderkit.web.openapi_schemas import LABEL, named
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
-from orderkit.web.request_schemas import APPROVAL, LABEL, named
+from orderkit.web.request_bodies import Decide
 
 
 def post_approval(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -40,14 +42,11 @@ def post_approval(service: Service, call: ServiceRequest) -> ServiceResponse:
 
 
 def _decide(service: Service, call: ServiceRequest) -> Decided:
-    body, order, person = call.body, call.path["order"], call.who.requester(None)
-    call.audit_fields["decision"] = body["decision"]
-    number = body.get("number")
-    if body["decision"] == "approve":
-        head = body.get("head")
-        return approve(service.platform, order, person, number=number, head=head)
-    reason = body.get("reason", "")
-    return decline(service.platform, order, person, number=number, reason=reason)
+    body, order, person = call.read(Decide), call.path["order"], call.who.requester(None)
+    call.audit_fields["decision"] = body.decision
+    if body.decision == "approve":
+        return approve(service.platform, order, person, number=body.number, head=body.head)
+    return decline(service.platform, order, person, number=body.number, reason=body.reason)
 
 
 def get_approvals(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -74,7 +73,7 @@ def operations(order: str) -> tuple[ServiceOperation, ...]:
                 **missing,
             },
             "approve",
-            body=APPROVAL,
+            body=json_schema(Decide),
             slow=True,
             person=True,
         ),

@@ -18,7 +18,6 @@ from typing import Any
 
 from ground.errors import InvalidInputError
 from ground.names import CommitSha, TeamName
-from orderkit.core.kit.kit_file import How
 from orderkit.core.order.change import FieldConflictError
 from orderkit.core.order.order_state import short
 from orderkit.core.plan.plan_json import to_json
@@ -34,6 +33,7 @@ from orderkit.ports.requesters import Requester
 from orderkit.web import answers
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import entry_for, living_for
+from orderkit.web.request_bodies import Body, Change, Revert
 
 _DIGITS_MAX = 9
 _SHOWN_MAX = 1_000
@@ -57,10 +57,11 @@ class ChangeHandler:
     def post(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Change fields of an order, or propose to. 201 if something was written, else 200."""
         live = living_for(service, call, "change")
-        form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
+        body = call.read(Change)
+        form_entry = FormEntry(body.values, whole_form=body.whole)
         request = _request(call, live)
         task = (request.requester.ref, request.order, request.base or "")
-        resends = bool(call.body.get("resend") and call.key and request.base)
+        resends = bool(body.resend and call.key and request.base)
         if resends:
             request = replace(request, read_to=self._read_to(task, call.key))
         try:
@@ -88,42 +89,43 @@ class ChangeHandler:
 def post_plan(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Return the plan of a change, with the same checks as the change."""
     live = living_for(service, call, "read")
-    form_entry = FormEntry(call.body["values"], whole_form=call.body.get("whole", False))
+    body = call.read(Change)
+    form_entry = FormEntry(body.values, whole_form=body.whole)
     plan = plan_form_entry(service.platform, live, form_entry, _request(call, live))
-    body = {"order": live.entry.order, **to_json(plan), "markdown": to_markdown(plan)}
-    return ServiceResponse(200, body)
+    answer = {"order": live.entry.order, **to_json(plan), "markdown": to_markdown(plan)}
+    return ServiceResponse(200, answer)
 
 
 def _request(call: ServiceRequest, live: LiveOrder) -> ChangeRequest:
-    body = call.body
-    how = body.get("how")
+    """Return the request of a change, or of its plan, whose body has a part of the same fields."""
+    body = call.read(Change)
     return ChangeRequest(
         order=live.entry.order,
         edits=(),
-        requester=member(call, body.get("requester"), live.entry.team),
-        base=body.get("base"),
-        reason=body.get("reason", ""),
-        change=body.get("change"),
-        how=How(how) if how else None,
+        requester=member(call, body.requester, live.entry.team),
+        base=body.base,
+        reason=body.reason,
+        change=body.change,
+        how=body.how,
         operation=_operation(call),
-        dry_run=body.get("dryRun", False),
-        accept_loss=body.get("acceptLoss", False),
+        dry_run=body.dry_run,
+        accept_loss=body.accept_loss,
     )
 
 
 def post_revert(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Take back what one commit did to an order. 201 if something was written, else 200."""
     live = living_for(service, call, "change")
-    body, how = call.body, call.body.get("how")
+    body = call.read(Revert)
     request = RevertRequest(
         order=live.entry.order,
-        commit=body["commit"],
-        requester=member(call, body.get("requester"), live.entry.team),
-        reason=body.get("reason", ""),
-        how=How(how) if how else None,
+        commit=body.commit,
+        requester=member(call, body.requester, live.entry.team),
+        reason=body.reason,
+        how=body.how,
         operation=_operation(call),
-        dry_run=body.get("dryRun", False),
-        accept_loss=body.get("acceptLoss", False),
+        dry_run=body.dry_run,
+        accept_loss=body.accept_loss,
     )
     outcome = revert(service.platform, request)
     return _changed(service, call, live, outcome)
@@ -183,7 +185,7 @@ def _message(outcome: Changed) -> str:
 def post_merge(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Merge a pull request of an order that somebody else has approved."""
     entry = entry_for(service, call, "change")
-    person = member(call, call.body.get("requester"), entry.team)
+    person = member(call, call.read(Body).requester, entry.team)
     text = call.path["number"]
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
         raise InvalidInputError("number", text, "is not a number of a pull request")

@@ -30,6 +30,7 @@ from orderkit.flows.platform import Platform, ledger_snapshot, read_text
 from orderkit.web.answers import End, EndPreview, EndStep, TakenAlong
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import located_for
+from orderkit.web.request_bodies import EndOrder
 
 _GRACE_S = 10.0
 """How much earlier than the request pipeline the answer stops waiting."""
@@ -81,19 +82,19 @@ class EndRuns:
     def post(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """End an order; its id confirms that. 200 if it has ended, else 202."""
         entry = find_entry(service, call, "end")
-        confirmed = call.body["confirm"]
-        if confirmed != entry.order:
+        body = call.read(EndOrder)
+        if body.confirm != entry.order:
             raise InvalidInputError(
-                "confirm", confirmed, "is not the order's id", hint=f"type {entry.order}"
+                "confirm", body.confirm, "is not the order's id", hint=f"type {entry.order}"
             )
-        requester = call.who.requester(call.body.get("requester"))
+        requester = call.who.requester(body.requester)
         request = EndRequest(
             entry.order,
             requester.ref,
-            call.body.get("repository"),
+            body.repository,
             proof=requester.proof,
-            reason=call.body.get("reason", ""),
-            take=tuple(name for name, yes in call.body.get("take", {}).items() if yes),
+            reason=body.reason,
+            take=tuple(name for name, yes in body.take.items() if yes),
         )
         run = self._start(service.platform, request)
         run.over.wait(max(0.0, service.options.answer_s - _GRACE_S))

@@ -22,8 +22,8 @@ from ground.secrets import redact
 from ground.strict_schemas import first_problem
 from orderkit.core.order.change import FieldConflictError
 from orderkit.web.callers import Caller, CallerAccess, identify
+from orderkit.web.openapi_schemas import KEY, LABEL, POSITION
 from orderkit.web.operations import ServiceOperation, ServiceRequest, ServiceResponse
-from orderkit.web.request_schemas import KEY, LABEL, POSITION
 from yamlfiles.manifests import depth_exceeds
 
 DEPTH_MAX = 64

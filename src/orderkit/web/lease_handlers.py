@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 
+from ground.shapes import json_schema
 from orderkit.core.durations import parse_duration
 from orderkit.flows.lease.extending import ExtendRequest, extend_lease, lease_of
 from orderkit.web.change_handlers import member
+from orderkit.web.openapi_schemas import named
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import entry_for
-from orderkit.web.request_schemas import EXTEND, named
+from orderkit.web.request_bodies import Extend
 
 
 def get_lease(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -22,11 +24,12 @@ def get_lease(service: Service, call: ServiceRequest) -> ServiceResponse:
 def post_lease(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Extend the lease of an order. 201 if it was extended now, 200 if this request did before."""
     entry = entry_for(service, call, "change")
+    body = call.read(Extend)
     request = ExtendRequest(
         entry.order,
-        parse_duration(call.body["by"], field="by"),
-        member(call, call.body.get("requester"), entry.team),
-        call.body["reason"],
+        parse_duration(body.by, field="by"),
+        member(call, body.requester, entry.team),
+        body.reason,
         _operation(call),
     )
     view = extend_lease(service.platform, request)
@@ -69,7 +72,7 @@ def operations(order: str) -> tuple[ServiceOperation, ...]:
                 **missing,
             },
             "change",
-            body=EXTEND,
+            body=json_schema(Extend),
             slow=True,
             person=True,
             keyed=True,

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from orderkit.web.openapi_schemas import COMPONENTS, KEY, LABEL, POSITION, named
 from orderkit.web.operations import Schema, ServiceOperation
-from orderkit.web.request_schemas import COMPONENTS, KEY, LABEL, POSITION, named
-from orderkit.web.view_schemas import VIEW_COMPONENTS
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _ALWAYS = {
@@ -47,7 +46,7 @@ def document(operations: Iterable[ServiceOperation], *, secret_header: str) -> d
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": {**COMPONENTS, **VIEW_COMPONENTS},
+            "schemas": COMPONENTS,
             "securitySchemes": {
                 "portal": {
                     "type": "apiKey",

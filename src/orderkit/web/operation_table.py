@@ -7,6 +7,7 @@ Routes (``service``), checks of requests (``request_pipeline``) and the OpenAPI 
 
 from __future__ import annotations
 
+from ground.shapes import json_schema
 from orderkit.core.platform.webhook_key import PATH
 from orderkit.web import (
     approval_handlers,
@@ -16,31 +17,24 @@ from orderkit.web import (
     lease_handlers,
     metrics,
     order_handlers,
+    request_bodies,
     stream_handlers,
     view_handlers,
 )
 from orderkit.web.budget_gate_handlers import GateHandlers
 from orderkit.web.end_handlers import EndRuns, get_preview
 from orderkit.web.event_stream import MEDIA
-from orderkit.web.operations import ServiceOperation
-from orderkit.web.request_schemas import (
-    CHANGE,
+from orderkit.web.openapi_schemas import (
     DELIVERY,
-    END,
     LABEL,
     LIMIT,
-    MERGE,
-    NEW_PLAN,
-    PLAN,
+    ORDER_QUERY,
     POSITION,
-    REGISTRATION,
-    REVERT,
-    SETTINGS,
-    TASK,
+    STATEMENT_QUERY,
     TEXT,
     named,
 )
-from orderkit.web.view_schemas import ORDER_QUERY, OUTPUTS, STATEMENT_QUERY
+from orderkit.web.operations import ServiceOperation
 from orderkit.web.webhook_handlers import PullPlans
 
 _ORDER = "/v1/orders/{order}"
@@ -80,7 +74,7 @@ def _placing() -> tuple[ServiceOperation, ...]:
                 409: ("The order exists with other values.", named("Error")),
             },
             "order",
-            body=TASK,
+            body=json_schema(request_bodies.RunTask),
             slow=True,
             person=True,
         ),
@@ -97,7 +91,7 @@ def _placing() -> tuple[ServiceOperation, ...]:
                 409: ("The id belongs to another order.", named("Error")),
             },
             "order",
-            body=REGISTRATION,
+            body=json_schema(request_bodies.Register),
         ),
         ServiceOperation(
             "readSettings",
@@ -110,7 +104,7 @@ def _placing() -> tuple[ServiceOperation, ...]:
                 404: ("No such kit.", named("Error")),
             },
             "order",
-            body=SETTINGS,
+            body=json_schema(request_bodies.Settings),
         ),
     )
 
@@ -129,7 +123,7 @@ def _asking_before() -> tuple[ServiceOperation, ...]:
                 409: ("The order exists already.", named("Error")),
             },
             "order",
-            body=NEW_PLAN,
+            body=json_schema(request_bodies.PlanOrder),
             slow=True,
         ),
     )
@@ -215,7 +209,7 @@ def _viewing() -> tuple[ServiceOperation, ...]:
             view_handlers.post_outputs,
             {200: ("Their values; null: not there yet.", named("Revealed")), **missing},
             "change",
-            body=OUTPUTS,
+            body=json_schema(request_bodies.Reveal),
             person=True,
         ),
         ServiceOperation(
@@ -264,7 +258,7 @@ def _changing(changes: change_handlers.ChangeHandler) -> tuple[ServiceOperation,
             change_handlers.post_plan,
             {200: ("The plan.", named("Planned")), **missing},
             "read",
-            body=PLAN,
+            body=json_schema(request_bodies.PlanChange),
             slow=True,
         ),
         ServiceOperation(
@@ -290,7 +284,7 @@ def _changing(changes: change_handlers.ChangeHandler) -> tuple[ServiceOperation,
                 **missing,
             },
             "change",
-            body=CHANGE,
+            body=json_schema(request_bodies.Change),
             slow=True,
             person=True,
             keyed=True,
@@ -314,7 +308,7 @@ def _deciding() -> tuple[ServiceOperation, ...]:
                 **missing,
             },
             "change",
-            body=REVERT,
+            body=json_schema(request_bodies.Revert),
             slow=True,
             person=True,
             keyed=True,
@@ -331,7 +325,7 @@ def _deciding() -> tuple[ServiceOperation, ...]:
                 **missing,
             },
             "change",
-            body=MERGE,
+            body=json_schema(request_bodies.Body),
             slow=True,
             person=True,
         ),
@@ -385,7 +379,7 @@ def _ending(ends: EndRuns) -> tuple[ServiceOperation, ...]:
                 **missing,
             },
             "end",
-            body=END,
+            body=json_schema(request_bodies.EndOrder),
             slow=True,
             person=True,
         ),

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from ground.shapes import StrictShape, read_shape
 from orderkit.core.platform.service_access import Right
 from orderkit.flows.lease.sweeper import SWEEP_INTERVAL_S
 from orderkit.web.callers import Caller, CallerAccess
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from orderkit.web.metrics import Metrics
 
 Schema = Mapping[str, Any]
+T = TypeVar("T", bound=StrictShape)
 ANSWER_S = 50.0
 
 
@@ -99,6 +101,10 @@ class ServiceRequest:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Body and headers as they came, names in small letters: of a webhook only."""
     audit_fields: dict[str, Any] = field(default_factory=dict)
+
+    def read(self, shape: type[T]) -> T:
+        """Return the body, which was checked, as the operation's shape."""
+        return read_shape(shape, self.body)
 
     @property
     def who(self) -> Caller:

@@ -30,21 +30,23 @@ from orderkit.flows.plan.new_order import plan_new_order
 from orderkit.flows.platform import RepositorySnapshot, ledger_snapshot
 from orderkit.web.answers import Events, Failing, TaskDone, Trace
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
+from orderkit.web.request_bodies import PlanOrder, Register, RunTask, Settings
 
 
 def post_task(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Run a template of the pack; its steps are idempotent. 201 if the order is new."""
-    requester = call.who.requester(call.body.get("requester"))
+    body = call.read(RunTask)
+    requester = call.who.requester(body.requester)
 
     def permit(team: TeamName | None) -> None:
         call.audit_fields["team"] = team
         call.who.check("order", team)
 
     task_request = TaskRequest(
-        template=call.body["template"],
-        values=call.body["values"],
+        template=body.template,
+        values=body.values,
         requester=requester,
-        id=call.body.get("id", ""),
+        id=body.id,
         authorization=call.authorization,
         permit=permit,
     )
@@ -65,10 +67,11 @@ def post_task(service: Service, call: ServiceRequest) -> ServiceResponse:
 
 def post_new_plan(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Return what an order would compose and cost, with the same checks. Nothing is written."""
+    body = call.read(PlanOrder)
     request = TaskRequest(
         template=call.path["kit"],
-        values=call.body["values"],
-        requester=call.who.requester(call.body.get("requester")),
+        values=body.values,
+        requester=call.who.requester(body.requester),
         permit=lambda team: call.who.check("order", team),
     )
     order, plan = plan_new_order(service.platform, request)
@@ -86,19 +89,18 @@ def post_new_plan(service: Service, call: ServiceRequest) -> ServiceResponse:
 
 def post_settings(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Read the YAML of an order form: what every caller may read of a kit suffices."""
-    settings = answered_settings(service.platform, call.path["kit"], call.body["text"])
+    settings = answered_settings(service.platform, call.path["kit"], call.read(Settings).text)
     return ServiceResponse(200, settings)
 
 
 def post_order(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Register an order whose repository exists. 201 if it is new in the ledger."""
-    body = call.body
-    call.audit_fields.update(order=body["order"], team=body["team"])
-    call.who.check("order", body["team"])
-    requester = call.who.requester(body.get("requester"))
-    registration = Registration(
-        OrderId(body["order"]), body["kit"], TeamName(body["team"]), requester.ref, requester.proof
-    )
+    body = call.read(Register)
+    order, team = OrderId(body.order), TeamName(body.team)
+    call.audit_fields.update(order=order, team=team)
+    call.who.check("order", team)
+    requester = call.who.requester(body.requester)
+    registration = Registration(order, body.kit, team, requester.ref, requester.proof)
     registered = register(service.platform, registration)
     service.model.reread()
     return ServiceResponse(201 if registered.changed else 200, registered.to_json())

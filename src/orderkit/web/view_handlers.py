@@ -32,6 +32,7 @@ from orderkit.web.answers import (
 from orderkit.web.change_handlers import member
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import located_for
+from orderkit.web.request_bodies import Reveal
 
 _TEAM_ROWS = 50
 """Orders that a team's page names, those that fail first."""
@@ -56,7 +57,7 @@ def get_view(service: Service, call: ServiceRequest) -> ServiceResponse:
 def post_outputs(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Reveal secret outputs of an order to somebody who may change it; the audit log has it."""
     entry, ledger_files = located_for(service, call, "change")
-    names = list(dict.fromkeys(call.body["names"]))
+    names = list(dict.fromkeys(call.read(Reveal).names))
     call.audit_fields["outputs"] = ", ".join(names)
     values = order_outputs.reveal(service.platform, entry.order, names, ledger_files)
     outputs = tuple(RevealedOutput(name, value) for name, value in values.items())

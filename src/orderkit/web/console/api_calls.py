@@ -17,8 +17,8 @@ from ground.errors import InvalidInputError, OrderkitError
 from orderkit.web.console.rendering import html
 from orderkit.web.console.sessions import SessionCaller
 from orderkit.web.exchange import check
+from orderkit.web.openapi_schemas import KEY, LABEL
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
-from orderkit.web.request_schemas import KEY, LABEL
 
 _NAMED = re.compile(r"\{(\w+)\}")
 

@@ -1,17 +1,20 @@
 """
-JSON Schemas of what the service reads and answers (2020-12, as OpenAPI 3.1 has them).
+JSON Schemas of the OpenAPI document: parameters of paths and queries, and all answers by name.
 
-Named ones stand under ``components`` of the document. Used by ``operation_table``.
+Bodies and answers are declared in ``request_bodies``, ``answers`` and the flows; what no class has
+is written here.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from ground.shapes import answer_schemas
-from orderkit.core.durations import PATTERN as DURATION
-from orderkit.core.kit.yaml_settings import TEXT_MAX
 from orderkit.core.order.change.conflicts import Conflict
+from orderkit.core.order.order_selection import CURSOR_MAX, SORTS
+from orderkit.core.order.order_state import Phase
+from orderkit.core.order.order_view import ListedOrder, OrderRow, OrderView
+from orderkit.core.plan.cost_statement import StatementAnswer
 from orderkit.core.plan.plan_json import PlanAnswer
 from orderkit.flows.approval.deciding import Decided
 from orderkit.flows.change.reviewing import Merged
@@ -25,8 +28,11 @@ from orderkit.web.answers import (
     EndPreview,
     Events,
     Gate,
+    Kits,
     Ready,
+    Revealed,
     TaskDone,
+    Team,
     Trace,
 )
 
@@ -35,13 +41,6 @@ FLAG: dict[str, Any] = {"type": "boolean"}
 _NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 LABEL: dict[str, Any] = {"type": "string", "maxLength": 63, "pattern": _NAME}
 """An RFC 1123 label: orders, teams, kits."""
-REFERENCE: dict[str, Any] = {
-    "type": "string",
-    "maxLength": 253,
-    "pattern": r"^[A-Za-z]+:[A-Za-z0-9][-A-Za-z0-9_.]*/[A-Za-z0-9][-A-Za-z0-9_.@+]*$",
-    "description": "A catalog reference. A claim: a token's proof takes precedence.",
-}
-COMMIT: dict[str, Any] = {"type": "string", "pattern": "^[0-9a-f]{40}$"}
 KEY: dict[str, Any] = {"type": "string", "pattern": r"^[A-Za-z0-9._:-]{1,100}$"}
 
 POSITION: dict[str, Any] = {
@@ -81,118 +80,54 @@ def nullable(of: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [of, {"type": "null"}]}
 
 
-TASK = closed(
-    ["template", "values"],
-    template={"type": "string", "minLength": 1, "maxLength": 253},
-    values={"type": "object"},
-    id={"type": "string", "pattern": r"^[A-Za-z0-9._-]{1,100}$"},
-    requester=REFERENCE,
-)
-REGISTRATION = closed(
-    ["order", "kit", "team"],
-    order=LABEL,
-    kit=LABEL,
-    team=LABEL,
-    repository={"type": "string", "minLength": 1, "maxLength": 253},
-    requester=REFERENCE,
-)
-SETTINGS = closed(["text"], text={"type": "string", "maxLength": TEXT_MAX, "description": "YAML."})
-CHANGE = closed(
-    ["values"],
-    change={**LABEL, "description": "Name of the kit's change. Absent: found by the fields."},
-    values={
-        "type": "object",
-        "description": "By form parameter or field of the XRD; null removes a field.",
-    },
-    base={
+_PHASE = "|".join(get_args(Phase))
+ORDER_QUERY: dict[str, dict[str, Any]] = {
+    "team": LABEL,
+    "kit": LABEL,
+    "owner": {
         "type": "string",
-        "pattern": "^[0-9a-f]{7,40}$",
-        "description": "The commit the form was opened on: unchanged values are not edits, "
-        "and a field that changed since is a conflict.",
+        "pattern": "^[-A-Za-z0-9_.@+:/]{1,253}$",
+        "description": "Who ordered it: a catalog reference, or its name alone.",
     },
-    whole={
-        **FLAG,
-        "description": "These are all values of the form: a missing one removes its field.",
+    "phase": {
+        "type": "string",
+        "pattern": rf"^({_PHASE})(,({_PHASE}))*$",
+        "description": "One phase, or several with commas.",
     },
-    resend={
-        **FLAG,
-        "description": "The portal sends this form again with the same `base` after a refusal: "
-        "what the answer named as a conflict has been read, and is not one again.",
+    "text": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "description": "In the id, team, kit, owner, reason or an output; any case.",
     },
-    how={"enum": ["direct", "review"]},
-    reason={"type": "string", "maxLength": 500},
-    dryRun={**FLAG, "description": "Check everything and write nothing."},
-    acceptLoss={
-        **FLAG,
-        "description": "Make the change even if the plan says that it deletes data.",
+    "sort": {
+        "type": "string",
+        "pattern": f"^-?({'|'.join(SORTS)})$",
+        "description": "phase: the most urgent first; with '-' the other way round.",
     },
-    requester=REFERENCE,
-)
-PLAN = {
-    **CHANGE,
-    "properties": {
-        name: shape
-        for name, shape in CHANGE["properties"].items()
-        if name in {"change", "values", "base", "whole"}
+    "limit": {"type": "string", "pattern": "^([1-9][0-9]{0,2}|1000)$"},
+    "cursor": {
+        "type": "string",
+        "pattern": "^[-_A-Za-z0-9]+$",
+        "maxLength": CURSOR_MAX,
+        "description": "Where the page before ended, as its answer says. Opaque.",
     },
 }
-"""The body of a plan request equals that of a change."""
-NEW_PLAN = closed(["values"], values={"type": "object"}, requester=REFERENCE)
-REVERT = closed(
-    ["commit"],
-    commit={**CHANGE["properties"]["base"], "description": "Whose fields get their old values."},
-    **{
-        name: CHANGE["properties"][name]
-        for name in ("how", "reason", "dryRun", "acceptLoss", "requester")
-    },
-)
-MERGE = closed([], requester=REFERENCE)
-APPROVAL = closed(
-    ["decision"],
-    decision={"enum": ["approve", "decline"]},
-    number={
-        "type": "integer",
-        "minimum": 1,
-        "maximum": 999_999_999,
-        "description": "The pull request of a change. Absent: the order itself waits.",
-    },
-    head={
-        "type": "string",
-        "pattern": "^[0-9a-f]{7,64}$",
-        "description": "The head that was looked at; another one is a conflict.",
-    },
-    reason={"type": "string", "maxLength": 500},
-)
-EXTEND = closed(
-    ["by", "reason"],
-    by={"type": "string", "pattern": DURATION, "description": "For example 90m, 8h, 30d or 4w."},
-    reason={"type": "string", "minLength": 1, "maxLength": 500},
-    requester=REFERENCE,
-)
-END = closed(
-    ["confirm"],
-    confirm={
-        "type": "string",
-        "maxLength": 63,
-        "description": "The order's id, as a confirmation.",
-    },
-    repository={"enum": ["archive", "delete"], "description": "Absent: as the kit says."},
-    reason={"type": "string", "maxLength": 500},
-    take={
-        "type": "object",
-        "additionalProperties": {"type": "boolean"},
-        "maxProperties": 50,
-        "description": "Resources to remove that would survive, by the names of the kit's end.",
-    },
-    requester=REFERENCE,
-)
+_MOMENT = {
+    "type": "string",
+    "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)?$",
+    "description": "A day or a time, in UTC.",
+}
+STATEMENT_QUERY: dict[str, dict[str, Any]] = {
+    "since": {**_MOMENT, "description": "Default: the first day of this month, in UTC."},
+    "until": {**_MOMENT, "description": "Excluded. Default, and at most: now."},
+    "kit": LABEL,
+}
 DELIVERY: dict[str, Any] = {
     "type": "object",
     "description": "As Gitea sends it; only repository.full_name, number, action and ref are read.",
 }
 LIMIT = {"type": "string", "pattern": "^[1-9][0-9]{0,2}$"}
-OBJECT = closed(["apiVersion", "kind", "name"], apiVersion=TEXT, kind=TEXT, name=TEXT)
-OBJECT["properties"]["namespace"] = TEXT
 COMPONENTS: dict[str, dict[str, Any]] = {
     "Error": closed(
         ["error"],
@@ -263,6 +198,13 @@ COMPONENTS: dict[str, dict[str, Any]] = {
             Registered,
             TaskDone,
             Trace,
+            OrderRow,
+            ListedOrder,
+            OrderView,
+            Revealed,
+            Kits,
+            StatementAnswer,
+            Team,
         ]
     ),
     "Taken": closed(

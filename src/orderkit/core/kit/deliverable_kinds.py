@@ -13,37 +13,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
+from ground.shapes import StrictShape
+from orderkit.core.documents import read_document, write_document
 from orderkit.core.kit.generated_mark import pack_comment
 from orderkit.core.kit.model import Kit
-from yamlfiles import yaml11
-from yamlfiles.documents import API_VERSION, Files
+from yamlfiles.documents import Files
 
 PATH = PurePosixPath("gitops", "kinds.yaml")
-_KINDS = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["group", "kind"],
-        "properties": {"group": {"type": "string"}, "kind": {"type": "string"}},
-    },
-}
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["apiVersion", "kind", "spec"],
-    "properties": {
-        "apiVersion": {"const": API_VERSION},
-        "kind": {"const": "OrderKinds"},
-        "spec": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["clusterResources", "namespacedResources"],
-            "properties": {"clusterResources": _KINDS, "namespacedResources": _KINDS},
-        },
-    },
-}
+
+
+class _Rule(StrictShape, frozen=True):
+    group: str
+    kind: str
+
+
+class _KindsFile(StrictShape, frozen=True):
+    name: str
+    cluster_resources: tuple[_Rule, ...]
+    namespaced_resources: tuple[_Rule, ...]
+
 
 GroupKind = tuple[str, str]
 """Group and kind; AppProjects ignore versions."""
@@ -69,16 +58,13 @@ def kinds_of(kits: Iterable[Kit]) -> OrderKinds:
 def kinds(pack_name: str, kits: Iterable[Kit]) -> dict[PurePosixPath, bytes]:
     """Return ``gitops/kinds.yaml``."""
     order_kinds = kinds_of(kits)
-    document = {
-        "apiVersion": API_VERSION,
-        "kind": "OrderKinds",
-        "metadata": {"name": pack_name},
-        "spec": {
-            "clusterResources": as_rules(order_kinds.cluster),
-            "namespacedResources": as_rules(order_kinds.namespaced),
-        },
-    }
-    return {PATH: (pack_comment() + yaml11.dump(document)).encode()}
+    file = _KindsFile(
+        pack_name,
+        tuple(_Rule(*kind) for kind in order_kinds.cluster),
+        tuple(_Rule(*kind) for kind in order_kinds.namespaced),
+    )
+    text = write_document("OrderKinds", file, named="name")
+    return {PATH: (pack_comment() + text).encode()}
 
 
 def as_rules(group_kinds: Sequence[GroupKind]) -> list[dict[str, str]]:
@@ -95,9 +81,10 @@ def read_kinds(files: Files) -> OrderKinds | None:
     """
     if PATH not in files:
         return None
-    spec = yaml11.load(files[PATH], name=str(PATH), schema=_SCHEMA)["spec"]
-    return OrderKinds(_read(spec["clusterResources"]), _read(spec["namespacedResources"]))
+    name = str(PATH)
+    file = read_document(_KindsFile, files[PATH], name=name, kinds=("OrderKinds",), named="name")
+    return OrderKinds(_read(file.cluster_resources), _read(file.namespaced_resources))
 
 
-def _read(rules: Iterable[dict[str, str]]) -> tuple[GroupKind, ...]:
-    return tuple(sorted((rule["group"], rule["kind"]) for rule in rules))
+def _read(rules: Iterable[_Rule]) -> tuple[GroupKind, ...]:
+    return tuple(sorted((rule.group, rule.kind) for rule in rules))

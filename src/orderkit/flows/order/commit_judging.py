@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta
 
 from ground.names import CommitSha, RepoId
+from ground.shapes import StrictShape, json_schema, plain, read_shape
 from orderkit.flows.platform import Platform, read_text
 from orderkit.ports.forge import Commit
 from orderkit.ports.signatures import PublicKey, is_signed_by, read_changes, signature_of
@@ -25,27 +28,17 @@ from yamlfiles.documents import API_VERSION
 KEYS_PATH = PurePosixPath("signing-keys.yaml")
 """In the ledger: the public keys whose signatures count."""
 _WHOLE_HISTORY = 1_000_000
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["apiVersion", "kind", "keys"],
-    "properties": {
-        "apiVersion": {"const": API_VERSION},
-        "kind": {"const": "SigningKeys"},
-        "keys": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["id", "ed25519"],
-                "properties": {
-                    "id": {"type": "string", "pattern": "^[0-9a-f]{12}$"},
-                    "ed25519": {"type": "string", "pattern": "^[A-Za-z0-9+/]{43}=$"},
-                },
-            },
-        },
-    },
-}
+
+
+class _Key(StrictShape, frozen=True):
+    id: Annotated[str, Meta(pattern="^[0-9a-f]{12}$")]
+    ed25519: Annotated[str, Meta(pattern="^[A-Za-z0-9+/]{43}=$")]
+
+
+class _KeysFile(StrictShape, frozen=True, omit_defaults=False):
+    keys: tuple[_Key, ...]
+    api_version: Annotated[str, Meta(extra_json_schema={"const": API_VERSION})]
+    kind: Annotated[str, Meta(extra_json_schema={"const": "SigningKeys"})]
 
 
 class SignatureVerdict(StrEnum):
@@ -74,19 +67,14 @@ def published_keys(platform: Platform) -> Mapping[str, PublicKey]:
     if text is None:
         return {}
     name = f"{platform.ledger}/{KEYS_PATH}"
-    document = yaml11.load(text, name=name, schema=_SCHEMA)
-    return {key["id"]: PublicKey(key["id"], key["ed25519"]) for key in document["keys"]}
+    file = read_shape(_KeysFile, yaml11.load(text, name=name, schema=json_schema(_KeysFile)))
+    return {key.id: PublicKey(key.id, key.ed25519) for key in file.keys}
 
 
 def keys_file(keys: Iterable[PublicKey]) -> str:
     """Write the file of public keys."""
-    return yaml11.dump(
-        {
-            "apiVersion": API_VERSION,
-            "kind": "SigningKeys",
-            "keys": [{"id": key.id, "ed25519": key.text} for key in keys],
-        }
-    )
+    file = _KeysFile(tuple(_Key(key.id, key.text) for key in keys), API_VERSION, "SigningKeys")
+    return yaml11.dump(plain(file))
 
 
 def whole_history(platform: Platform, repo: RepoId, head: CommitSha) -> Sequence[Commit]:

@@ -7,14 +7,16 @@ A scenario of a kit: its reason, its input, and whether it must be refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from compositions.managed_state import FAILURES
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import Kind, Manifest
+from ground.shapes import StrictShape, changed, json_schema, read_shape
 from yamlfiles import yaml11
 
 Run = Literal["settle", "once"]
@@ -29,45 +31,30 @@ class RefusalStage(StrEnum):
     PIPELINE = "pipeline"
 
 
-_OBJECT = {"type": "object", "required": ["apiVersion", "kind"]}
-SCENARIO_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["reason"],
-    "properties": {
-        "reason": {"type": "string", "pattern": r"\S.*\S"},
-        "values": {"type": "object"},
-        "xr": {"type": "object"},
-        "status": {"type": "object"},
-        "observed": {"type": "object", "additionalProperties": _OBJECT},
-        "run": {"enum": ["settle", "once"]},
-        "statuses": {"type": "object", "additionalProperties": {"type": "object"}},
-        "fail": {"type": "object", "additionalProperties": {"enum": list(FAILURES)}},
-        "required": {"type": "array", "items": _OBJECT},
-        "refused": {"enum": [stage.value for stage in RefusalStage]},
-    },
-}
+_Object = Annotated[
+    Manifest, Meta(extra_json_schema={"type": "object", "required": ["apiVersion", "kind"]})
+]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class Scenario(StrictShape, frozen=True, kw_only=True):
     """The input of a scenario. Exactly one of `values` and `xr` is set."""
 
-    reason: str
+    reason: Annotated[str, Meta(pattern=r"\S.*\S")]
     values: Mapping[str, Any] | None = None
     """Answers of the form."""
     xr: Manifest | None = None
     """An XR as in Git; apiVersion, kind and name may be omitted."""
-    status: Mapping[str, Any] = field(default_factory=dict)
+    status: Mapping[str, Any] = {}
     """The XR's status before the run."""
-    observed: Mapping[str, Manifest] = field(default_factory=dict)
+    observed: Mapping[str, _Object] = {}
     """Composed resources that exist before the run, by logical name."""
     run: Run = "settle"
-    statuses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """``once`` if resources exist and nothing is said."""
+    statuses: Mapping[str, Mapping[str, Any]] = {}
     """Status that composed resources get once they exist, by logical name."""
-    fail: Mapping[str, str] = field(default_factory=dict)
+    fail: Mapping[str, Annotated[str, Meta(extra_json_schema={"enum": list(FAILURES)})]] = {}
     """How composed resources fail, by logical name, as if their twin was asked to."""
-    required: Sequence[Manifest] = ()
+    required: tuple[_Object, ...] = ()
     """Other objects of the cluster that stations may require."""
     refused: RefusalStage | None = None
 
@@ -79,7 +66,7 @@ def read_scenario(data: bytes, *, name: str) -> Scenario:
     Raises:
         InvalidInputError: It is malformed, has no reason, or not exactly one of values and xr.
     """
-    entries = yaml11.load(data, name=name, schema=SCENARIO_SCHEMA)
+    entries = yaml11.load(data, name=name, schema=json_schema(Scenario))
     if ("values" in entries) == ("xr" in entries):
         raise InvalidInputError(
             name,
@@ -87,24 +74,13 @@ def read_scenario(data: bytes, *, name: str) -> Scenario:
             "must have either values or xr",
             hint="values: answers of the form; xr: an XR as in Git",
         )
-    observed = entries.get("observed", {})
-    objects = [*observed.values(), *entries.get("required", ())]
-    for manifest in objects:
+    scenario = read_shape(Scenario, entries)
+    for manifest in (*scenario.observed.values(), *scenario.required):
         try:
             Kind.of(manifest)
         except ValueError as error:
             raise InvalidInputError(
                 name, manifest, f"is not a Kubernetes object: {error}"
             ) from error
-    return Scenario(
-        reason=entries["reason"],
-        values=entries.get("values"),
-        xr=entries.get("xr"),
-        status=entries.get("status", {}),
-        observed=observed,
-        run=entries.get("run", "once" if observed else "settle"),
-        statuses=entries.get("statuses", {}),
-        fail=entries.get("fail", {}),
-        required=tuple(entries.get("required", ())),
-        refused=RefusalStage(entries["refused"]) if "refused" in entries else None,
-    )
+    is_once = scenario.observed and "run" not in entries
+    return changed(scenario, run="once") if is_once else scenario

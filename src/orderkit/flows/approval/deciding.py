@@ -30,7 +30,7 @@ from orderkit.flows.change.reviewing import (
     set_review_status,
 )
 from orderkit.flows.order import order_report
-from orderkit.flows.order.approval_judging import may_agree
+from orderkit.flows.order.approval_judging import WRITES, may_agree
 from orderkit.flows.order.approval_needs import Asking, order_needs
 from orderkit.flows.order.approval_records import record_agreement, waiting_order
 from orderkit.flows.order.approvers import LOGIN_HINT, forge_user
@@ -60,6 +60,8 @@ class Decision:
     """Why the approval does not count, as far as the caller can see; empty if it does."""
     url: str = ""
     """Its pull request."""
+    number: int | None = None
+    """The number of the pull request of a change; None: the order itself waits."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape that command and service answer with."""
@@ -181,7 +183,7 @@ def approve_on_forge(platform: Platform, order: str, *, number: int | None = Non
         text = f"{order}: agreed to with 'orderkit approve'"
         platform.forge.review(repo, pull.number, "approved", head=pull.head_commit, text=text)
         why_not = _does_not_count(platform, entry, pull, number, me)
-        return Decision(order, entry.team, "approved", approval, why_not, pull.web_url)
+        return Decision(order, entry.team, "approved", approval, why_not, pull.web_url, number)
     if number is None:
         decision = _settled(platform, entry)
     else:
@@ -250,10 +252,20 @@ def _does_not_count(
         is_own = is_own_request(waiting, me)
     else:
         live = find_living(platform, entry.order)
-        needs = Judgement(platform, live, pull).needs()
+        judgement = Judgement(platform, live, pull)
+        try:
+            needs = judgement.needs()
+            with suppress(AccessError):  # only an owner may ask for the rights of others
+                judgement.parties()
+        except RefusedError as error:  # whoever approves it, it is not merged
+            return f"{error}; {error.hint}" if error.hint else str(error)
         is_own = (pull.requester or "").lower() == f"user:default/{me.lower()}"
+        found = platform.forge.user_with_right(live.repository, me)
+        if not needs and (found is None or found[1] not in WRITES):
+            return f"{me} may not write to {live.repository}, so {me} cannot review its changes"
     if is_own:
-        return f"{me} asked for it, and somebody else has to approve it: {sentence(needs)}"
+        who = f": {sentence(needs)}" if needs else ""
+        return f"{me} asked for it, and somebody else has to approve it{who}"
     if needs and not is_asked(platform, entry, needs, me):
         return f"{me} is not asked; it needs {sentence(needs)}"
     return ""

@@ -271,7 +271,7 @@ COMMANDS: Mapping[str, list[str] | str] = {
     "notify": ["notify show", "notify show --json"],
     "console": "makes a link to sign in",
     "functions": "reads a pack's files and images of functions",
-    "function": "answers Crossplane, which needs the values",
+    "stations": "answers Crossplane, which needs the values",
     "access": "makes tokens",
     "platform": "reads the pack and Applications",
     "validate": "reads files of its caller",

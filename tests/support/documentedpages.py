@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
 from packcopies import copied_pack
 
 ROOT = Path(__file__).parents[2]
-UP = ".venv/bin/orderkit up"
+UP = "orderkit up "
 ANY_PORT = ("--forge-port=0", "--cluster-port=0", "--portal-port=0", "--service-port=0")
+_FORGE = "http://127.0.0.1:7300"
 _COMMAND_S = 280
 _STARTED = "Stop with ctrl-C"
 _DIFFERENCE_IS_NO_FAILURE = """
@@ -27,10 +29,9 @@ orderkit() { command orderkit "$@" || test $? -eq 10; }
 
 @dataclass(frozen=True)
 class Page:
-    """A page whose blocks are executed; `before` is what its reader has done already."""
+    """A page whose blocks are executed."""
 
     name: str
-    before: str = ""
     in_pack: bool = False
     """Its reader is in a pack's folder."""
 
@@ -39,6 +40,12 @@ class Page:
         """Return the ``sh`` blocks, but for verbs of make and what starts the platform."""
         blocks = re.findall(r"```sh\n(.*?)```", (ROOT / self.name).read_text(), re.DOTALL)
         return [block for block in blocks if not block.startswith(("make ", UP))]
+
+
+def people_of_the_first_order() -> list[str]:
+    """Return the options of ``orderkit up`` with which docs/first-order.md starts a platform."""
+    (line,) = re.findall(rf"```sh\n{UP}(.*)\n```", (ROOT / "docs/first-order.md").read_text())
+    return str(line).split()
 
 
 class Reader:
@@ -52,8 +59,6 @@ class Reader:
         """Run one block as a shell does that stops at the first failure."""
         if page not in self._folders:
             self._folders[page] = self._new_folder(page)
-            if page.before:
-                self._run(page, page.before)
         self._run(page, block)
 
     def _new_folder(self, page: Page) -> Path:
@@ -63,8 +68,14 @@ class Reader:
             copied_pack(folder)
         return folder
 
+    def _forge(self) -> str:
+        """Return the forge's address, which pages show with its default port."""
+        file = self._home / ".local/state/orderkit/platform.yaml"
+        return str(yaml.safe_load(file.read_text())["spec"]["forge"]["url"])
+
     def _run(self, page: Page, block: str) -> None:
         where = self._home / "where"
+        block = block.replace(_FORGE, self._forge())
         done = subprocess.run(
             [
                 "bash",

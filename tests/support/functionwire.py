@@ -92,11 +92,11 @@ class Authority:
 
 
 class FunctionServer:
-    """``orderkit function`` as a process; its port is known once it says so."""
+    """``orderkit stations`` as a process; its port is known once it says so."""
 
     def __init__(self, log: Path, *arguments: str) -> None:
-        command = [sys.executable, "-m", "orderkit", "function", "--address", "127.0.0.1:0"]
-        self.daemon = Daemon("orderkit function", [*command, *arguments], log=log)
+        command = [sys.executable, "-m", "orderkit", "stations", "--address", "127.0.0.1:0"]
+        self.daemon = Daemon("orderkit stations", [*command, *arguments], log=log)
         self.daemon.wait_until(lambda: bool(self._said()), timeout_s=START_S)
 
     def _said(self) -> str:

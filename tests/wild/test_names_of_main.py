@@ -166,6 +166,7 @@ def test_what_somebody_wrote_past_orderkit_is_shown_and_delivered_on_demand(
     assert placed.revision_now() == before
     told = orderkit("status", order)
     assert f"main is at {commit[:8]}, and the ledger has {before[:8]} delivered" in told.out
+    assert told.out.startswith(f"{order} of team {team}: Failing")  # it does not pass by itself
     way_out = f"orderkit register {order} --kit garage --team {team}"
     assert way_out in told.out
     assert str(placed.entry.repository) in orderkit("doctor").out
@@ -174,6 +175,28 @@ def test_what_somebody_wrote_past_orderkit_is_shown_and_delivered_on_demand(
     await_commit(placed.running.platform, order, commit, timeout_s=WAIT_S)
     assert "Ready" in orderkit("status", order).out
     assert str(placed.entry.repository) not in orderkit("doctor").out
+
+
+def test_a_change_for_which_no_approval_counts_says_so_before_somebody_reviews_it(
+    placed: Placed, orderkit: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order, member = placed.entry.order, placed.member
+    unknown = "'user:default/nobody-there' is not a user of the forge"
+    asked = orderkit("change", order, "stage=stage2", "--requester", "user:default/nobody-there")
+    own = f"user:default/{member.login}"
+    proposed = orderkit("change", order, "stage=stage3", "--requester", own)
+    merged = orderkit("merge", order, "1")
+
+    assert unknown in asked.out
+    assert "once somebody else of the team approved it" in proposed.out
+    assert "is not a user of the forge" not in proposed.out
+    assert (merged.code, "--requester user:default/LOGIN" in merged.err) == (4, True)
+    monkeypatch.setenv("ORDERKIT_FORGE_USER", member.login)
+    monkeypatch.setenv("ORDERKIT_FORGE_PASSWORD", member.password)
+    for number, why in (("1", "is not a user of the forge"), ("2", f"{member.login} asked for it")):
+        approved = orderkit("approve", order, "--pull", number)
+        assert (approved.code, "that does not count: " in approved.out) == (4, True)
+        assert why in approved.out
 
 
 def test_a_merge_that_was_interrupted_is_delivered_by_its_repetition(

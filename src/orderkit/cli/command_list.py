@@ -46,7 +46,7 @@ COMMANDS = {
     "notify": ("notify", "See what people and programs are notified of, and try channels."),
     "console": ("console", "Make a link that signs you in to the console."),
     "functions": ("", "Bring programs of Composition functions, and list what runs them."),
-    "function": ("function", "Serve a pack's stations to Crossplane over gRPC."),
+    "stations": ("stations", "Serve a pack's stations to Crossplane over gRPC."),
     "access": ("access", "Let programs use the service."),
     "platform": ("platform", "See what a platform would get, and upgrade it."),
     "validate": ("validate", "Validate orders' files as the API server will."),
@@ -56,6 +56,8 @@ COMMANDS = {
     "run": ("run", "Run a scaffolder template: a file, or one of the pack."),
 }
 """Each command's module in ``commands``, and its line in ``--help``, which imports none."""
+FORMER = {"function": "stations"}
+"""Former names of commands, which images in use may still start."""
 EXTRA_OF = {
     "demo": "embedded",
     "functions": "workshop",

@@ -12,7 +12,7 @@ import click
 from ground import errors
 from orderkit import __version__
 from orderkit.cli import extras
-from orderkit.cli.command_list import COMMANDS, EPILOG, EXTRA_OF, SUMMARY
+from orderkit.cli.command_list import COMMANDS, EPILOG, EXTRA_OF, FORMER, SUMMARY
 from orderkit.cli.options import no_color_option
 
 
@@ -25,6 +25,7 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         import importlib
 
+        cmd_name = FORMER.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         if cmd_name in EXTRA_OF:

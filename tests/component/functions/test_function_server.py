@@ -1,4 +1,4 @@
-"""``orderkit function`` as a process: what goes wrong stays readable and hurts nobody else."""
+"""``orderkit stations`` as a process: what goes wrong stays readable and hurts nobody else."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_it_says_why_it_does_not_start(
     given = [each.format(empty=empty, broken=broken) for each in arguments]
     address = () if "--address" in given else ("--address", "127.0.0.1:0")
     done = subprocess.run(
-        [sys.executable, "-m", "orderkit", "function", *given, *address],
+        [sys.executable, "-m", "orderkit", "stations", *given, *address],
         capture_output=True,
         text=True,
         check=False,

@@ -1,7 +1,8 @@
 """
-Every ``sh`` block of these pages works as shown, in its order, on one platform.
+One reader types every ``sh`` block of these pages, from the first to the last, on one platform.
 
-The README and the first order have ``test_readme.py``, the tutorial has ``test_tutorial.py``.
+The README has ``test_readme.py``, the tutorial ``test_tutorial.py``, docs/install.md
+``test_install_page.py``.
 Blocks that need a system of the reader's are marked ``shell``: for those,
 ``tests/unit/test_documented_commands.py`` checks that commands and options exist.
 """
@@ -9,31 +10,40 @@ Blocks that need a system of the reader's are marked ``shell``: for those,
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from documentedpages import ANY_PORT, ROOT, Page, Reader, running_platform
+from documentedpages import (
+    ANY_PORT,
+    ROOT,
+    Page,
+    Reader,
+    people_of_the_first_order,
+    running_platform,
+)
 
-ORDERED = "orderkit order garage team_name=ae86 stage=stage2"
 PAGES = (
+    Page("docs/first-order.md"),
+    Page("docs/changes.md"),
+    Page("docs/plans.md", in_pack=True),
+    Page("docs/leases.md"),
     Page("docs/approvals.md"),
-    Page("docs/kits.md"),
-    Page("docs/schemas.md", in_pack=True),
-    Page("docs/changes.md", before=ORDERED),
-    Page("docs/plans.md", before=ORDERED, in_pack=True),
-    Page("docs/templates.md"),
+    Page("docs/cost.md", in_pack=True),
+    Page("docs/ending.md"),
+    Page("docs/repairing.md"),
+    Page("docs/pipelines.md"),
+    Page("docs/delivery.md"),
     Page("docs/teams.md"),
     Page("docs/portal.md"),
-    Page("docs/delivery.md"),
-    Page("docs/leases.md", before=ORDERED),
-    Page("docs/ending.md", before=ORDERED),
-    Page("docs/pipelines.md", before=ORDERED),
     Page("docs/notifications.md"),
-    Page("docs/repairing.md", before=ORDERED),
-    Page("docs/cost.md", in_pack=True),
+    Page("docs/kits.md"),
+    Page("docs/schemas.md", in_pack=True),
+    Page("docs/templates.md"),
 )
-ELSEWHERE = {"first-order.md", "tutorial.md", "install.md", "garage.md"}
+"""In the order of docs/README.md: what a page leaves behind is there when the next one begins."""
+ELSEWHERE = {"tutorial.md", "install.md", "garage.md"}
 """Pages with ``sh`` blocks that other tests execute; a kit's page is generated."""
 
 
@@ -42,7 +52,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     home = tmp_path_factory.mktemp("home")
     notifications = home / "notifications.yaml"
     notifications.write_text(shown_file(ROOT / "docs/notifications.md", "# notifications.yaml"))
-    people = ("--user=eve=ae86", "--user=frank=platform")  # as docs/approvals.md shows
+    people = people_of_the_first_order()
     with running_platform(home, (*ANY_PORT, f"--notifications={notifications}", *people)):
         yield Reader(home)
 
@@ -60,6 +70,13 @@ def test_no_page_with_commands_is_forgotten() -> None:
     assert shown - ELSEWHERE == {page.name.removeprefix("docs/") for page in PAGES}
 
 
+def test_the_pages_have_the_order_of_the_index() -> None:
+    index = (ROOT / "docs/README.md").read_text()
+    places = [index.index(f"({page.name.removeprefix('docs/')})") for page in PAGES]
+
+    assert places == sorted(places)
+
+
 def has_commands(text: str) -> bool:
     return re.search(r"^```sh\n", text, re.MULTILINE) is not None
 
@@ -70,4 +87,7 @@ def has_commands(text: str) -> bool:
     ids=lambda value: value.name if isinstance(value, Page) else value.split("\n")[0][:40],
 )
 def test_the_block_works(page: Page, block: str, reader: Reader) -> None:
+    if "kubectl" in block and not shutil.which("kubectl"):
+        pytest.skip("no kubectl on PATH")
+
     reader.types(page, block)

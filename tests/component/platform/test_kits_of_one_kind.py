@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 from commands import Command, in_process
 
 from ground.errors import RefusedError
-from ground.names import OrderId, TeamName
+from ground.names import OrderId, RepoId, TeamName
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.flows.plan.order_plan import plan_new
+from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import check_may_order
 from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
+from yamlfiles.manifests import parse_manifests
 
 XRD = """\
 apiVersion: apiextensions.crossplane.io/v2
@@ -106,3 +108,29 @@ def test_new_orders_of_the_two_are_refused_before_anything_is_written(
         check_may_order(platform, entry, kit, ledger_snapshot(platform))
 
     assert "remove one of these kits" in error.value.hint
+
+
+def test_no_command_chooses_one_of_the_two(
+    started: Running, orderkit: Command, tmp_path: Path
+) -> None:
+    xr = tmp_path / "thing.yaml"
+    xr.write_text(
+        "apiVersion: dup.example.org/v1alpha1\nkind: XThing\n"
+        "metadata: {name: one}\nspec: {team: ae86}\n"
+    )
+    repo = RepoId("ae86", "by-hand")
+    started.platform.forge.ensure_repo(repo, description="")
+    manifest = FileChange(PurePosixPath("manifests/thing.yaml"), xr.read_bytes(), None)
+    started.platform.forge.write(repo, [manifest], Operation("hand", "user:default/x", "by hand"))
+    kits = {kit.name: kit for kit in published_pack(started.platform).kits()}
+
+    for done in (
+        orderkit("order", "--file", str(xr)),
+        orderkit("adopt", str(repo), "--team", "ae86"),
+    ):
+        assert done.code == 4, done.out + done.err
+        assert "defines XThing.dup.example.org" in done.err
+        assert "remove one of these kits" in done.err
+    (thing,) = parse_manifests("thing.yaml", xr.read_bytes())
+    with pytest.raises(RefusedError, match=r"defines XThing\.dup\.example\.org"):
+        plan_new(started.platform, kits["b"], thing)

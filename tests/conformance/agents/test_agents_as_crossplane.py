@@ -2,7 +2,7 @@
 The agents' pipelines as a real Crossplane runs them: what it composed, its conditions, its status.
 
 ``recorded.json`` is what ``crossplane internal render`` of core 2.3.4 answered, with
-function-auto-ready 0.7.0 and with our stations served by ``orderkit function``. It is recorded by
+function-auto-ready 0.7.0 and with our stations served by ``orderkit stations``. It is recorded by
 hand where such a core is at hand: a change of these kits that changes what they compose changes
 what it would have said, and takes a new record.
 """

@@ -2,7 +2,7 @@
 Whom the scenes are played on: our assembly on the embedded cluster, and a live Crossplane core.
 
 A live core is never started here. ``ORDERKIT_TEST_CROSSPLANE`` names the kubeconfig of an API
-server on which one runs, with Functions ``function-orderkit`` (``orderkit function`` with the
+server on which one runs, with Functions ``function-orderkit`` (``orderkit stations`` with the
 stations of both packs) and ``function-auto-ready`` healthy, and none of the kits' objects yet.
 """
 

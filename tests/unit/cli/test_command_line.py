@@ -24,7 +24,7 @@ HEAVY = (
 NO_RESULT = {
     "up": "runs the embedded platform until it is stopped",
     "serve": "runs the HTTP service until it is stopped",
-    "function": "runs the gRPC server until it is stopped",
+    "stations": "runs the gRPC server until it is stopped",
     "schema": "prints a JSON Schema, and nothing else",
 }
 """Commands without --json, each with the reason why it has no result to print."""
@@ -145,6 +145,11 @@ def test_every_command_with_a_result_takes_json() -> None:
 
     assert without == set(NO_RESULT)
     assert "kit check" in COMMANDS, "commands of groups are looked at, too"
+
+
+def test_a_former_name_of_a_command_still_works(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["function", "--help"]) == 0
+    assert "orderkit stations --pack ." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -109,3 +109,15 @@ def test_a_sentinel_without_value_is_refused_by_name() -> None:
 def test_a_value_that_would_need_quoting_is_refused(value: str) -> None:
     with pytest.raises(InvalidInputError, match="FORGE_URL"):
         bake({}, {**VALUES, "FORGE_URL": value})
+
+
+def test_a_skeleton_may_have_files_that_are_larger_than_yaml_ever_is(tmp_path: Path) -> None:
+    (tmp_path / "pack.yaml").write_bytes(PACK[PurePosixPath("pack.yaml")])
+    video = tmp_path / "templates/garage/skeleton/film.mp4"
+    video.parent.mkdir(parents=True)
+    video.write_bytes(bytes(3_000_000))
+
+    assert len(read_folder(tmp_path)[PurePosixPath("templates/garage/skeleton/film.mp4")]) > 2**21
+    video.write_bytes(bytes(40 * 2**20))
+    with pytest.raises(InvalidInputError, match="more than 32 MiB"):
+        read_folder(tmp_path)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ground.objects.kube_objects import Manifest
 from orderkit.core.order.change import ABSENT
-from orderkit.core.plan import Assembly, Fault, Plan, compare
+from orderkit.core.plan import Assembly, Code, Fault, Plan, compare
+from orderkit.core.plan.dangers.accepted_dangers import AcceptedPlanDanger
+from orderkit.core.plan.dangers.danger_codes import Danger
 from orderkit.core.plan.fleet_folding import folds, of_categories
 from orderkit.core.plan.fleet_json import fleet_exit_code, fleet_json
 from orderkit.core.plan.fleet_markdown import MAX_FOLDS, fleet_markdown
@@ -185,6 +188,22 @@ def test_markdown_names_what_could_not_be_read_and_stays_bounded() -> None:
     assert text.startswith("**Plan for shop: 151 orders: 150 changed, 1 unknown.**")
     assert "- `gone` hidden from @\u200bus" in text
     assert f"{150 - MAX_FOLDS} more changes are not shown here." in text
+
+
+def test_what_the_kit_accepts_is_listed_apart_once_for_all_orders() -> None:
+    danger = Danger(path="firewall", message="opens 0.0.0.0/0", code=Code.ACCESS)
+    orders = [painted("one"), painted("two")]
+    accepting = [
+        replace(order, plan=replace(order.plan, accepted=(AcceptedPlanDanger(danger, "public"),)))
+        for order in orders
+        if order.plan
+    ]
+
+    text = fleet_markdown(a_fleet(*accepting))
+
+    rest = "opens 0.0.0.0/0: public (access-widened): 2 orders (one, two)"
+    assert f"Accepted by the kit:\n\n- {rest}" in text
+    assert "Mind:" not in text
 
 
 def test_a_slim_plan_tells_the_same() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 
 import orderkit
 from ground.errors import InvalidInputError, NotFoundError, OrderkitError, shorten
+from softwaretemplates.size_limit import MIB, SIZE_LIMIT
 from yamlfiles.documents import Files
 
 ROOMS = ("templates", "day2", "stations", "gitops")
@@ -23,7 +24,8 @@ SCHEMAS = "schemas"
 """Folder for CRDs that others deliver; plans use their schemas."""
 DOCS = "docs/kits"
 """Folder of the kits' generated pages."""
-_FILE_MAX_BYTES = 1_000_000
+_PACK_MAX_BYTES = 2 * SIZE_LIMIT
+"""A pack is held in memory and published in one commit; a skeleton may have videos."""
 _FILES_MAX = 5_000
 _GIT_S = 60
 _NOISE = {"__pycache__", ".DS_Store"}
@@ -59,7 +61,7 @@ def read_folder(folder: Path, *, docs: bool = False) -> Files:
         docs: Read the kits' pages too; they are no room, because they are never published.
 
     Raises:
-        InvalidInputError: No pack there, a link, or more than 5,000 files or 1 MB in one.
+        InvalidInputError: No pack there, a link, or more files or bytes than a pack may have.
     """
     if not (folder / "pack.yaml").is_file():
         raise InvalidInputError(
@@ -70,6 +72,13 @@ def read_folder(folder: Path, *, docs: bool = False) -> Files:
         files |= read_room(folder, room)
     if len(files) > _FILES_MAX:
         raise InvalidInputError("pack", str(folder), f"has more than {_FILES_MAX} files")
+    if sum(map(len, files.values())) > _PACK_MAX_BYTES:
+        raise InvalidInputError(
+            "pack",
+            str(folder),
+            f"has more than {_PACK_MAX_BYTES // MIB} MiB",
+            hint="keep large files elsewhere, and fetch them with fetch:plain",
+        )
     return files
 
 
@@ -78,7 +87,7 @@ def read_room(folder: Path, room: str) -> Files:
     Read one folder of a pack; {} if it is missing.
 
     Raises:
-        InvalidInputError: A link, or more than 1 MB in a file.
+        InvalidInputError: A link, or a file that is too large.
     """
     return {
         PurePosixPath(path.relative_to(folder)): _read(path)
@@ -117,7 +126,7 @@ def _unpacked(archive: bytes) -> Files:
             if member.isdir() or not (inside or path.is_relative_to(DOCS)):
                 continue
             content = tar.extractfile(member) if member.isreg() else None
-            if content is None or member.size > _FILE_MAX_BYTES or len(files) == _FILES_MAX:
+            if content is None or member.size > SIZE_LIMIT or len(files) == _FILES_MAX:
                 raise InvalidInputError(
                     str(path), None, "is a link, is too large, or exceeds the number of files"
                 )
@@ -161,8 +170,10 @@ def _drop_empty(start: Path, root: Path) -> None:
 def _read(path: Path) -> bytes:
     if path.is_symlink():
         raise InvalidInputError(str(path), None, "is a symbolic link; a pack has none")
-    if path.stat().st_size > _FILE_MAX_BYTES:
-        raise InvalidInputError(str(path), path.stat().st_size, "bytes are more than 1 MB")
+    if path.stat().st_size > SIZE_LIMIT:
+        raise InvalidInputError(
+            str(path), path.stat().st_size, f"bytes are more than {SIZE_LIMIT // MIB} MiB"
+        )
     data = path.read_bytes()
     if "skeleton" in path.parts and data.startswith(b"#!") and path.stat().st_mode & stat.S_IXUSR:
         raise InvalidInputError(

@@ -1,7 +1,7 @@
 """
 Answer requests in Crossplane's function protocol with the stations of a folder.
 
-The entry point of the processes in which ``orderkit function`` runs stations
+The entry point of the processes in which ``orderkit stations`` runs stations
 (``adapters.processes``).
 """
 

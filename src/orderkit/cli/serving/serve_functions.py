@@ -1,4 +1,4 @@
-"""Turn the options of ``orderkit function`` into a running server."""
+"""Turn the options of ``orderkit stations`` into a running server."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def serve(options: FunctionOptions) -> None:
     """
     if importlib.util.find_spec("crossplane") is None:
         raise UsageError(
-            "orderkit function needs gRPC and Crossplane's SDK",
+            "orderkit stations needs gRPC and Crossplane's SDK",
             hint="install them with: pip install 'orderkit[functions]'",
         )
     from orderkit.adapters.functions import function_server

@@ -14,8 +14,10 @@ def show_decision(decision: Decided, as_json: bool) -> None:
     if as_json:
         emit_json("orderkit.approval/v1", decision.to_json())
         return
+    delivers = f"'orderkit merge {decision.order} {decision.number}'"
+    delivers = "the platform" if decision.number is None else delivers
     words = {
-        "approved": "approved on the forge; the platform delivers it once everybody agreed",
+        "approved": f"approved on the forge; {delivers} delivers it once everybody agreed",
         "delivered": "everybody agreed, and it is being delivered",
         "declined": "declined on the forge; the platform withdraws it",
         "withdrawn": "was withdrawn",

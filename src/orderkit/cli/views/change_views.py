@@ -90,7 +90,9 @@ def show_changed(result: Finished, as_json: bool) -> None:
     if change.pull is not None and change.state != "committed":
         say(f"  review      {change.pull.web_url}")
         merge = f"orderkit merge {change.order} {change.pull.number}"
-        say(f"  then        '{merge}' delivers it, after an approval if the kit wants one;")
+        who = {None: ", after an approval if the kit wants one", "": ""}
+        after = who.get(change.approvers, f" once {change.approvers} approved it")
+        say(f"  then        '{merge}' delivers it{after};")
         say("              closing it drops it")
     if change.commit is not None and change.state == "committed":
         ready = f", {state.phase} at {short(state.revision or '')}" if state else ""

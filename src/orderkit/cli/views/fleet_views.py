@@ -41,6 +41,7 @@ _FOLD_LEADS = (
     ("fault", "refused     ", "red"),
     ("standing-fault", "as before   refused by both packs: ", "yellow"),
     ("danger", "mind        ", "red"),
+    ("accepted", "accepted    by the kit: ", ""),
     ("paused", "paused      ", "yellow"),
     ("pinned", "not affected: pinned: ", "yellow"),
 )

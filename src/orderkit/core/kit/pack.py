@@ -10,13 +10,14 @@ repository.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Annotated
 
 from msgspec import Meta
 
-from ground.errors import InvalidInputError, NotFoundError
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from ground.shapes import StrictShape
 from ground.suggestions import did_you_mean
 from orderkit.core.documents import DocumentName, PlanRules, read_document
@@ -82,6 +83,24 @@ class Pack:
     def kits(self) -> tuple[Kit, ...]:
         """Read every kit; raises like `kit`."""
         return tuple(self.kit(name) for name in self.kit_names)
+
+    def check_only(self, name: str) -> None:
+        """
+        Check that no other kit defines the kind of this one: the cluster holds one definition.
+
+        Raises:
+            RefusedError: Another kit does.
+            What `kit` raises.
+        """
+        kind = self.kit(name).kind
+        for other in self.kit_names:
+            with suppress(InvalidInputError):  # a broken kit is no reason to refuse another
+                theirs = self.kit(other).kind
+                if other != name and (theirs.group, theirs.kind) == (kind.group, kind.kind):
+                    raise RefusedError(
+                        f"kit {name} cannot be used: kit {other} defines {kind} too",
+                        hint="ask a platform admin to remove one of these kits from the pack",
+                    )
 
     def folder(self, path: str) -> Files:
         """Return the files below a folder, by their path relative to it."""

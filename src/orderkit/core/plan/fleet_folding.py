@@ -79,6 +79,7 @@ _ORDER = (
     "fault",
     "standing-fault",
     "danger",
+    "accepted",
     "paused",
     "pinned",
     "resource",
@@ -109,7 +110,7 @@ class _Effect:
         return (self.category, title, str(self.action), self.code, self.path, self.kind, *fields)
 
 
-_PROSE = ("fault", "standing-fault", "danger", "paused", "pinned", "unknown")
+_PROSE = ("fault", "standing-fault", "danger", "accepted", "paused", "pinned", "unknown")
 _NAME = re.compile(r"\w+(?:[-/:]+\w+)+|\b\w*\d\w*")
 """Names and amounts, not fields or kinds: ``bay-ae86/spec-sheet``, ``64Mi``."""
 
@@ -156,9 +157,12 @@ def _effects(order: OrderPlan) -> Iterator[_Effect]:
             message = f"{fault.where}: {fault.message}" if fault.where else fault.message
             path = nameless(order, fault.path)
             yield _Effect(order.order, category, nameless(order, message), path=path)
-    for danger in order.plan.dangers:
+    accepted = ((each.danger, f": {each.reason}") for each in order.plan.accepted)
+    for danger, reason in (*((danger, "") for danger in order.plan.dangers), *accepted):
         message, path = nameless(order, danger.message), nameless(order, danger.path)
-        yield _Effect(order.order, "danger", message, code=str(danger.code), path=path)
+        category = "accepted" if reason else "danger"
+        title, code = f"{message}{reason}", str(danger.code)
+        yield _Effect(order.order, category, title, code=code, path=path)
     if order.plan.paused:
         yield _Effect(
             order.order, "paused", nameless(order, next(iter(order.plan.paused.values())))

@@ -26,6 +26,7 @@ def fleet_markdown(fleet: FleetPlan) -> str:
     parts += _list("Would be refused:", of_categories(all_folds, "fault"))
     parts += _list("Refused by both packs:", of_categories(all_folds, "standing-fault"))
     parts += _list("Mind:", of_categories(all_folds, "danger"))
+    parts += _list("Accepted by the kit:", of_categories(all_folds, "accepted"))
     parts += _list("Paused:", of_categories(all_folds, "paused"))
     parts += _list("Not affected: pinned:", of_categories(all_folds, "pinned"))
     parts += _defaults(fleet)

@@ -31,7 +31,7 @@ from orderkit.flows.change.reviewing import (
     set_review_status,
 )
 from orderkit.flows.order import order_report
-from orderkit.flows.order.approval_judging import may_agree
+from orderkit.flows.order.approval_judging import WRITES, may_agree
 from orderkit.flows.order.approval_needs import Asking, order_needs
 from orderkit.flows.order.approval_records import record_agreement, waiting_order
 from orderkit.flows.order.approvers import LOGIN_HINT, forge_user
@@ -65,6 +65,8 @@ class Decided(Answer, frozen=True):
     """Its pull request."""
     counts: bool | None = None
     """Whether an approval on the forge counts; None: it was none."""
+    number: int | None = None
+    """The number of the pull request of a change; None: the order itself waits."""
 
 
 def approve(
@@ -175,7 +177,7 @@ def approve_on_forge(platform: Platform, order: str, *, number: int | None = Non
         platform.forge.review(repo, pull.number, "approved", head=pull.head_commit, text=text)
         why_not = _does_not_count(platform, entry, pull, number, me)
         return Decided(
-            order, entry.team, "approved", approval, why_not, pull.web_url, counts=not why_not
+            order, entry.team, "approved", approval, why_not, pull.web_url, not why_not, number
         )
     if number is None:
         decision = _settled(platform, entry)
@@ -245,10 +247,20 @@ def _does_not_count(
         is_own = is_own_request(waiting, me)
     else:
         live = find_living(platform, entry.order)
-        needs = Judgement(platform, live, pull).needs()
+        judgement = Judgement(platform, live, pull)
+        try:
+            needs = judgement.needs()
+            with suppress(AccessError):  # only an owner may ask for the rights of others
+                judgement.parties()
+        except RefusedError as error:  # whoever approves it, it is not merged
+            return f"{error}; {error.hint}" if error.hint else str(error)
         is_own = (pull.requester or "").lower() == f"user:default/{me.lower()}"
+        found = platform.forge.user_with_right(live.repository, me)
+        if not needs and (found is None or found[1] not in WRITES):
+            return f"{me} may not write to {live.repository}, so {me} cannot review its changes"
     if is_own:
-        return f"{me} asked for it, and somebody else has to approve it: {sentence(needs)}"
+        who = f": {sentence(needs)}" if needs else ""
+        return f"{me} asked for it, and somebody else has to approve it{who}"
     if needs and not is_asked(platform, entry, needs, me):
         return f"{me} is not asked; it needs {sentence(needs)}"
     return ""

@@ -145,7 +145,8 @@ def _only_object(file: DeclaredFile) -> LocatedManifest:
 
 def _kit_of(platform: Platform, file: DeclaredFile, located: LocatedManifest) -> Kit:
     kind = Kind.of(located.manifest)
-    kits = {(kit.kind.group, kit.kind.kind): kit for kit in published_pack(platform).kits()}
+    pack = published_pack(platform)
+    kits = {(kit.kind.group, kit.kind.kind): kit for kit in pack.kits()}
     kit = kits.get((kind.group, kind.kind))
     if kit is None:
         names = {f"{name} ({group})": name for group, name in kits}
@@ -154,6 +155,7 @@ def _kit_of(platform: Platform, file: DeclaredFile, located: LocatedManifest) ->
             "kind", kind_text, f"is not of a kit of this platform ({file.name}:{located.line})",
             hint=did_you_mean(kind_text, names, f"kinds: {', '.join(names)}"),
         )  # fmt: skip
+    pack.check_only(kit.name)
     return kit
 
 

@@ -40,7 +40,7 @@ from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.request import Changed, State
 from orderkit.flows.main_protection import protect_main
 from orderkit.flows.order.approval_judging import set_approval_status
-from orderkit.flows.order.approvers import forge_user
+from orderkit.flows.order.approvers import NOT_ON_THE_FORGE, UNKNOWN_HINT, forge_user
 from orderkit.flows.order.commit_judging import branch_of
 from orderkit.flows.order.live_order import XrFile, read_xr
 from orderkit.flows.plan.announcing import ACCEPT_LOSS, CONTEXT, JudgedPlan, set_plan_status
@@ -74,6 +74,8 @@ class Proposer:
     editor: ChangeEditor
     _all_pulls: list[PullRequest] | None = field(default=None, init=False)
     _open_pulls: list[OpenPull] | None = field(default=None, init=False)
+    _is_known: bool = field(default=True, init=False)
+    """The forge knows the requester, so it can be told whose approval is somebody else's."""
 
     def propose(self, draft: EditDraft) -> Changed:
         """
@@ -268,6 +270,7 @@ class Proposer:
         editor, person = self.editor, None
         with suppress(OrderkitError):  # it is not merged then, and says why
             person = forge_user(editor.platform, self._repo, editor.request.requester.ref)
+            self._is_known = person is not None
         return editor.signed(draft, person.id if person else None)
 
     def _replace(self, old: PullRequest, new: PullRequest) -> None:
@@ -360,7 +363,21 @@ class Proposer:
 
     def _outcome(self, draft: EditDraft, pull: PullRequest | None, *, state: State) -> Changed:
         outcome = self.editor.outcome(draft, state=state, how=How.REVIEW)
-        return replace(outcome, pull=pull, other_pulls=self.others(pull.number if pull else None))
+        approvers = "somebody else of the team" if draft.verdict.how is How.REVIEW else ""
+        approvers = " and ".join(
+            filter(None, (approvers, "those named in the pull request" if draft.needs else ""))
+        )
+        warnings = outcome.warnings
+        if approvers and not self._is_known:
+            ref = self.editor.request.requester.ref
+            warnings = (*warnings, f"'{ref}' {NOT_ON_THE_FORGE}; {UNKNOWN_HINT}")
+        return replace(
+            outcome,
+            pull=pull,
+            other_pulls=self.others(pull.number if pull else None),
+            approvers=approvers,
+            warnings=warnings,
+        )
 
     def _repeated(self, pull: PullRequest) -> Changed:
         self._finish_replacing(pull)

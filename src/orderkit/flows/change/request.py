@@ -101,6 +101,8 @@ class Changed:
     """What the change does or will do; None if it was not planned."""
     repeated: bool = False
     """The same operation was carried out before; nothing was done now."""
+    approvers: str | None = None
+    """Who has to approve what is proposed, in words; empty: nobody; None: it is not known."""
 
     @property
     def answer(self) -> ChangedAnswer:

@@ -25,7 +25,7 @@ from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.main_protection import TEAM
 from orderkit.flows.order.approval_judging import WRITES, agreed, missing, objection
 from orderkit.flows.order.approval_needs import Asking
-from orderkit.flows.order.approvers import LOGIN_HINT, forge_user
+from orderkit.flows.order.approvers import NOT_ON_THE_FORGE, UNKNOWN_HINT, forge_user
 from orderkit.flows.order.change_approvals import may_need_approval, needs_of_step
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys, whole_history
 from orderkit.flows.order.live_order import LiveOrder, XrFile, read_xr
@@ -52,6 +52,8 @@ class ReviewVerdict:
     """Why it may not be merged; empty: it may."""
     approval: str | None = None
     """Who still has to agree; empty: everybody did; None: its kit has no rules of approval."""
+    hint: str = ""
+    """What lets it be merged, if an approval does not."""
 
     @property
     def summary(self) -> str:
@@ -94,7 +96,7 @@ class Judgement:
             lacking = missing(self.platform, self.live.entry, needs, agreed_)
             if lacking:
                 refusal = f"it needs approval by {lacking}"
-            names = tuple(user.login for user in agreed_.people)
+            names = tuple(user.login for user in agreed_.people if needs)
             if not is_free:
                 names = (*self._approvers(reviews, people, agreed_.recorded), *names)
             names = tuple(sorted(set(names)))
@@ -102,7 +104,7 @@ class Judgement:
         except (RefusedError, UsageError) as error:
             lacking = sentence(needs) or "; ".join(map(str, error.problems))
             text = "; ".join(map(str, error.problems))
-            return ReviewVerdict((), text, self._approval(lacking))
+            return ReviewVerdict((), text, self._approval(lacking), error.hint)
 
     def parties(self) -> tuple[tuple[Need, ...], set[int]]:
         """
@@ -208,8 +210,7 @@ class Judgement:
                 yield user.id
             elif requester not in recorded:
                 raise RefusedError(
-                    f"'{requester}' asked for it, who is not a user of the forge, so nobody can"
-                    f" tell whose approval counts: {LOGIN_HINT}"
+                    f"'{requester}' asked for it, who {NOT_ON_THE_FORGE}", hint=UNKNOWN_HINT
                 )
         for commit, account in accounts:
             if not account.isdecimal():

@@ -66,7 +66,8 @@ def merge_reviewed(
     if verdict.refusal:
         raise RefusedError(
             f"{live.repository}#{number} is not merged: {verdict.refusal}",
-            hint="somebody else of the team has to approve its newest commit on the forge",
+            hint=verdict.hint
+            or "somebody else of the team has to approve its newest commit on the forge",
         )
     _refuse_by_plan(platform, live.repository, pull)
     notes = tuple(("Orderkit-Approved-By", login) for login in verdict.approvers)

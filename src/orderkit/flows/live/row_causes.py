@@ -1,7 +1,9 @@
 """
 Look closer at parts of orders that assemble: at their events and Pods, which nobody follows.
 
-One thread does so, every few seconds, as long as an order assembles; rows need no request.
+One thread does so, every few seconds, as long as an order assembles; rows need no request. It looks
+at so many parts a second, however many orders are stuck: those not looked at yet come first, then
+those whose last look is longest ago.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from orderkit.flows.worker_thread import WorkerThread
 _EVERY_S = 10.0
 _AT_MOST = 20
 """Parts of one order."""
+_PART_S = 0.2
+"""What a look at a part costs in time: no more requests are made in a large fleet."""
 logger = logging.getLogger(__name__)
 
 
@@ -46,6 +50,8 @@ class RowCauses(WorkerThread):
         super().__init__("live causes")
         self._platform, self._on_found = platform, on_found
         self._orders: dict[str, _Looked] = {}
+        self._free_s = 0.0
+        """When the next order may be looked at."""
 
     def forget(self, order: str) -> None:
         """Look no more at an order."""
@@ -60,7 +66,7 @@ class RowCauses(WorkerThread):
             return tuple(parts)
         with self._wake:
             now_s = self._platform.clock.monotonic_s()
-            looked = self._orders.setdefault(order, _Looked(keys, now_s, {}))
+            looked = self._orders.setdefault(order, _Looked(keys, 0.0, {}))
             if looked.keys != keys:
                 looked.keys, looked.next_s = keys, now_s
             self._wake.notify_all()
@@ -95,10 +101,15 @@ class RowCauses(WorkerThread):
         with self._wake:
             while not self._is_closed:
                 now_s = self._platform.clock.monotonic_s()
-                for order, looked in self._orders.items():
-                    if looked.next_s <= now_s:
-                        looked.next_s = now_s + _EVERY_S
-                        return order, looked.keys
-                next_s = min((looked.next_s for looked in self._orders.values()), default=None)
-                self._wake.wait(None if next_s is None else max(0.01, next_s - now_s))
+                order = min(self._orders, key=lambda each: self._orders[each].next_s, default=None)
+                if order is None:
+                    self._wake.wait()
+                    continue
+                looked = self._orders[order]
+                wait_s = max(looked.next_s, self._free_s) - now_s
+                if wait_s <= 0:
+                    looked.next_s = now_s + _EVERY_S
+                    self._free_s = now_s + len(looked.keys) * _PART_S
+                    return order, looked.keys
+                self._wake.wait(max(0.01, wait_s))
             return None

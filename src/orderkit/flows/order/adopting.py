@@ -104,8 +104,10 @@ def adopt(platform: Platform, request: AdoptRequest) -> Adopted:
         AlreadyOrderedError: The order ended, or its id belongs to another team.
     """
     check_requester(request.requester)
-    kits = published_pack(platform).kits()
+    pack = published_pack(platform)
+    kits = pack.kits()
     subject = _from_cluster(platform, request, kits) or _from_repository(platform, request, kits)
+    pack.check_only(subject.kit.name)
     entry, rendered = _rendered(platform, request, subject)
     check_order_files(subject.kit, entry.order, {subject.path: subject.data})
     if subject.repository not in (None, entry.repository):

@@ -30,6 +30,11 @@ LOGIN_HINT = (
     " location that spec.portal.peopleFrom of platform.yaml lists"
 )
 
+NOT_ON_THE_FORGE = "is not a user of the forge, so nobody can tell whose approval counts"
+UNKNOWN_HINT = (
+    f"ask for it as a user of the forge (--requester user:default/LOGIN), or {LOGIN_HINT}"
+)
+
 
 def forge_user(platform: Platform, repo: RepoId, requester: str) -> ForgeUser | None:
     """

@@ -238,7 +238,8 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
     state = explained(platform, application, state, entry.team)
     if state.phase == "Delivering" and state.revision != head:
         why = undelivered(platform, entry, head)
-        state = replace(state, reason=why.reason, advice=why.advice) if why else state
+        if why:  # that does not pass by itself
+            state = replace(state, phase="Failing", reason=why.reason, advice=why.advice)
     state = held_by_window(platform, kits.get(kit), state)
     checked = CheckedOrder.of(entry, pack, kit, xr)
     check: CommitCheck | None = None

@@ -47,6 +47,7 @@ from orderkit.flows.plan.cluster_verdicts import judged, with_schemas
 from orderkit.flows.plan.pricing import priced
 from orderkit.flows.plan.published_pack import published_workshop
 from orderkit.flows.plan.recording import PlanRecorder, Replay
+from orderkit.flows.platform import published_pack
 
 if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
@@ -79,6 +80,7 @@ def plan_order(
 
     Raises:
         NotFoundError: No pack is published, or the kit has no Composition in it.
+        RefusedError: Another kit defines the kind of this one too.
         RemoteError: The forge.
     """
     kit, old, new = live.kit, delivered_xr(live, old), delivered_xr(live, new)
@@ -100,6 +102,7 @@ def plan_new(platform: Platform, kit: Kit, xr: Manifest) -> Plan:
 
     Raises:
         NotFoundError: No pack is published, or the kit has no Composition in it.
+        RefusedError: Another kit defines the kind of this one too.
         RemoteError: The forge or the cluster.
     """
     workshop = _workshop(platform, kit, xr)
@@ -110,6 +113,7 @@ def plan_new(platform: Platform, kit: Kit, xr: Manifest) -> Plan:
 def _workshop(platform: Platform, kit: Kit, xr: Manifest) -> AssemblyContext:
     workshop = published_workshop(platform)
     if workshop.blueprint(xr) is None:
+        published_pack(platform).check_only(kit.name)
         raise NotFoundError(
             f"kit '{kit.name}' has no Composition in {platform.pack_repo}",
             hint=f"gitops/apis/{kit.name}/ should hold one",

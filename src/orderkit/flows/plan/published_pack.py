@@ -7,7 +7,7 @@ A pack at a commit never changes, so it is read and loaded once per process.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -231,12 +231,18 @@ def is_needed(path: PurePosixPath) -> bool:
 def _blueprints(
     pack: Pack, kits: Iterable[Kit]
 ) -> tuple[Mapping[tuple[str, str], Blueprint], Mapping[Kind, bool]]:
-    """Return how each kind of XR is assembled, and whether it is namespaced."""
-    blueprints, scopes = {}, {}
+    """
+    Return how each kind of XR is assembled, and whether it is namespaced.
+
+    A kind that two kits define has no blueprint: the cluster holds one definition, and we do not
+    know whose.
+    """
+    blueprints, scopes, kits = {}, {}, tuple(kits)
+    defined = Counter((kit.kind.group, kit.kind.kind) for kit in kits)
     for kit in kits:
         composition = composition_of(pack.files, kit)
         scopes[kit.kind] = dig(kit.xrd, "spec", "scope", default="Namespaced") == "Namespaced"
-        if composition is not None:
+        if composition is not None and defined[kit.kind.group, kit.kind.kind] == 1:
             steps = steps_of(composition["spec"])
             name = name_shown(kit.xrd, composition)
             blueprints[kit.kind.group, kit.kind.kind] = Blueprint(

@@ -9,13 +9,11 @@ commit that registered an order decides.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from ground.names import CommitSha, TeamName
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.pack import Pack
 from orderkit.core.order import ledger, ledger_applications, team_file, team_limits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.team_file import TeamFile
@@ -61,7 +59,7 @@ def check_may_order(
     if entry.application_path in snapshot.blobs:
         return team
     published = published_pack(platform, pack)
-    _check_only_kit(published, kit)
+    published.check_only(kit)
     _check_permitted(platform, entry.team, published.kit(kit), snapshot)
     kits = published.kit_names
     # Limits and reviews know the kit of an order by its id.
@@ -75,22 +73,6 @@ def check_may_order(
     if team_limits.is_counted(team, kit):
         team_limits.check_count(team, kit, ledger.living_orders(snapshot.blobs, entry.team), kits)
     return team
-
-
-def _check_only_kit(pack: Pack, name: str) -> None:
-    """Refuse a kit whose kind another one defines too: the cluster may hold that definition."""
-    kit = pack.kit(name)
-    for other in pack.kit_names:
-        with suppress(InvalidInputError):  # a broken kit is no reason to refuse another
-            if other != name and _group_kind(pack.kit(other)) == _group_kind(kit):
-                raise RefusedError(
-                    f"kit {name} cannot be ordered: kit {other} defines {kit.kind} too",
-                    hint="ask a platform admin to remove one of these kits from the pack",
-                )
-
-
-def _group_kind(kit: Kit) -> tuple[str, str]:
-    return kit.kind.group, kit.kind.kind
 
 
 def _check_permitted(

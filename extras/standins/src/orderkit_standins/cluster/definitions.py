@@ -16,7 +16,7 @@ from ground.objects.kube_objects import Kind, Manifest, dig
 from kubeschema.cel import has_rules, rules_of
 from kubeschema.structural import check_schema
 from orderkit_standins.cluster.documents import now
-from orderkit_standins.cluster.kinds import AGE, Column, ServedKind, with_metadata
+from orderkit_standins.cluster.kinds import AGE, Column, Schemas, ServedKind
 from orderkit_standins.cluster.refusals import Cause
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
@@ -152,13 +152,13 @@ def stored_kind(definition: Manifest) -> ServedKind:
 def _served(spec: dict[str, Any], version: dict[str, Any]) -> ServedKind:
     names = spec["names"]
     schema = dig(version, "schema", "openAPIV3Schema", default={"type": "object"})
+    schemas = Schemas.of(schema)
     return ServedKind(
         kind=Kind(spec["group"], version["name"], names["kind"]),
         plural=names["plural"],
         namespaced=spec["scope"] == "Namespaced",
-        schema=schema,
+        schemas=lambda: schemas,
         rules=rules_of(schema) if has_rules(schema) else None,
-        typed=with_metadata(schema),
         singular=names.get("singular", names["kind"].lower()),
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),

@@ -7,9 +7,9 @@ finds them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from ground.objects.kube_objects import Kind
 from kubeschema.cel import RuleSet
@@ -79,6 +79,19 @@ class Column:
 AGE = Column("Age", ".metadata.creationTimestamp", "date")
 
 
+class Schemas(NamedTuple):
+    """Both schemas of a kind; see `ServedKind`."""
+
+    schema: Schema
+    typed: Schema
+
+    @classmethod
+    def of(cls, schema: Schema) -> Self:
+        """Fill in type and object metadata of the second one."""
+        properties = {**TYPE_META, **(schema.get("properties") or {}), "metadata": OBJECT_META}
+        return cls(schema, {**schema, "type": "object", "properties": properties})
+
+
 @dataclass(frozen=True, slots=True)
 class ServedKind:
     """One kind in one served version."""
@@ -86,8 +99,8 @@ class ServedKind:
     kind: Kind
     plural: str
     namespaced: bool
-    schema: Schema
-    """OpenAPI v3 of the whole object; ``metadata`` holds only what the author restricts."""
+    schemas: Callable[[], Schemas] = field(compare=False)
+    """Makes its schemas, once: most of Kubernetes' own are never asked for."""
     singular: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -102,14 +115,16 @@ class ServedKind:
     description: str = ""
     rules: RuleSet | None = field(default=None, compare=False)
     """CEL rules of `schema`, if it has any."""
-    typed: Schema = field(default_factory=dict)
-    """`schema` with the server's own metadata, for server-side apply."""
+
+    @property
+    def schema(self) -> Schema:
+        """OpenAPI v3 of the whole object; ``metadata`` holds only what the author restricts."""
+        return self.schemas().schema
+
+    @property
+    def typed(self) -> Schema:
+        """`schema` with the server's own metadata, for server-side apply."""
+        return self.schemas().typed
 
     def subject(self, name: str) -> RefusalSubject:
         return RefusalSubject(self.kind.kind, self.kind.group, self.plural, name)
-
-
-def with_metadata(schema: Schema) -> Schema:
-    """Return a whole object's schema with type and object metadata filled in."""
-    properties = {**TYPE_META, **(schema.get("properties") or {}), "metadata": OBJECT_META}
-    return {**schema, "type": "object", "properties": properties}

@@ -8,13 +8,14 @@ of a CRD is ours, for ``definitions`` checks it further.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Any
 
 from ground.objects.kube_objects import CONFIG_MAP, CRD, EVENT, NAMESPACE, Kind
 from kubeschema.known import BuiltInKind, built_in_kinds
-from orderkit_standins.cluster.kinds import AGE, Column, Schema, ServedKind, with_metadata
+from orderkit_standins.cluster.kinds import AGE, Column, Schema, Schemas, ServedKind
 
 SECRET = Kind("", "v1", "Secret")
 SERVICE = Kind("", "v1", "Service")
@@ -161,7 +162,8 @@ def _schema(found: BuiltInKind) -> dict[str, Any]:
     return {**schema, "properties": properties}
 
 
-def _served(found: BuiltInKind) -> ServedKind:
+@functools.cache
+def _schemas(found: BuiltInKind) -> Schemas:
     kind = found.kind
     schema = _DEFINITION if kind == CRD else _schema(found)
     if kind.kind in _ONE_REPLICA:
@@ -169,11 +171,15 @@ def _served(found: BuiltInKind) -> ServedKind:
         replicas = {**spec["properties"]["replicas"], "default": 1}
         spec = {**spec, "properties": {**spec["properties"], "replicas": replicas}}
         schema = {**schema, "properties": {**schema["properties"], "spec": spec}}
+    return Schemas.of(schema)
+
+
+def _served(found: BuiltInKind) -> ServedKind:
+    kind = found.kind
     return ServedKind(
         kind,
         found.plural,
-        schema=schema,
-        typed=with_metadata(schema),
+        schemas=functools.partial(_schemas, found),
         namespaced=found.namespaced,
         singular=kind.kind.lower(),
         short_names=found.short_names,

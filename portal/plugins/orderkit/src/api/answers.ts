@@ -94,6 +94,7 @@ export type Decided = {
   doesNotCount: string | null;
   url: string | null;
   counts: boolean | null;
+  number: number | null;
 };
 
 export type Difference = {

@@ -1,11 +1,11 @@
-"""``orderkit function``: the gRPC server that runs a pack's stations inside Crossplane."""
+"""``orderkit stations``: the gRPC server that runs a pack's stations inside Crossplane."""
 
 from __future__ import annotations
 
 import click
 
 
-@click.command("function")
+@click.command("stations")
 @click.option("--pack", metavar="DIR", help="The pack. Default: the reference pack.")
 @click.option("--stations", metavar="DIR", help="A folder of stations, instead of a pack.")
 @click.option(
@@ -58,7 +58,7 @@ import click
     show_default=True,
     help="Largest message in either direction, in MiB.",
 )
-def function_command(
+def stations_command(
     pack: str | None,
     stations: str | None,
     address: str,
@@ -74,7 +74,7 @@ def function_command(
 
     The input of a Composition step names the station to run. Needs the extra 'functions'.
 
-    Example: orderkit function --pack . --insecure --address 127.0.0.1:9443
+    Example: orderkit stations --pack . --insecure --address 127.0.0.1:9443
     """
     from orderkit.cli.serving.serve_functions import FunctionOptions, serve
 

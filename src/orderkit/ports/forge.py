@@ -79,6 +79,7 @@ __all__ = [
     "PullRequest",
     "PullState",
     "ReaderAccount",
+    "Removal",
     "Repository",
     "Review",
     "SpecialFile",
@@ -109,6 +110,18 @@ class Repository:
     """Whether pull requests may be squashed, which loses signatures."""
 
 
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What became of a repository that was to be removed; true if it existed."""
+
+    existed: bool
+    scheduled_on: str = ""
+    """The day on which the forge was told, if it still keeps the repository; empty: it is gone."""
+
+    def __bool__(self) -> bool:
+        return self.existed
+
+
 class Forge(ForgePulls, ForgeAccess, Protocol):
     """
     A forge such as Gitea.
@@ -127,6 +140,10 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
     @property
     def capabilities(self) -> ForgeCapabilities:
         """What this forge can do; asked where a decision depends on it, and no request."""
+        ...
+
+    def repository_named(self, full_name: str) -> RepoId | None:
+        """Return the repository that the forge itself calls so; None if it is none of ours."""
         ...
 
     def remember(self) -> None:
@@ -287,6 +304,10 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         """
         ...
 
-    def delete_repo(self, repo: RepoId) -> bool:
-        """Remove the repository for good. Idempotent. True if it existed."""
+    def delete_repo(self, repo: RepoId) -> Removal:
+        """
+        Remove the repository for good, or have the forge remove it later. Idempotent.
+
+        Afterwards there is no repository of that name for us.
+        """
         ...

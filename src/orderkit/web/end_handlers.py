@@ -212,7 +212,7 @@ def _ended_body(entry: OrderEntry, record: EndRecord) -> dict[str, Any]:
         "repository": record.repository,
         "gone": plain(record.must_be_gone),
         "survives": list(record.survives),
-        "message": f"`{entry.order}` has ended; its repository is {record.repository}d. "
+        "message": f"`{entry.order}` has ended; its repository is {record.repository_is}. "
         f"Verified to be gone:{gone_lines or ' nothing was there'}"
         + (stays and f"\n\nSurvives:{stays}"),
     }

@@ -119,7 +119,7 @@ def _ended(service: Service, order: str, path: PurePosixPath) -> EndedOrderError
     record = parse(text or "", name=str(path))
     kept = {
         "archive": "its repository is archived and keeps its history",
-        "delete": "its repository is deleted",
+        "delete": f"its repository is {record.repository_is}",
     }[record.repository]
     return EndedOrderError(
         f"{order} ended on {record.ended_at[:10]}; {record.requester} asked for it",

@@ -7,7 +7,7 @@ Takes only repository and number from a delivery; everything else is read from t
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Callable
 from typing import Any
 
 from ground.errors import InvalidInputError, shorten
@@ -15,8 +15,13 @@ from ground.names import MAIN, RepoId
 
 _EVENTS = frozenset({"pull_request", "pull_request_approved", "pull_request_rejected", "push"})
 _ACTIONS = frozenset({"opened", "reopened", "synchronized", "edited", "reviewed", "closed"})
-_NAME = re.compile(r"([A-Za-z0-9._-]{1,100})/([A-Za-z0-9._-]{1,100})\Z")
 _NUMBER_MAX = 10**9
+GITLAB_EVENT = "x-gitlab-event"
+"""The header with which GitLab names an event, in lower case."""
+_GITLAB_MERGE_ACTIONS = frozenset(
+    {"open", "reopen", "update", "close", "merge"}
+    | {"approval", "approved", "unapproval", "unapproved"}
+)
 
 Asked = tuple[RepoId, int | None]
 """A repository and the number of a pull request; None: all open ones."""
@@ -44,6 +49,38 @@ def read_delivery(event: str, body: bytes) -> Asked | str:
     return _repository(payload), _number(payload)
 
 
+def read_gitlab_delivery(
+    event: str, body: bytes, named: Callable[[str], RepoId | None]
+) -> Asked | str:
+    """
+    Return what to plan, or why there is nothing to plan, for a delivery of GitLab.
+
+    Args:
+        event: As GitLab names it in its header ``X-Gitlab-Event``.
+        named: Returns the repository of a project's full path; None: it is none of ours.
+
+    Raises:
+        InvalidInputError: The body is not what GitLab sends with that event.
+    """
+    if event not in ("Push Hook", "Merge Request Hook"):
+        return _no_plan("event", event)
+    payload = _payload(body)
+    project = payload.get("project")
+    name = project.get("path_with_namespace") if isinstance(project, dict) else None
+    repo = named(name) if isinstance(name, str) else None
+    if repo is None:
+        raise InvalidInputError("project.path_with_namespace", name, "is no repository of ours")
+    if event == "Push Hook":
+        if payload.get("ref") != f"refs/heads/{MAIN}":
+            return _no_plan("push to", payload.get("ref"))
+        return repo, None
+    attributes = payload.get("object_attributes")
+    fields = attributes if isinstance(attributes, dict) else {}
+    if fields.get("action") not in _GITLAB_MERGE_ACTIONS:
+        return _no_plan("action", fields.get("action"))
+    return repo, _number({"number": fields.get("iid")})
+
+
 def _no_plan(subject: str, value: object) -> str:
     return f"{subject} '{shorten(str(value), limit=40)}' changes no plan"
 
@@ -61,10 +98,10 @@ def _payload(data: bytes) -> dict[str, Any]:
 def _repository(payload: dict[str, Any]) -> RepoId:
     repository = payload.get("repository")
     name = repository.get("full_name") if isinstance(repository, dict) else None
-    match = _NAME.match(name) if isinstance(name, str) else None
-    if match is None:
+    repo = RepoId.parse(name) if isinstance(name, str) else None
+    if repo is None:
         raise InvalidInputError("repository.full_name", name, "names no repository")
-    return RepoId(match[1], match[2])
+    return repo
 
 
 def _number(payload: dict[str, Any]) -> int:

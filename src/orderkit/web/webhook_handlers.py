@@ -24,7 +24,13 @@ from typing import Any
 
 from ground.errors import InProgressError, NotFoundError, OrderkitError, RefusedError
 from ground.names import MAIN, RepoId
-from orderkit.core.platform.webhook_key import HEADER, hook_key, is_signed
+from orderkit.core.platform.webhook_key import (
+    HEADER,
+    SIGNATURE,
+    hook_key,
+    is_from_gitlab,
+    is_signed,
+)
 from orderkit.flows.approval.settling import settle_pull, settle_touched
 from orderkit.flows.change.reviewing import keep_judged
 from orderkit.flows.order.commit_status import keep_checked
@@ -32,7 +38,12 @@ from orderkit.flows.plan.pull_requests import keep_planned, say_failed
 from orderkit.flows.platform import RepositorySnapshot
 from orderkit.ports.requesters import UnprovedError
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.webhook_delivery import Asked, read_delivery
+from orderkit.web.webhook_delivery import (
+    GITLAB_EVENT,
+    Asked,
+    read_delivery,
+    read_gitlab_delivery,
+)
 
 WAITING_MAX, TEAM_MAX, WORKERS = 200, 50, 2
 """Bounds of the queue, for all and for the repositories of one organisation."""
@@ -68,14 +79,8 @@ class PullPlans:
 
     def post(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Take a delivery. 202 if a pull request is planned, 200 if there is nothing to plan."""
-        key = hook_key(service.options.access.secret)
-        if not is_signed(key, call.raw, call.headers.get(HEADER.lower(), "")):
-            raise UnprovedError(
-                f"{HEADER} is missing or wrong",
-                hint="register the webhook with 'orderkit platform webhook'",
-            )
+        delivery = _delivery(service, call)
         call.audit_fields.update(caller="forge", via="the webhook's signature")
-        delivery = read_delivery(call.headers.get("x-gitea-event", ""), call.raw)
         if isinstance(delivery, str):
             return ServiceResponse(200, {"state": "ignored", "reason": delivery})
         repo, number = delivery
@@ -203,6 +208,31 @@ class PullPlans:
         service.metrics.plan("stuck")
         if number is not None:
             _say_failed(service, repo, number, why)
+
+
+def _delivery(service: Service, call: ServiceRequest) -> Asked | str:
+    """
+    Return what a delivery asks for, once it is proved to be the forge's.
+
+    Raises:
+        UnprovedError: It is not signed with our key, or too old.
+    """
+    key, headers = hook_key(service.options.access.secret), call.headers
+    if GITLAB_EVENT in headers:
+        name = SIGNATURE
+        is_proved = is_from_gitlab(key, call.raw, headers, service.platform.clock.now().timestamp())
+    else:
+        name = HEADER
+        is_proved = is_signed(key, call.raw, headers.get(HEADER.lower(), ""))
+    if not is_proved:
+        raise UnprovedError(
+            f"{name} is missing or wrong",
+            hint="register the webhook with 'orderkit platform webhook'",
+        )
+    if GITLAB_EVENT in headers:
+        named = service.platform.forge.repository_named
+        return read_gitlab_delivery(headers[GITLAB_EVENT], call.raw, named)
+    return read_delivery(headers.get("x-gitea-event", ""), call.raw)
 
 
 def _plan(service: Service, repo: RepoId, number: int) -> None:

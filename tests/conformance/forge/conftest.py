@@ -32,6 +32,7 @@ from ground.names import RepoId
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge
+from orderkit_standins.forge.gitlab.face import FaceSettings
 
 TIMEOUT_S = 90
 FILES = {"README.md": "hello\n", "dir/a.txt": "a\n", "dir/b.txt": "b\n", "top.yaml": "x: 1\n"}
@@ -242,7 +243,7 @@ class Workshop:
 @contextlib.contextmanager
 def embedded_target(folder: Path, face: Face = GITEA) -> Iterator[tuple[EmbeddedForge, Target]]:
     """Serve an embedded forge with a site admin."""
-    forge = EmbeddedForge(folder)
+    forge = EmbeddedForge(folder, gitlab=FaceSettings(face.group) if face.group else None)
     judge = Judge(forge.app) if face is GITHUB and DESCRIPTION.exists() else None
     server = HttpServer(judge or forge.app, bind("forge", 0))
     server.start()
@@ -250,12 +251,9 @@ def embedded_target(folder: Path, face: Face = GITEA) -> Iterator[tuple[Embedded
     forge.ensure_user("warden", "warden-pw1", admin=True)
     forge.ensure_token("warden", "suite", "f" * 40, ["all"])
     try:
-        yield (
-            forge,
-            Target(
-                server.url, "warden", "warden-pw1", "f" * 40, real=False, face=face, judge=judge
-            ),
-        )
+        url = f"{server.url}/{face.group}" if face.group else server.url
+        entry = ("warden", "warden-pw1", "f" * 40)
+        yield forge, Target(url, *entry, real=False, face=face, judge=judge)
     finally:
         server.stop()
         forge.close()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.github import GitHubForge
+from orderkit.adapters.gitlab import GitLabForge
 from orderkit.ports.forge import Forge
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ class Face:
 
     client: Callable[[Target, Account, Workshop], Client]
     """Makes the client of an account; the workshop makes tokens where passwords do not count."""
+    draft: str = "WIP:"
+    """How the title of a draft begins."""
+    group: str = ""
+    """The path of the group that all organisations are in."""
 
 
 def _gitea(target: Target, account: Account, _: Workshop) -> Client:
@@ -73,7 +78,21 @@ def _github(target: Target, account: Account, shop: Workshop) -> Client:
     return GitHubForge(target.url, token=token)
 
 
-GITEA = Face(_gitea)
-GITHUB = Face(_github)
-FACES: Mapping[str, Face] = {"embedded": GITEA, "real": GITEA, "github": GITHUB}
+def _gitlab(target: Target, account: Account, shop: Workshop) -> Client:
+    """Return the client of a group below another one; GitLab takes tokens only."""
+    token = account.token or shop.token("all", of=(account.login, account.password))[6:]
+    url = target.url.removesuffix(f"/{GITLAB_GROUP}")
+    return GitLabForge(url, token=token, group=GITLAB_GROUP, allow_http=target.real)
+
+
+GITLAB_GROUP = "acme/platform"
+"""Where the organisations of the GitLab face are: subgroups of a subgroup."""
+GITEA, GITHUB = Face(_gitea), Face(_github)
+GITLAB = Face(_gitlab, "Draft:", GITLAB_GROUP)
+FACES: Mapping[str, Face] = {
+    "embedded": GITEA,
+    "github": GITHUB,
+    "gitlab": GITLAB,
+    "real": GITEA,
+}
 """By the parameter `target`. ``test_forge_port*`` runs on all, the other modules on Gitea only."""

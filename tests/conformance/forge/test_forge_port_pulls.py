@@ -280,7 +280,7 @@ def test_f48_nothing_to_merge_is_told_from_still_checking(bench: Bench) -> None:
 
 
 def test_f49_drafts_and_closed_ones_are_not_merged(bench: Bench) -> None:
-    forge, draft = bench.shop.forge, bench.open("WIP: not yet")
+    forge, draft = bench.shop.forge, bench.open(f"{bench.shop.target.face.draft} not yet")
 
     assert draft.draft
     with pytest.raises(RefusedError, match="draft"):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from ground.errors import InvalidInputError
+from ground.names import RepoId
 from orderkit.adapters.forge_choice import connect_forge
 from orderkit.core.platform import settings
 from orderkit.core.platform.forge_kinds import KINDS, ForgeKind
-from orderkit.core.platform.settings import ForgeSettings, PlatformSettings
+from orderkit.core.platform.settings import ForgeApp, ForgeSettings, PlatformSettings
 
 TEXT = """
 apiVersion: orderkit.dev/v1alpha1
@@ -32,10 +33,14 @@ def test_without_a_kind_the_forge_is_gitea() -> None:
     assert read("").forge.kind == "gitea"
 
 
-@pytest.mark.parametrize("kind", ["github", "gitlab"])
-def test_a_kind_that_does_not_work_yet_is_refused_in_a_sentence(kind: ForgeKind) -> None:
-    with pytest.raises(InvalidInputError, match=f"'{kind}' does not work yet"):
-        connect_forge(ForgeSettings("https://forge.example", kind=kind), None)
+def test_github_needs_a_token_or_an_app(tmp_path: Path) -> None:
+    app = ForgeApp(7, tmp_path / "key.pem")
+
+    connected = connect_forge(ForgeSettings("https://github.com", kind="github", app=app), None)
+
+    assert connected.base_url == "https://github.com"
+    assert connected.credentials_source == "the GitHub App of platform.yaml"
+    assert not connected.capabilities.can_make_organisations
 
 
 @pytest.mark.parametrize("name", ["app", "argocdApp"])
@@ -64,3 +69,40 @@ def test_each_kind_has_its_pages(kind: ForgeKind, folder: str, commit: str) -> N
 
     assert pages.folder("R", "main") == f"R{folder}"
     assert pages.commit_page("R", "c") == f"R{commit}"
+
+
+def test_a_group_of_gitlab_is_part_of_every_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORDERKIT_FORGE_TOKEN", "a-token-of-a-group")
+    forge = read(", kind: gitlab, group: acme/platform").forge
+
+    assert forge.address == "https://forge.example/acme/platform"
+    connected = connect_forge(
+        ForgeSettings("https://forge.example", kind="gitlab", group="acme/platform"),
+        None,
+        None,
+    )
+    assert connected.base_url == forge.address
+    assert connected.repository_named("acme/platform/ae86/x") == RepoId("ae86", "x")
+    assert connected.repository_named("acme/other/ae86/x") is None
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (", group: acme", "is for GitLab, and forge.kind is gitea"),
+        (", kind: gitlab, group: acme/..", "is no path of a group"),
+        (", kind: gitlab, group: /acme", "forge.group"),
+    ],
+)
+def test_what_is_no_group_is_refused(more: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        read(more)
+
+
+def test_names_with_subgroups_are_for_gitlab() -> None:
+    text = TEXT % "%s" + "  packRepository: shop/web/pack\n"
+
+    gitlab = settings.parse(text % ", kind: gitlab", folder=PurePosixPath("/etc"))
+    assert gitlab.pack == RepoId("shop/web", "pack")
+    with pytest.raises(InvalidInputError, match="has more than two parts, and gitea two"):
+        settings.parse(text % "", folder=PurePosixPath("/etc"))

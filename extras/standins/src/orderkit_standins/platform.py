@@ -23,9 +23,10 @@ from ground.names import CommitSha, RepoId
 from ground.objects.kube_objects import ARGOCD_NAMESPACE
 from orderkit.adapters.folders.confined_stations import confined_stations
 from orderkit.adapters.folders.pack_folder import SCHEMAS, read_room
+from orderkit.adapters.forge_choice import connect_forge
 from orderkit.adapters.functions.program_function import program_function
-from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.state_folder import PLATFORM_FILE, StateFolder, write_atomically
+from orderkit.core.platform.forge_kinds import ForgeKind
 from orderkit.core.platform.installation import (
     ARGOCD_ACCOUNT,
     CROSSPLANE_ACCOUNT,
@@ -52,6 +53,7 @@ from orderkit_standins.cluster.http import cluster_app
 from orderkit_standins.controller import side_by_side
 from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds
 from orderkit_standins.forge import EmbeddedForge
+from orderkit_standins.forge.gitlab.face import FaceSettings
 from orderkit_standins.providers import ManagedLibrary, Providers
 from orderkit_standins.workloads import Workloads
 
@@ -63,6 +65,8 @@ BOT = "orderkit"
 ARGOCD_VERSION = "3.6"
 """Whose Applications the delivery understands."""
 BOT_SCOPES = ("write:organization", "write:repository", "write:issue", "read:user")
+GITLAB_GROUP = "orderkit"
+"""The group of a forge that speaks as GitLab, with the organisations as its subgroups."""
 VIEWER = "viewer"
 """A forge user who may change nothing, for browsing (password: viewer)."""
 
@@ -134,6 +138,7 @@ class EmbeddedPlatform:
         twins: Sequence[str] = (),
         adopted: Sequence[str] = (),
         people: Sequence[str] = (),
+        forge: ForgeKind = "gitea",
     ) -> None:
         """
         Open the state and reserve the ports; nothing runs yet.
@@ -142,6 +147,7 @@ class EmbeddedPlatform:
             twins: Of providers (`TWINS`) that run although the pack has no Provider for them.
             adopted: Who may own or write on the forge besides the platform.
             people: Logins to add to the forge, each with a password in ``credentials``.
+            forge: Whose dialect the forge speaks with the platform.
 
         Raises:
             PortInUseError: One of the ports is taken.
@@ -165,7 +171,7 @@ class EmbeddedPlatform:
         self._pack, self._teams, self._portal = pack, teams, portal
         self._values, self._provider_twins = dict(values or {}), tuple(twins)
         self._adopted = tuple(adopted)
-        self._people = tuple(people)
+        self._people, self._forge_kind = tuple(people), forge
         self._notifications = notifications or NotificationSettings()
 
     @property
@@ -196,7 +202,7 @@ class EmbeddedPlatform:
         as_argocd = cluster.acting_as(ARGOCD_ACCOUNT)
         delivery = EmbeddedArgoCD(
             as_argocd,
-            BareRepositories(self.url("forge"), self._state.part("forge") / "repos"),
+            BareRepositories(self._forge_settings().address, self._state.part("forge") / "repos"),
             look=as_argocd.shared,
         )
         stations = python_functions(confined_stations(self._pack))
@@ -232,9 +238,14 @@ class EmbeddedPlatform:
         self._servers.append(server)
 
     def _start_forge(self) -> EmbeddedForge:
-        forge = EmbeddedForge(self._state.part("forge"), webhook_ports=self._webhook_ports)
+        settings = self._forge_settings()
+        forge = EmbeddedForge(
+            self._state.part("forge"),
+            webhook_ports=self._webhook_ports,
+            gitlab=FaceSettings(settings.group) if settings.kind == "gitlab" else None,
+        )
         self._undo.callback(forge.close)
-        forge.set_base_url(self.url("forge"))
+        forge.set_base_url(settings.address)
         forge.ensure_user(BOT, self._state.credential("forge-password"), admin=True)
         forge.ensure_user(VIEWER, VIEWER, read_only=True)
         for login in self._people:
@@ -260,7 +271,7 @@ class EmbeddedPlatform:
         return cluster
 
     def _start_catalog(self) -> EmbeddedCatalog:
-        reader = GiteaForge(self.url("forge"), token=self._state.credential("forge-token"))
+        reader = connect_forge(self._forge_settings(), None)
         catalog = EmbeddedCatalog(self._state.part("catalog") / "catalog.sqlite", reader)
         self._undo.callback(catalog.close)
         self._serve("portal", catalog_app(catalog, token=self._state.credential("portal-token")))
@@ -268,6 +279,15 @@ class EmbeddedPlatform:
 
     def _certificate(self) -> Certificate:
         return ensure_certificate(self._state.part("tls"))
+
+    def _forge_settings(self) -> ForgeSettings:
+        return ForgeSettings(
+            self.url("forge"),
+            self._state.credential_path("forge-token"),
+            adopted=tuple(self._adopted),
+            kind=self._forge_kind,
+            group=GITLAB_GROUP if self._forge_kind == "gitlab" else "",
+        )
 
     def _settings(self) -> PlatformSettings:
         kubeconfig = self._state.folder / "kubeconfig"
@@ -278,9 +298,7 @@ class EmbeddedPlatform:
 
         return PlatformSettings(
             name="embedded",
-            forge=ForgeSettings(
-                self.url("forge"), token_file("forge"), adopted=tuple(self._adopted)
-            ),
+            forge=self._forge_settings(),
             portal=PortalSettings(
                 self._portal.catalog or self.url("portal"),
                 token_file("portal"),

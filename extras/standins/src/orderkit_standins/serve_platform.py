@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ground.errors import NotFoundError
+from ground.errors import NotFoundError, RefusedError
 from ground.names import TeamName, check_label
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.connecting import connect, load_settings, service_options
 from orderkit.cli.options import default_requester
+from orderkit.core.platform.forge_kinds import ForgeKind
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
@@ -85,6 +86,8 @@ class EmbeddedRunRequest:
     """Twins of providers, beside those that the pack asks for."""
     people: tuple[Person, ...] = ()
     """People to add to the forge, to try approvals with."""
+    forge: ForgeKind | None = None
+    """Whose dialect the forge speaks; None: that of the last start, at first Gitea's."""
 
 
 @contextlib.contextmanager
@@ -115,11 +118,12 @@ def running(
         twins=run_request.twins,
         adopted=_adopted(before, run_request.people),
         people=tuple(person.login for person in run_request.people),
+        forge=_forge_kind(before, run_request.forge),
     )
     with contextlib.ExitStack() as undo:
         undo.callback(embedded.stop)
         settings = embedded.start()
-        on_step("platform", f"forge {settings.forge.url}, cluster {embedded.url('cluster')}")
+        on_step("platform", f"forge {settings.forge.address}, cluster {embedded.url('cluster')}")
         platform = _without_removed_teams(connect(settings), run_request)
         audit = AuditLog(run_request.state / AUDIT_FILE)
         options = service_options(settings, audit=audit, links=True)
@@ -162,6 +166,22 @@ def _place(platform: Platform, people: Sequence[Person]) -> None:
         members = tuple(dict.fromkeys((*known, *logins)))
         change = TeamChange(members=members)
         add_team(platform, place, requester=default_requester(), change=change)
+
+
+def _forge_kind(before: PlatformSettings | None, wanted: ForgeKind | None) -> ForgeKind:
+    """
+    Return whose dialect the forge speaks.
+
+    Raises:
+        RefusedError: Another than before: every order's Application names the old addresses.
+    """
+    known = before.forge.kind if before else None
+    if known and wanted not in (None, known):
+        raise RefusedError(
+            f"the orders in this state folder are on a forge that speaks as {known}, not {wanted}",
+            hint=f"start without --forge, or with --forge {known}, or in another state folder",
+        )
+    return known or wanted or "gitea"
 
 
 def _settings_before(state: Path) -> PlatformSettings | None:

@@ -6,9 +6,12 @@ import json
 import subprocess
 import sys
 
+import pytest
 
-def test_the_demo_prints_one_object_with_its_stages() -> None:
-    command = [sys.executable, "-m", "orderkit", "demo", "--json"]
+
+@pytest.mark.parametrize("forge", ["gitea", "gitlab"])
+def test_the_demo_prints_one_object_with_its_stages(forge: str) -> None:
+    command = [sys.executable, "-m", "orderkit", "demo", "--json", "--forge", forge]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
 
     assert done.returncode == 0, done.stderr

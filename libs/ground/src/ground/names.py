@@ -42,6 +42,8 @@ BlobSha = NewType("BlobSha", str)
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 LABEL_MAX = 63
+_PART = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._][A-Za-z0-9._-]{0,99}"
+_REPOSITORY = re.compile(rf"(?:{_PART}/)+{_PART}\Z")
 MAIN = "main"
 """The branch that is delivered, of every repository."""
 NAME_MAX = 40
@@ -50,13 +52,29 @@ NAME_MAX = 40
 
 @dataclass(frozen=True, slots=True, order=True)
 class RepoId:
-    """A repository of the forge: its organisation and its name."""
+    """
+    A repository of the forge: its organisation and its name.
+
+    On a forge with subgroups, `owner` may have several parts, as in ``shop/web``.
+    """
 
     owner: str
     name: str
 
     def __str__(self) -> str:
         return f"{self.owner}/{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> RepoId | None:
+        """
+        Return the repository that ``OWNER/NAME`` names, or None if the text names none.
+
+        Only the last part is the name: ``a/b/c`` is ``c`` of ``a/b``, never of ``b``.
+        """
+        if not _REPOSITORY.match(text):
+            return None
+        owner, _, name = text.rpartition("/")
+        return cls(owner, name)
 
 
 def blob_sha(data: bytes, like: str = "") -> BlobSha:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
+from ground.names import RepoId
 from orderkit.adapters.forges.file_cache import Trees
 from orderkit.adapters.forges.transport import ForgeTransport
 from orderkit.ports.signatures import Signatures
@@ -37,6 +38,10 @@ class ForgeClient:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def repository_named(self, full_name: str) -> RepoId | None:
+        """Return the repository that the forge itself calls so; see the port."""
+        return RepoId.parse(full_name)
 
     def remember(self) -> None:
         """Ask each thing once from now on; see the port."""

@@ -22,7 +22,7 @@ from orderkit.adapters.forges.calls import (
 from orderkit.adapters.forges.retries import settle
 from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, GiteaReading
-from orderkit.ports.forge import Repository
+from orderkit.ports.forge import Removal, Repository
 
 _NO_SQUASH = {
     "allow_squash_merge": False,
@@ -205,7 +205,7 @@ class Repositories(GiteaReading):
 
         settle(look, patch, doing)
 
-    def delete_repo(self, repo: RepoId) -> bool:
+    def delete_repo(self, repo: RepoId) -> Removal:
         """Remove the repository for good. Idempotent. See the port."""
         doing = f"delete {repo}"
 
@@ -216,7 +216,7 @@ class Repositories(GiteaReading):
             answer = self._http.send("DELETE", self._path(repo))
             return answer.status != MISSING and done(answer, doing)
 
-        return settle(look, delete, doing)
+        return Removal(settle(look, delete, doing))
 
     def _repository(self, entry: Found, repo: RepoId) -> Repository:
         web_url = f"{self.base_url}{path_of(repo.owner, repo.name)}"

@@ -27,7 +27,7 @@ from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.github.calls import NAME
 from orderkit.adapters.github.reading import DEFAULT_BRANCH, GitHubReading
 from orderkit.adapters.github.team_defaults import TeamDefaults
-from orderkit.ports.forge import Repository
+from orderkit.ports.forge import Removal, Repository
 
 _NO_SQUASH = {"allow_squash_merge": False, "allow_merge_commit": True}
 _NEEDED = {
@@ -272,7 +272,7 @@ class Repositories(GitHubReading, TeamDefaults):
 
         settle(look, patch, doing)
 
-    def delete_repo(self, repo: RepoId) -> bool:
+    def delete_repo(self, repo: RepoId) -> Removal:
         """Remove the repository for good. Idempotent. See the port."""
         doing = f"delete {repo}"
 
@@ -289,7 +289,7 @@ class Repositories(GitHubReading, TeamDefaults):
                 )
             return answer.status != MISSING and done(answer, doing)
 
-        return settle(look, delete, doing)
+        return Removal(settle(look, delete, doing))
 
     def _repository(self, entry: Found, repo: RepoId, *, empty: bool) -> Repository:
         web_url = f"{self.base_url}{path_of(repo.owner, repo.name)}"

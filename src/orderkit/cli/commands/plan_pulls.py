@@ -19,7 +19,7 @@ from orderkit.flows.plan.pull_requests import PullPlan, plan_pull, publish, say_
 if TYPE_CHECKING:
     from orderkit.cli.commands.plan_request import PlanRequest
 
-_PULL = re.compile(r"([A-Za-z0-9._-]+)/([A-Za-z0-9._-]+)#([1-9][0-9]{0,9})\Z")
+_PULL = re.compile(r"([^#]+)#([1-9][0-9]{0,9})\Z")
 
 
 def parse_pull(text: str) -> tuple[RepoId, int]:
@@ -30,11 +30,12 @@ def parse_pull(text: str) -> tuple[RepoId, int]:
         InvalidInputError: It is none.
     """
     match = _PULL.match(text)
-    if not match:
+    repo = RepoId.parse(match[1]) if match else None
+    if not match or repo is None:
         raise InvalidInputError(
             "--pull-request", text, "is not an OWNER/REPO#N", hint="for example ae86/garage-ae86#7"
         )
-    return RepoId(match[1], match[2]), int(match[3])
+    return repo, int(match[2])
 
 
 def run(request: PlanRequest) -> int:

@@ -103,7 +103,7 @@ def platform_render(
 
         rendered = idpbuilder.package(
             rendered,
-            forge_url=settings.forge.url,
+            forge_url=settings.forge.address,
             pack=settings.pack,
             argocd_release=argocd_release.read() if argocd_release else b"",
         )

@@ -141,7 +141,7 @@ def _repository(text: str) -> RepoId:
     from ground.errors import InvalidInputError
     from ground.names import RepoId
 
-    owner, slash, name = text.partition("/")
-    if not (owner and slash and name) or "/" in name:
+    repo = RepoId.parse(text)
+    if repo is None:
         raise InvalidInputError("--repository", text, "is not an OWNER/REPO")
-    return RepoId(owner, name)
+    return repo

@@ -238,7 +238,7 @@ def show_ended(result: Ended, as_json: bool) -> None:
         )
         return
     words = "ended" if result.changed else "had ended already"
-    say(f"{record.order} {words}, its repository is {record.repository}d")
+    say(f"{record.order} {words}, its repository is {record.repository_is}")
     for key in record.must_be_gone:
         say(f"  gone  {key}")
     for kept in record.survives:

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from ground.argocd.delivery_hindrances import hindrance, pinned
 from ground.errors import shorten
-from ground.names import CommitSha, OrderId, TeamName
+from ground.names import CommitSha, OrderId, RepoId, TeamName
 from ground.objects.kube_objects import Manifest, dig, labels_of, metadata
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
@@ -112,22 +113,34 @@ Nobody has a reason to edit these. Argo CD prefers ``sourceHydrator`` and ``sour
 """
 
 
-def source_order(application: Manifest) -> OrderEntry | None:
-    """Return the order whose repository an Application names, by the last parts of its address."""
+def source_order(application: Manifest, forge_url: str) -> OrderEntry | None:
+    """
+    Return the order whose repository an Application names, below the path of the forge.
+
+    None if the path has more parts: on a forge with subgroups, ``else/ae86/x`` is no order of ae86.
+    """
     url = str(dig(application, "spec", "source", "repoURL", default="")).removesuffix(".git")
-    *_, team, name = ("", "", *url.split("/"))
-    return OrderEntry(TeamName(team), OrderId(name)) if team and name else None
+    prefix, path = f"{urlsplit(forge_url).path}/", urlsplit(url).path
+    repo = RepoId.parse(path.removeprefix(prefix)) if path.startswith(prefix) else None
+    is_order = repo is not None and "/" not in repo.owner
+    return OrderEntry(TeamName(repo.owner), OrderId(repo.name)) if repo and is_order else None
 
 
 PUSH = "commit and push the ledger"
 _SHOWN_MAX = 80
 
 
-def in_entry(entry: OrderEntry, application: Manifest) -> Iterator[Damage]:
+def in_entry(
+    entry: OrderEntry, application: Manifest, forge_url: str | None = None
+) -> Iterator[Damage]:
     """
     Yield what Orderkit did not write so in an order's Application, of the ledger or the cluster.
 
-    A commit as ``targetRevision`` is what pinning writes. The forge's address may have changed.
+    A commit as ``targetRevision`` is what pinning writes. The forge's host may have changed.
+
+    Args:
+        forge_url: The address of the forge, below whose path the order's repository must be; on a
+            forge with subgroups, another group may have one of the same name. None: not known.
     """
     path, labels = entry.application_path, labels_of(application)
     team, order = labels.get(ledger.TEAM_LABEL), labels.get(ledger.ORDER_LABEL)
@@ -146,7 +159,7 @@ def in_entry(entry: OrderEntry, application: Manifest) -> Iterator[Damage]:
     edits = []
     for steps in ENTRY_FIELDS:
         expected, now = dig(right, "spec", *steps), dig(application, "spec", *steps)
-        if now == expected or (steps[-1] == "repoURL" and str(now).endswith(expected)):
+        if now == expected or (steps[-1] == "repoURL" and _ends(str(now), expected, forge_url)):
             continue
         is_now = "missing" if now is None else shorten(repr(now), limit=_SHOWN_MAX)
         edits.append(f"spec.{'.'.join(steps)} is {is_now}, not {expected or 'absent'}")
@@ -154,6 +167,12 @@ def in_entry(entry: OrderEntry, application: Manifest) -> Iterator[Damage]:
             edits[-1] += " (the order left its team's AppProject)"
     if edits:
         yield Damage(DamageKind.ENTRY, f"{path} was edited: {'; '.join(edits)}")
+
+
+def _ends(url: str, expected: str, forge_url: str | None) -> bool:
+    if forge_url is None:
+        return url.endswith(expected)
+    return urlsplit(url).path == f"{urlsplit(forge_url).path}{expected}"
 
 
 def delivered_commits(application: Manifest | None) -> list[str]:

@@ -37,6 +37,8 @@ class EndRecord(Shape, frozen=True, kw_only=True):
     emptied_at: str = ""
     """The commit in the order's repository that removed its manifests."""
     ended_at: str = ""
+    removal_scheduled: str = ""
+    """The day on which the forge was told to remove the repository, which it keeps for a while."""
     must_be_gone: tuple[ObjectReference, ...]
     survives: tuple[str, ...] = ()
     """What outlives the order according to its kit, in words."""
@@ -45,6 +47,13 @@ class EndRecord(Shape, frozen=True, kw_only=True):
     def objects(self) -> tuple[ObjectKey, ...]:
         """What must be gone."""
         return tuple(reference.key for reference in self.must_be_gone)
+
+    @property
+    def repository_is(self) -> str:
+        """What became of the repository, in words: ``archived``, ``deleted`` or until when."""
+        if self.removal_scheduled:
+            return f"scheduled for deletion since {self.removal_scheduled}"
+        return f"{self.repository}d"
 
     @property
     def is_withdrawal(self) -> bool:

@@ -35,7 +35,8 @@ PACK, LEDGER = RepoId("platform", "pack"), RepoId("platform", "ledger")
 """Default names of Orderkit's two repositories on the forge."""
 
 
-_Repository = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")]
+_PART = "[A-Za-z0-9._-]+"
+_Repository = Annotated[str, Meta(pattern=f"^({_PART}/)+{_PART}$")]
 _Baked = Annotated[str, Meta(pattern=f"^{SAFE}$")]
 _OWN_NAMES = {
     "propertyNames": {
@@ -82,6 +83,8 @@ class ForgeSettings(Endpoint, frozen=True):
     adopted: tuple[Text, ...] = ()
     """Who may own organisations and repositories besides our account."""
     kind: ForgeKind = "gitea"
+    group: Annotated[str, Meta(pattern=f"^({_PART}(/{_PART})*)?$")] = ""
+    """The full path of GitLab's group that holds all of the platform; empty: GitLab's top."""
     api_url: Url = ""
     """Empty: follows from `url`."""
     app: ForgeApp | None = None
@@ -94,13 +97,24 @@ class ForgeSettings(Endpoint, frozen=True):
         Check what the fields say together.
 
         Raises:
-            InvalidInputError: A GitHub App on another forge.
+            InvalidInputError: A GitHub App or a group on another forge.
         """
+        if self.group and self.kind != "gitlab":
+            raise InvalidInputError(
+                "forge.group", self.group, f"is for GitLab, and forge.kind is {self.kind}"
+            )
+        if self.group and RepoId.parse(f"{self.group}/x") is None:
+            raise InvalidInputError("forge.group", self.group, "is no path of a group")
         for name, app in (("app", self.app), ("argocdApp", self.argocd_app)):
             if app is not None and self.kind != "github":
                 raise InvalidInputError(
                     f"forge.{name}", str(app.id), f"is for GitHub, and forge.kind is {self.kind}"
                 )
+
+    @property
+    def address(self) -> str:
+        """What the addresses of all repositories begin with."""
+        return f"{self.url}/{self.group}" if self.group else self.url
 
     @property
     def pages(self) -> ForgePages:
@@ -199,17 +213,17 @@ class PlatformSettings(Installation, frozen=True, kw_only=True):
     @property
     def pack(self) -> RepoId:
         """The repository with the pack."""
-        return RepoId(*self.pack_repository.split("/"))
+        return _repository("packRepository", self.pack_repository)
 
     @property
     def ledger(self) -> RepoId:
         """The repository with the ledger."""
-        return RepoId(*self.ledger_repository.split("/"))
+        return _repository("ledgerRepository", self.ledger_repository)
 
     @property
     def pack_folder_url(self) -> str:
         """Where the forge shows the files of the pack, with a final slash."""
-        return self.forge.pages.folder(f"{self.forge.url}/{self.pack}", "main")
+        return self.forge.pages.folder(f"{self.forge.address}/{self.pack}", "main")
 
     @property
     def portal_address(self) -> str:
@@ -220,6 +234,13 @@ class PlatformSettings(Installation, frozen=True, kw_only=True):
     def service_address(self) -> str:
         """The service as a browser reaches it."""
         return self.service.public_url or self.service.url
+
+
+def _repository(field: str, text: str) -> RepoId:
+    repo = RepoId.parse(text)
+    if repo is None:
+        raise InvalidInputError(field, text, "names no repository", hint="write OWNER/NAME")
+    return repo
 
 
 def read_values(assignments: Sequence[str]) -> dict[str, str]:
@@ -271,6 +292,11 @@ def parse(
         path_of=lambda path: _path(folder, path, home),
     )
     settings.forge.check()
+    for repo in (settings.pack, settings.ledger):
+        if "/" in repo.owner and settings.forge.kind != "gitlab":
+            raise InvalidInputError(
+                "repository", str(repo), f"has more than two parts, and {settings.forge.kind} two"
+            )
     settings.service.access.check()
     settings.notifications.check()
     return settings

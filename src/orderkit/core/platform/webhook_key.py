@@ -8,8 +8,10 @@ service's secret. Pure; called by the service and by the flow that registers web
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
+from collections.abc import Mapping
 
 PATH = "/v1/webhooks/gitea"
 """The service's path for webhooks."""
@@ -30,6 +32,48 @@ def signature(key: str, data: bytes) -> str:
 def is_signed(key: str, data: bytes, claimed: str) -> bool:
     """Say whether a signature matches the body, in constant time."""
     return hmac.compare_digest(signature(key, data).encode(), claimed.encode(errors="replace"))
+
+
+GITLAB_HEADER = "X-Gitlab-Token"
+"""The header of a GitLab that cannot sign: the token itself."""
+SIGNATURE, MESSAGE_ID, TIMESTAMP = "webhook-signature", "webhook-id", "webhook-timestamp"
+"""The headers of Standard Webhooks, with which GitLab signs (its merge request 230944)."""
+LATE_S = 300
+"""How old a signed delivery may be, and how far the clocks may differ."""
+_VERSION, _PREFIX = "v1,", "whsec_"
+
+
+def signing_token(key: str) -> str:
+    """Return a webhook's key as GitLab takes it: 32 bytes in base64."""
+    return _PREFIX + base64.b64encode(_bytes(key)).decode()
+
+
+def _bytes(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()
+
+
+def standard_signature(key: str, message: str, stamp: str, data: bytes) -> str:
+    """Return a signature as Standard Webhooks make it; `message` is the delivery's id."""
+    content = f"{message}.{stamp}.".encode() + data
+    digest = hmac.new(_bytes(key), content, hashlib.sha256).digest()
+    return _VERSION + base64.b64encode(digest).decode()
+
+
+def is_from_gitlab(key: str, data: bytes, headers: Mapping[str, str], now_s: float) -> bool:
+    """
+    Say whether a delivery has a valid and recent signature, or without one the token.
+
+    A wrong signature is not made good by a token. Headers are in lower case.
+    """
+    claimed = headers.get(SIGNATURE)
+    if claimed is None:
+        token = headers.get(GITLAB_HEADER.lower(), "")
+        return hmac.compare_digest(key.encode(), token.encode(errors="replace"))
+    stamp = headers.get(TIMESTAMP, "")
+    if not (stamp.isascii() and stamp.isdigit()) or abs(now_s - int(stamp)) > LATE_S:
+        return False
+    valid = standard_signature(key, headers.get(MESSAGE_ID, ""), stamp, data).encode()
+    return any(hmac.compare_digest(valid, s.encode(errors="replace")) for s in claimed.split(" "))
 
 
 TIME_HEADER, STAMPED_HEADER = "X-Orderkit-Timestamp", "X-Orderkit-Signature"

@@ -121,11 +121,12 @@ def _already_ended(platform: Platform, request: EndRequest, tombstone: PurePosix
     if request.repository != "delete":
         return Ended(record, entry.team, changed=False)
     deleted = platform.forge.delete_repo(entry.repository)
-    is_recorded = record.repository == "delete"  # not yet if a run was killed in between
+    known = (record.repository, record.removal_scheduled)
+    is_recorded = known == ("delete", deleted.scheduled_on)  # else a run was killed in between
     if not is_recorded:
-        record = changed(record, repository="delete")
+        record = changed(record, repository="delete", removal_scheduled=deleted.scheduled_on)
         write_tombstone(platform, entry, record, request)
-    return Ended(record, entry.team, changed=deleted or not is_recorded)
+    return Ended(record, entry.team, changed=bool(deleted) or not is_recorded)
 
 
 def _record(

@@ -362,7 +362,8 @@ class EndRun:
         repo = self._entry.repository
         self._current(record)
         if record.repository == "delete":
-            self._platform.forge.delete_repo(repo)
+            removal = self._platform.forge.delete_repo(repo)
+            record = changed(record, removal_scheduled=removal.scheduled_on)
         else:
             try:
                 self._platform.forge.archive(repo)
@@ -370,8 +371,7 @@ class EndRun:
                 record = changed(record, repository="delete")
         ended = changed(record, ended_at=self._platform.clock.now().isoformat(timespec="seconds"))
         write_tombstone(self._platform, self._entry, ended, self._wanted)
-        note = "deleted" if record.repository == "delete" else "archived"
-        self._on_step("closing", f"repository {repo} {note}, tombstone written")
+        self._on_step("closing", f"repository {repo} {ended.repository_is}, tombstone written")
         return ended
 
     def _until_taken_over(
@@ -426,7 +426,7 @@ def write_tombstone(
         Operation(
             f"end-{entry.order}-tombstone-{record.repository}-{record.started_at}",
             request.requester,
-            f"{entry.order}: ended, repository {record.repository}d",
+            f"{entry.order}: ended, repository {record.repository_is}",
             request.proof,
             request.notes,
         ),

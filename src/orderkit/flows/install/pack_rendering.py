@@ -83,7 +83,7 @@ def values_of(
 ) -> PlatformValues:
     """Return what platform.yaml says; `profile` None: the platform's own."""
     return PlatformValues(
-        settings.forge.url,
+        settings.forge.address,
         pack_commit,
         settings.registry,
         profile or settings.portal.profile,

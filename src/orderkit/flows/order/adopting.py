@@ -196,8 +196,8 @@ def _from_cluster(
 
 def _from_repository(platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]) -> _Subject:
     """Find the one XR of a repository made by hand."""
-    owner, slash, name = request.subject.partition("/")
-    if not (owner and slash and name) or "/" in name:
+    repository = RepoId.parse(request.subject)
+    if repository is None:
         kinds = ", ".join(kit.kind.kind for kit in kits)
         raise InvalidInputError(
             "subject",
@@ -205,7 +205,6 @@ def _from_repository(platform: Platform, request: AdoptRequest, kits: tuple[Kit,
             "names neither a repository nor a live XR",
             hint=f"write owner/repository, or Kind/name with one of {kinds}",
         )
-    repository = RepoId(owner, name)
     files = snapshot(platform, repository)
     if files is None:
         raise NotFoundError(f"{repository}: no such repository, or it is empty")

@@ -131,7 +131,8 @@ def find_living(
         )
     record = _record(platform, entry)
     application = check_kit(platform, entry, record.kit)
-    edits = tuple(in_entry(entry, application)) if application else ()
+    forge_url = platform.forge.base_url
+    edits = tuple(in_entry(entry, application, forge_url)) if application else ()
     team = team_of(platform, entry.team, snapshot)
     return LiveOrder(entry, published_kit(platform, record.kit), record, team, edits)
 

@@ -144,10 +144,11 @@ def _edits(
     platform: Platform, entry: OrderEntry, application: Manifest | None, is_listed: IsListed
 ) -> Iterator[Damage]:
     """Yield how the ledger's entry was edited or copied, if Argo CD has that or nothing of it."""
-    if application is not None and not any(in_entry(entry, application)):
+    if application is not None and not any(in_entry(entry, application, platform.forge.base_url)):
         return
     path, written = entry.application_path, application_at(platform, entry) or {}
-    for damage in in_entry(entry, written) if written else ():
+    edits = in_entry(entry, written, platform.forge.base_url) if written else ()
+    for damage in edits:
         if damage.kind is DamageKind.COPY and not is_listed(PurePosixPath(damage.place)):
             move = f"git mv {path} {damage.place}"
             what = f"{path} was moved there, and no order is at {damage.place} any more"
@@ -168,7 +169,7 @@ def _copied(
     platform: Platform, entry: OrderEntry, written: Manifest, is_listed: IsListed
 ) -> OrderEntry | None:
     """Return the order that an entry was copied from, labels and all; None if it has its own."""
-    whose = source_order(written)
+    whose = source_order(written, platform.forge.base_url)
     if whose is None or whose == entry or not is_listed(whose.application_path):
         return None
     with suppress(MovedError):  # it is the order's own

@@ -96,7 +96,7 @@ def _on_main(
 
 
 def _moved(platform: Platform, entry: OrderEntry, error: MovedError) -> Damage:
-    owner, _, name = error.place.partition("/")
+    owner, _, name = error.place.rpartition("/")
     what = f"the repository {entry.repository} was"
     if owner == entry.repository.owner and name:
         return Damage(DamageKind.MOVED, f"{what} renamed to {error.place}", place=name)

@@ -14,15 +14,18 @@ import click
 
 from orderkit.cli.options import json_option
 from orderkit.cli.output import say
+from orderkit_standins.commands.up import forge_option
 
 if TYPE_CHECKING:
+    from orderkit.core.platform.forge_kinds import ForgeKind
     from orderkit_standins.demo.narration import Story
 
 
 @click.command("demo")
 @click.option("--keep", is_flag=True, help="Keep the state folder and say where it is.")
+@forge_option
 @json_option
-def demo_command(keep: bool, as_json: bool) -> None:
+def demo_command(keep: bool, as_json: bool, forge_kind: ForgeKind | None) -> None:
     """
     Run order, change, repair and end of a stage kit on a fresh embedded platform.
 
@@ -38,14 +41,14 @@ def demo_command(keep: bool, as_json: bool) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     narrate = _say_nothing if as_json else say
     if keep:
-        story = Story(Path(tempfile.mkdtemp(prefix="orderkit-demo-")), narrate)
+        story = Story(Path(tempfile.mkdtemp(prefix="orderkit-demo-")), narrate, forge_kind)
         tell(story)
         narrate(
             f"kept: {story.folder}; continue with: orderkit up --state {story.folder / 'state'}"
         )
     else:
         with tempfile.TemporaryDirectory(prefix="orderkit-demo-") as name:
-            story = Story(Path(name), narrate)
+            story = Story(Path(name), narrate, forge_kind)
             tell(story)
     if as_json:
         _emit(story, kept=keep)

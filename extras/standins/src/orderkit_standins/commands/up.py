@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orderkit.core.kit.pack import Pack
+    from orderkit.core.platform.forge_kinds import ForgeKind
     from orderkit_standins.serve_platform import Running
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,6 +29,14 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
         help=f"Loopback port of {server}. Default: the port used last, at first {default}; "
         "0: any free port.",
     )
+
+
+forge_option = click.option(
+    "--forge",
+    "forge_kind",
+    type=click.Choice(["gitea", "github", "gitlab"]),
+    help="Whose API the forge speaks with the platform. Default: as before, at first gitea.",
+)
 
 
 @click.command("up")
@@ -99,6 +108,7 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
     help="Providers to imitate without Provider objects in the pack, for the kinds of its "
     "schemas/: aws,gcp,azure,kubernetes,helm,sql. Default: those that the pack asks for.",
 )
+@forge_option
 def up_command(
     state_folder: str | None,
     pack_folder: str | None,
@@ -116,6 +126,7 @@ def up_command(
     notifications_file: str | None,
     users: tuple[str, ...],
     twins: str,
+    forge_kind: ForgeKind | None,
 ) -> None:
     """
     Run forge, cluster, delivery, assembly and catalog on this machine.
@@ -149,6 +160,7 @@ def up_command(
         load_notifications(notifications_file),
         read_twins(twins),
         tuple(map(Person.of, users)),
+        forge_kind,
     )
     with (
         asked_to_end(_stop_handler(serves, stop)),
@@ -196,7 +208,7 @@ def welcome(running: Running, folder: Path, people: Sequence[str] = ()) -> str:
     return f"""
 Orderkit's embedded platform runs. State: {state}
 
-  forge     {settings.forge.url}   (open it in a browser; viewer, password viewer, may read)
+  forge     {settings.forge.address}   (open it in a browser; viewer, password viewer, may read)
   cluster   {running.embedded.url("cluster")}   export KUBECONFIG={state / "kubeconfig"}
   catalog   {settings.portal.url}/api/catalog/entities
   service   {settings.service.url}
@@ -263,7 +275,7 @@ Next, in another terminal:
 Change an order through Git (clone, edit manifests/, commit, push):
 
   git clone -c credential.helper='store --file={running.embedded.git_credentials}' \\
-    {running.settings.forge.url}/{team}/{order}.git
+    {running.settings.forge.address}/{team}/{order}.git
 """
 
 

@@ -15,6 +15,7 @@ from ground.errors import OrderkitError
 from ground.names import RepoId
 from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey, dig
 from orderkit.cli.connecting import token
+from orderkit.core.platform.forge_kinds import ForgeKind
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit_standins.platform import BOT
@@ -48,8 +49,10 @@ class DemoStage:
 class Story:
     """Where the demo works, how it reports, and which stages held so far."""
 
-    def __init__(self, folder: Path, say: Callable[[str], object]) -> None:
-        self.folder, self._say = folder, say
+    def __init__(
+        self, folder: Path, say: Callable[[str], object], forge: ForgeKind | None = None
+    ) -> None:
+        self.folder, self._say, self.forge = folder, say, forge
         self._begin_s = self._mark_s = time.monotonic()
         self.stages: list[DemoStage] = []
 
@@ -114,7 +117,7 @@ def git(running: Running, folder: Path, *arguments: str) -> str:
     """
     secret = base64.b64encode(f"{BOT}:{token(running.settings.forge)}".encode()).decode()
     settings = {
-        f"http.{running.settings.forge.url}/.extraHeader": f"Authorization: Basic {secret}",
+        f"http.{running.settings.forge.address}/.extraHeader": f"Authorization: Basic {secret}",
         "user.name": "Demo",
         "user.email": "demo@localhost",
         "commit.gpgSign": "false",

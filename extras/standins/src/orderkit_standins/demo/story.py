@@ -56,7 +56,7 @@ def tell(story: Story) -> None:
     """
     story.headline("Orderkit demo: an embedded platform on free loopback ports")
     request = EmbeddedRunRequest(
-        story.folder / "state", reference_pack(), Ports(0, 0, 0, 0), (TEAM,)
+        story.folder / "state", reference_pack(), Ports(0, 0, 0, 0), (TEAM,), forge=story.forge
     )
 
     def bootstrapped(step: str, summary: str) -> None:
@@ -95,7 +95,7 @@ def _clone(story: Story, running: Running) -> Path:
 
 
 def _url(running: Running) -> str:
-    return f"{running.settings.forge.url}/{TEAM}/{ORDER}.git"
+    return f"{running.settings.forge.address}/{TEAM}/{ORDER}.git"
 
 
 def _assembled(story: Story, running: Running) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import json
 import logging
 import queue
 import threading
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ground.errors import shorten
+from orderkit_standins.forge import gitlab_payloads
 from orderkit_standins.forge.webhooks import Webhook
 
 if TYPE_CHECKING:
@@ -56,6 +58,13 @@ class Delivery:
 
 def prepared(hook: Webhook, event_type: str, payload: str) -> Delivery:
     """Return the request for an event, signed if the webhook has a secret."""
+    kind = hook.settings.content_type
+    if kind.startswith(gitlab_payloads.MARK):
+        group, secret_text = kind.removeprefix(gitlab_payloads.MARK), hook.settings.secret
+        headers, data = gitlab_payloads.headers_and_body(
+            group, event_type, json.loads(payload), secret_text
+        )
+        return Delivery(hook.settings.url, headers, data)
     body, secret = payload.encode(), hook.settings.secret.encode()
     signature = hmac.new(secret, body, hashlib.sha256).hexdigest() if secret else ""
     headers = {

@@ -13,7 +13,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
 from ground.errors import NotFoundError
 from ground.names import RepoId
@@ -42,6 +43,12 @@ from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
 from orderkit_standins.forge.deliveries import Deliveries
 from orderkit_standins.forge.git_program import GitProgram, find_git
 from orderkit_standins.forge.github.face import GitHubFace
+from orderkit_standins.forge.gitlab.face import BelowGroup, FaceSettings, GitLabFace
+from orderkit_standins.forge.gitlab.groups import GroupEndpoints
+from orderkit_standins.forge.gitlab.guards import GuardEndpoints
+from orderkit_standins.forge.gitlab.merge_requests import MergeRequestEndpoints
+from orderkit_standins.forge.gitlab.places import Places
+from orderkit_standins.forge.gitlab.repository import RepositoryEndpoints
 from orderkit_standins.forge.issues import Issues
 from orderkit_standins.forge.locks import FolderLock
 from orderkit_standins.forge.merge_check_delay import DELAY_S, Checks
@@ -76,6 +83,7 @@ class EmbeddedForge:
         *,
         check_delay_s: float = DELAY_S,
         webhook_ports: AbstractSet[int] | None = None,
+        gitlab: FaceSettings | None = None,
     ) -> None:
         """
         Open or create the forge in `root`.
@@ -85,13 +93,14 @@ class EmbeddedForge:
             check_delay_s: How long a pull request is being checked after a push
                 (``merge_check_delay``).
             webhook_ports: Ports of the loopback that webhooks may call. None: any.
+            gitlab: Speak GitLab's dialect too, below ``/api/v4``. None: Gitea's alone.
 
         Raises:
             FolderInUseError: Another process has it open.
             NewerStateError: A later release wrote the state.
             OrderkitError: There is no git program.
         """
-        self.root = root
+        self.root, self._gitlab = root, gitlab
         program = find_git()
         self.repos_root.mkdir(parents=True, exist_ok=True)
         self._root_url = RootUrl()
@@ -123,7 +132,7 @@ class EmbeddedForge:
         self.reviews = Reviews(store)
         self.webhooks = Webhooks(store)
 
-    def _app(self) -> Starlette:
+    def _app(self) -> ASGIApp:
         """Return the ASGI app."""
         accounts, repositories, pulls = self.accounts, self.repositories, self.pulls
         self._access = access = Access(accounts, self.teams, repositories)
@@ -172,15 +181,33 @@ class EmbeddedForge:
             HistoryPages(access, self.statuses),
             PullPages(access, accounts, self.statuses, pull_routes, review_routes),
         )
-        app = Starlette(routes=list(self._routes(endpoints, smart_http, pages)))
+        routes = list(self._routes(endpoints, smart_http, pages))
+        if self._gitlab is not None:
+            routes = [*self._gitlab_routes(self._gitlab, rules), *routes]
+        app = Starlette(routes=routes)
         app.router.redirect_slashes = False
-        return app
+        return BelowGroup(app, self._gitlab.group) if self._gitlab else app
+
+    def _gitlab_routes(self, settings: FaceSettings, rules: BranchRules) -> list[Route]:
+        """Return the routes of the GitLab face; call after `_routes`."""
+        accounts, teams, repositories = self.accounts, self.teams, self.repositories
+        places = Places(self._access, accounts, teams, repositories, self._store, settings.group)
+        repository = RepositoryEndpoints(places, rules, self.statuses)
+        endpoints: list[object] = [
+            GroupEndpoints(places, settings.removes_at_once),
+            repository,
+            MergeRequestEndpoints(
+                places, self.issues, self.pulls, self.merge_journal, self.reviews, repository
+            ),
+            GuardEndpoints(places, self.protections, self.webhooks, settings.premium),
+        ]
+        return GitLabFace(self._access, self._dispatcher, endpoints, settings).routes()
 
     def _routes(
         self, endpoints: Sequence[object], smart_http: SmartHttp, pages: Sequence[object]
     ) -> Iterator[BaseRoute]:
         """Yield all routes in the order in which they are tried."""
-        dispatcher = Dispatcher(self._access, self._root_url)
+        self._dispatcher = dispatcher = Dispatcher(self._access, self._root_url)
         for api in endpoints:
             yield from dispatcher.routes_of(api)
         yield from self.github.routes(dispatcher)

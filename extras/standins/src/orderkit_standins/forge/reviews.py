@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orderkit_standins.forge.store import Store, load, timestamp
+from orderkit_standins.forge.store import Store, fine_timestamp, load
 
 VERDICTS = ("APPROVED", "REQUEST_CHANGES")
 
@@ -66,7 +66,7 @@ class Reviews:
                 body=body,
                 sha=sha,
                 official=official,
-                submitted=timestamp(),
+                submitted=fine_timestamp(),
             )
             return self.of_pull(pull_id)[-1]
 
@@ -99,7 +99,7 @@ class Reviews:
 
     def _note(self, pull_id: int, doer_id: int, kind: str, body: str) -> None:
         ids = {"issue_id": pull_id, "doer_id": doer_id}
-        self._store.insert("pull_events", **ids, kind=kind, body=body, created=timestamp())
+        self._store.insert("pull_events", **ids, kind=kind, body=body, created=fine_timestamp())
 
     def events(self, pull_id: int) -> list[PullEvent]:
         """Return the events of a pull request, oldest first."""

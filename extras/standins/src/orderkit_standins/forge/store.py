@@ -36,6 +36,11 @@ def timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
+def fine_timestamp() -> str:
+    """Return the present time to the millisecond: for what is compared with what came before."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def load(kind: type[_Value], row: sqlite3.Row, **extra: Any) -> _Value:
     """
     Make a value from the columns that have the names of its fields; 0 and 1 become booleans.

@@ -30,8 +30,9 @@ def delivered_ledger(platform: Platform) -> RepoId | None:
     """Return the repository that Argo CD delivers as the ledger now, or None."""
     application = get_object(platform, application_key(LEDGER_APPLICATION))
     url = str(dig(application or {}, "spec", "source", "repoURL", default=""))
-    parts = [part for part in urlsplit(url).path.split("/") if part]
-    return RepoId(parts[-2], parts[-1].removesuffix(".git")) if len(parts) > 1 else None
+    path = urlsplit(url).path.removesuffix(".git")
+    prefix = f"{urlsplit(platform.forge.base_url).path}/"
+    return RepoId.parse(path.removeprefix(prefix if path.startswith(prefix) else "/"))
 
 
 def ledger_left_behind(platform: Platform) -> RepoId | None:

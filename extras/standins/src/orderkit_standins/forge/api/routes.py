@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -44,6 +44,7 @@ STRANGERS_BODY_MAX_BYTES = 64 * 1024
 _STATUSES = ((InvalidInputError, 422), (ConflictError, 409), (NotFoundError, 404))
 _Method = TypeVar("_Method", bound=Callable[..., Response])
 
+InProcess = Callable[[Request, bytes], Response]
 Refuse = Callable[[Call, ApiError], Response]
 """Makes the answer to a request that is refused."""
 
@@ -88,6 +89,8 @@ class Dispatcher:
 
     access: Access
     root_url: RootUrl
+    in_process: list[tuple[Route, InProcess]] = field(default_factory=list)
+    """Each route with a function that answers a request and its body without a connection."""
 
     def routes_of(self, endpoints: object, refuse: Refuse = error_answer) -> Iterator[Route]:
         """Yield the routes of a class of endpoints, in the order of its methods."""
@@ -115,7 +118,13 @@ class Dispatcher:
                 return empty_answer(400)
             return await run_in_threadpool(self._answer, call, scope, endpoint, refuse)
 
-        return Route(path, serve, methods=[method])
+        def answer(request: Request, body: bytes) -> Response:
+            call = Call(request, body, ANONYMOUS, str(self.root_url))
+            return self._answer(call, scope, endpoint, refuse)
+
+        made = Route(path, serve, methods=[method])
+        self.in_process.append((made, answer))
+        return made
 
     async def _body(self, request: Request) -> bytes:
         actor = await run_in_threadpool(self.access.authenticate, request)

@@ -1,0 +1,239 @@
+"""
+Read from GitLab: our account, branches, trees, files and history.
+
+Source: doc/api/repositories.md, repository_files.md, commits.md, branches.md, tags.md, users.md.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from ground.errors import NotFoundError, RefusedError
+from ground.names import MAIN, BlobSha, CommitSha, RepoId
+from orderkit.adapters.forges.answers import ForgeResponse, GarbledError
+from orderkit.adapters.forges.calls import MISSING, Found, list_in, object_in, text_in
+from orderkit.adapters.forges.file_cache import TreeEntry, Trees
+from orderkit.adapters.gitlab.calls import PAGE, GitLabCalls, checked
+from orderkit.adapters.gitlab.versions import judge_gitlab
+from orderkit.core.platform.neighbours import ReleaseVerdict
+from orderkit.ports.forge import Commit, FileRevision, SpecialFile
+
+_COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_FEW = 4
+"""Files that are asked for one by one; for more, the tree costs less."""
+
+
+class GitLabReading(GitLabCalls):
+    """The part of the port that only reads."""
+
+    _trees: Trees
+    _login: str
+
+    def version(self) -> str:
+        """
+        Return the server's version text; see `ports.forge.Forge`.
+
+        Raises:
+            NotFoundError: No GitLab answers at that address.
+        """
+        doing = f"ask {self._http.base_url} for its version"
+        answer = self._http.get("/version")
+        if answer.status == MISSING:
+            raise NotFoundError(
+                f"{doing}: 404, there is no GitLab at that address",
+                hint="is a path missing in forge.url, or does the group belong into forge.group?",
+            )
+        return text_in(object_in(checked(answer, doing), doing), "version")
+
+    def judge_release(self) -> ReleaseVerdict:
+        """Return how well this server's release is known; see the port."""
+        return judge_gitlab(self.version())
+
+    def user(self) -> str:
+        """Return the login name behind our credentials; see the port."""
+        return text_in(self._object("/user", "read who we are"), "username")
+
+    def _project_object(self, repo: RepoId, doing: str) -> Found | None:
+        """Return a project, None if there is none or if it is scheduled for deletion."""
+        entry = self._optional(self._project(repo), doing)
+        return None if entry is None or entry.get("marked_for_deletion_on") else entry
+
+    def _get(self, repo: RepoId, *segments: str, **query: str | int) -> ForgeResponse:
+        return self._http.get(self._project(repo, *segments), query or None)
+
+    def head(self, repo: RepoId, branch: str = MAIN) -> CommitSha | None:
+        """Return the commit a branch points to, or None; see the port."""
+        doing = f"read branch {branch} of {repo}"
+        answer = self._get(repo, "repository", "branches", branch)
+        if answer.status == MISSING:
+            return None
+        return CommitSha(text_in(object_in(checked(answer, doing), doing).get("commit"), "id"))
+
+    def tree(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
+        """
+        Return every file of a commit with its blob id; see the port.
+
+        Raises:
+            NotFoundError: No such repository or commit.
+        """
+        remembered = self._trees.remembered(repo, commit)
+        return (
+            self._trees.keep(repo, commit, self._entries(repo, commit))
+            if (remembered is None)
+            else remembered
+        )
+
+    def _entries(self, repo: RepoId, commit: CommitSha) -> Iterator[TreeEntry]:
+        """Yield what a commit holds, a page of 100 at a time."""
+        page = "1"
+        while page:
+            answer = self._get(
+                repo, "repository", "tree", ref=commit, recursive="true", per_page=PAGE, page=page
+            )
+            if answer.status == MISSING:
+                raise NotFoundError(f"{repo} has no commit {commit}")
+            for entry in list_in(checked(answer, f"read the tree of {repo}").json() or []):
+                path, mode = text_in(entry, "path"), int(text_in(entry, "mode"), 8)
+                yield TreeEntry(path, text_in(entry, "id"), mode)
+            page = answer.headers.get("x-next-page", "")
+
+    def special_files(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, SpecialFile]:
+        """
+        Return what a commit has besides plain files; see the port.
+
+        Raises:
+            NotFoundError: No such repository or commit.
+        """
+        special = self._trees.remembered_special(repo, commit)
+        if special is None:
+            self._trees.keep(repo, commit, self._entries(repo, commit))
+            special = self._trees.remembered_special(repo, commit)
+        return special or {}
+
+    def blobs(
+        self, repo: RepoId, commit: CommitSha, paths: Sequence[PurePosixPath]
+    ) -> Mapping[PurePosixPath, BlobSha]:
+        """
+        Return the blob ids of those of `paths` that exist at a commit.
+
+        Raises:
+            NotFoundError: No such repository or commit.
+        """
+        if len(paths) > _FEW or self._trees.remembered(repo, commit) is not None:
+            tree = self.tree(repo, commit)
+            return {path: tree[path] for path in paths if path in tree}
+        files = {path: self._file(repo, path, commit) for path in paths}
+        return {p: BlobSha(text_in(entry, "blob_id")) for p, entry in files.items() if entry}
+
+    def _file(self, repo: RepoId, path: PurePosixPath, ref: str) -> Found | None:
+        """Return GitLab's entry of a file; None if it does not exist or is a folder."""
+        doing = f"read {path} of {repo}"
+        answer = self._get(repo, "repository", "files", str(path), ref=ref_of(ref))
+        if answer.status == MISSING:
+            return None
+        entry = object_in(checked(answer, doing), doing)
+        if is_commit_id(ref) and entry.get("commit_id") != ref:
+            raise refused_name(repo, ref)
+        return entry
+
+    def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None:
+        """Return a file at a branch or full commit id, or None; see the port."""
+        is_commit = is_commit_id(ref)  # whose files never change
+        if is_commit and (kept := self._trees.file(repo, ref, path)):
+            return kept
+        entry = self._file(repo, path, ref)
+        if entry is None:
+            return None
+        file = FileRevision(path, _decoded(entry), BlobSha(text_in(entry, "blob_id")))
+        if is_commit:
+            self._trees.keep_file(repo, ref, file)
+        return file
+
+    def commits(
+        self, repo: RepoId, *, ref: str = MAIN, path: PurePosixPath | None = None, limit: int = 50
+    ) -> Sequence[Commit]:
+        """Return the newest commits first; see the port."""
+        commits: list[Commit] = []
+        query: dict[str, str | int] = {"ref_name": ref_of(ref), "per_page": min(limit, PAGE)}
+        query |= {"path": str(path)} if path is not None else {}
+        page = "1"
+        while page and len(commits) < limit:
+            answer = self._get(repo, "repository", "commits", **query, page=page)
+            if answer.status == MISSING:
+                break
+            items = list_in(checked(answer, f"read the history of {repo}").json() or [])
+            commits += [commit_of(item) for item in items]
+            page = answer.headers.get("x-next-page", "")
+        return commits[:limit]
+
+    def blocking_rule(self, repo: RepoId, branch: str) -> str:
+        """
+        Return the rule that keeps us from pushing to a branch, "" if none does; see the port.
+
+        Raises:
+            NotFoundError: No such repository or branch.
+        """
+        doing = f"read {branch} of {repo}"
+        answer = checked(self._get(repo, "repository", "branches", branch), doing)
+        entry = object_in(answer, doing)
+        return branch if entry.get("protected") and not entry.get("can_push") else ""
+
+    def names_like(self, repo: RepoId, branch: str) -> tuple[str, ...]:
+        """Return refs that may be taken for a branch; see the port."""
+        short_names = (branch, f"heads/{branch}", f"refs/heads/{branch}")
+        misleading = {f"refs/tags/{name}" for name in short_names}
+        misleading |= {f"refs/heads/{name}" for name in (*short_names[1:], branch)}
+        refs: set[str] = set()
+        for kind, prefix in (("branches", "refs/heads/"), ("tags", "refs/tags/")):
+            path, doing = self._project(repo, "repository", kind), f"read the refs of {repo}"
+            found = self._pages(path, {"search": branch}, doing, key="name")
+            refs |= {prefix + text_in(item, "name") for item in found}
+        refs.discard(f"refs/heads/{branch}")
+        return tuple(sorted(ref for ref in refs if ref.split()[0] in misleading))
+
+
+def is_commit_id(ref: str) -> bool:
+    """Say whether a reference is a full commit id."""
+    return _COMMIT_ID.fullmatch(ref) is not None
+
+
+def ref_of(ref: str) -> str:
+    """Return a name that git cannot take for a tag: a commit id, or the full name of a branch."""
+    return ref if is_commit_id(ref) else f"refs/heads/{ref}"
+
+
+def refused_name(repo: RepoId, commit: str) -> RefusedError:
+    """Make the error for a branch or tag that the forge answers with instead of a commit."""
+    return RefusedError(
+        f"{repo}: the forge shows something else as commit {commit}",
+        hint="delete the branch or tag of that name",
+    )
+
+
+def commit_of(entry: Found) -> Commit:
+    """
+    Read a commit as lists of commits show it.
+
+    Raises:
+        GarbledError: It is not a commit.
+    """
+    parents = entry.get("parent_ids")
+    name = entry.get("author_name") or ""
+    return Commit(
+        CommitSha(text_in(entry, "id")),
+        str(entry.get("message") or ""),
+        tuple(CommitSha(str(p)) for p in parents) if isinstance(parents, list) else (),
+        author=f"{name} <{entry.get('author_email') or ''}>" if name else "",
+        when=str(entry.get("authored_date") or ""),
+    )
+
+
+def _decoded(entry: Found) -> bytes:
+    try:
+        return base64.b64decode(str(entry.get("content") or ""))
+    except binascii.Error as error:
+        raise GarbledError("the forge's answer holds no base64") from error

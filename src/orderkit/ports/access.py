@@ -8,7 +8,7 @@ Reached through ``ports.forge``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -41,6 +41,8 @@ class ReaderAccount:
 
     name: str
     token: str = field(repr=False)
+    secret: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What Argo CD's Secret holds instead of name and token, by its entries there."""
 
 
 AccessRight = Literal["owner", "admin", "write", "listen"]

@@ -25,7 +25,8 @@ import pytest
 import requests
 from lab.realgitea import Gitea
 from tests.conformance.forge.coverage import CASE, case_of
-from tests.conformance.forge.faces import FACES, GITEA, Account, Client, Face
+from tests.conformance.forge.described import DESCRIPTION, Judge
+from tests.conformance.forge.faces import FACES, GITEA, GITHUB, Account, Client, Face
 
 from ground.names import RepoId
 from orderkit.ports.forge import FileChange, Operation
@@ -59,6 +60,7 @@ class Target:
     token: str
     real: bool
     face: Face = GITEA
+    judge: Judge | None = None
 
 
 @dataclass
@@ -242,14 +244,16 @@ class Workshop:
 def embedded_target(folder: Path, face: Face = GITEA) -> Iterator[tuple[EmbeddedForge, Target]]:
     """Serve an embedded forge with a site admin."""
     forge = EmbeddedForge(folder, gitlab=FaceSettings(face.group) if face.group else None)
-    server = HttpServer(forge.app, bind("forge", 0))
+    judge = Judge(forge.app) if face is GITHUB and DESCRIPTION.exists() else None
+    server = HttpServer(judge or forge.app, bind("forge", 0))
     server.start()
     forge.set_base_url(server.url)
     forge.ensure_user("warden", "warden-pw1", admin=True)
     forge.ensure_token("warden", "suite", "f" * 40, ["all"])
     try:
         url = f"{server.url}/{face.group}" if face.group else server.url
-        yield forge, Target(url, "warden", "warden-pw1", "f" * 40, real=False, face=face)
+        entry = ("warden", "warden-pw1", "f" * 40)
+        yield forge, Target(url, *entry, real=False, face=face, judge=judge)
     finally:
         server.stop()
         forge.close()
@@ -273,6 +277,17 @@ def target(
         return
     with embedded_target(tmp_path_factory.mktemp("forge"), FACES[request.param]) as (_, made):
         yield made
+
+
+@pytest.fixture(autouse=True)
+def described(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After each case on GitHub's face: every request and answer was as GitHub describes it."""
+    yield
+    if "target" in request.fixturenames:
+        judge = request.getfixturevalue("target").judge
+        if judge is not None:
+            found, judge.problems = judge.problems, []
+            assert found == []
 
 
 @pytest.fixture(scope="package")

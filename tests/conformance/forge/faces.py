@@ -18,6 +18,7 @@ from tests.conformance.forge.gitlab_described import Judge
 from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.transport import Credentials, Query
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.github import GitHubForge
 from orderkit.adapters.gitlab import GitLabForge
 from orderkit.adapters.gitlab.transport import GitLabTransport
 from orderkit.ports.forge import Forge
@@ -73,6 +74,15 @@ def _gitea(target: Target, account: Account, _: Workshop) -> Client:
     )
 
 
+def _github(target: Target, account: Account, shop: Workshop) -> Client:
+    """Return a client of GitHub's dialect, which knows no passwords."""
+    token = account.token
+    if not token:
+        auth = (account.login, account.password)
+        token = shop.token("all", of=auth).removeprefix("token ")
+    return GitHubForge(target.url, token=token)
+
+
 def _gitlab(target: Target, account: Account, shop: Workshop) -> Client:
     """Return the client of a group below another one; GitLab takes tokens only."""
     token = account.token or shop.token("all", of=(account.login, account.password))[6:]
@@ -97,6 +107,12 @@ class _JudgedTransport(GitLabTransport):
 
 GITLAB_GROUP = "acme/platform"
 """Where the organisations of the GitLab face are: subgroups of a subgroup."""
-GITEA, GITLAB = Face(_gitea), Face(_gitlab, "Draft:", GITLAB_GROUP)
-FACES: Mapping[str, Face] = {"embedded": GITEA, "gitlab": GITLAB, "real": GITEA}
+GITEA, GITHUB = Face(_gitea), Face(_github)
+GITLAB = Face(_gitlab, "Draft:", GITLAB_GROUP)
+FACES: Mapping[str, Face] = {
+    "embedded": GITEA,
+    "github": GITHUB,
+    "gitlab": GITLAB,
+    "real": GITEA,
+}
 """By the parameter `target`. ``test_forge_port*`` runs on all, the other modules on Gitea only."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from ground.errors import NotFoundError
 from orderkit.adapters.forges.answers import OTHER_FORGE, ForgeResponse, GarbledError, refusal
-from orderkit.adapters.forges.transport import ForgeTransport
+from orderkit.adapters.forges.client import ForgeClient
 from orderkit.ports.forge import ForgeUser
 
 PAGE = 50
@@ -20,10 +20,8 @@ Found = Mapping[str, Any]
 """A JSON object of the forge."""
 
 
-class ForgeCalls:
+class ForgeCalls(ForgeClient):
     """The shared part: the forge's address, and conversion of answers to values or errors."""
-
-    _http: ForgeTransport
 
     @property
     def base_url(self) -> str:

@@ -118,7 +118,7 @@ class Trees:
 
     def keep_large(self, repo: RepoId, commit: CommitSha, entries: Iterable[TreeEntry]) -> Files:
         """Cache a commit of a large repository with all its folders."""
-        folders, lists = {}, _Lists()
+        folders, lists, entries = {}, _Lists(), tuple(entries)
         for entry in entries:
             path = PurePosixPath(entry.path)
             if entry.is_folder:
@@ -128,7 +128,7 @@ class Trees:
             for files in lists.of(entry.path.rpartition("/")[0]):
                 files[path] = BlobSha(entry.sha)
         self._keep_folders(repo, folders)
-        return self._remember(repo, commit, lists.of("")[0])
+        return self._remember(repo, commit, lists.of("")[0], special_in(entries))
 
     def walk(
         self, repo: RepoId, commit: CommitSha, children: Callable[[str], Iterable[TreeEntry]]

@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 import requests
 
-from ground.errors import InvalidInputError, OrderkitError, UnreachableError
+from ground.errors import InvalidInputError, MovedError, OrderkitError, UnreachableError
 from ground.secrets import register
 from orderkit.adapters.forges import retries
 from orderkit.adapters.forges.answers import (
@@ -174,8 +174,22 @@ class ForgeTransport:
         if answer.status == _UNKNOWN and as_ is None and self._renewed(credentials):
             answer = self._try(self._credentials, method, path, body, query)
         if answer.status in _MOVED:
-            raise moved(path, answer)
+            raise self._moved(path, answer)
         return answer
+
+    def _moved(self, path: str, answer: ForgeResponse) -> MovedError:
+        return moved(path, answer)
+
+    def _authorization(self, credentials: Credentials, path: str) -> str:  # noqa: ARG002  by forge
+        """Return the header that says who we are, where `path` leads."""
+        return credentials.header
+
+    def _url(self, path: str) -> str:
+        return f"{self.api_url}{path}"
+
+    def _headers_for(self, method: str, path: str, query: Query | None) -> Mapping[str, str]:  # noqa: ARG002  by forge
+        """Return headers of one request only."""
+        return {}
 
     def _renewed(self, rejected: Credentials) -> bool:
         """Get new credentials after a 401; say whether they differ from the rejected ones."""
@@ -193,7 +207,7 @@ class ForgeTransport:
         self, credentials: Credentials, method: str, path: str, body: object, query: Query | None
     ) -> ForgeResponse:
         with self._session() as session:
-            session.headers["Authorization"] = credentials.header
+            session.headers["Authorization"] = self._authorization(credentials, path)
             try:
                 return self._exchange(session, method, path, body, query)
             except requests.exceptions.SSLError as error:
@@ -214,13 +228,16 @@ class ForgeTransport:
         body: object,
         query: Query | None,
     ) -> ForgeResponse:
-        data = None if body is None else json.dumps(body).encode()
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        headers = dict(self._headers_for(method, path, query))
+        if data is not None:
+            headers.setdefault("Content-Type", "application/json")
         with session.request(
             method,
-            f"{self.api_url}{path}",
+            self._url(path),
             params=query,
             data=data,
-            headers={"Content-Type": "application/json"} if data is not None else None,
+            headers=headers,
             timeout=self._timeouts,
             allow_redirects=False,
             stream=True,

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from ground.errors import ConflictError, NotFoundError, OrderkitError, RefusedError, RemoteError
 from ground.names import BlobSha, CommitSha, RepoId, blob_sha
@@ -73,6 +73,9 @@ class WriteFailure:
 class Write(ABC, Generic[ForgeT]):
     """One write; `run` repeats rounds until the outcome is clear. Each forge has its `_send`."""
 
+    reads_first: ClassVar[bool] = False
+    """Whether the forge compares the head of the branch, which has to be read before."""
+
     forge: ForgeT
     repo: RepoId
     changes: Sequence[FileChange]
@@ -102,7 +105,8 @@ class Write(ABC, Generic[ForgeT]):
 
     def _round(self, *, last: bool) -> Written | WriteFailure:
         try:
-            if not self.request_sent and not any(
+            is_first = not self.request_sent and not self.reads_first
+            if is_first and not any(
                 is_done(change, change.expected_sha) for change in self.changes
             ):
                 return self._send(self.changes, last=last)

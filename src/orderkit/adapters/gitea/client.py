@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ground.errors import InvalidInputError
-from orderkit.adapters.forges.client import ForgeClient
 from orderkit.adapters.forges.transport import Credentials, ForgeTransport
 from orderkit.adapters.gitea.grants import Grants
 from orderkit.adapters.gitea.hooks import GiteaHooks
@@ -19,7 +18,7 @@ from orderkit.core.platform.forge_kinds import GITEA, ForgeCapabilities
 from orderkit.ports.signatures import Signatures
 
 
-class GiteaForge(ForgeClient, Writing, Merging, GiteaReviews, Grants, GiteaReaders, GiteaHooks):
+class GiteaForge(Writing, Merging, GiteaReviews, Grants, GiteaReaders, GiteaHooks):
     """A Gitea (or the embedded forge) behind the `Forge` port. Safe to use from threads."""
 
     def __init__(

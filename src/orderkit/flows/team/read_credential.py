@@ -74,13 +74,13 @@ def ensure_read_credential(platform: Platform, team: TeamName) -> bool:
     """
     if not lacking(platform, [team]):
         return False
-    user, token = "orderkit", platform.team_token(team)
+    token = platform.team_token(team)
+    entries: Mapping[str, str] = {"username": "orderkit", "password": token}
     if not token:
         remove_read_account(platform, team)
         reader = platform.forge.add_reader(team)
-        user, token = reader.name, reader.token
-    url = organisation_url(platform, team)
-    data = {"type": "git", "url": url, "username": user, "password": token}
+        entries = reader.secret or {"username": reader.name, "password": reader.token}
+    data = {"type": "git", "url": organisation_url(platform, team), **entries}
     secret = credential_secret(secret_key(team), data, {ledger.TEAM_LABEL: team})
     platform.cluster.apply(secret, owner=OWNER)
     return True

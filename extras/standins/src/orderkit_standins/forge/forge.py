@@ -42,6 +42,7 @@ from orderkit_standins.forge.api.webhook_events import WebhookEvents
 from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
 from orderkit_standins.forge.deliveries import Deliveries
 from orderkit_standins.forge.git_program import GitProgram, find_git
+from orderkit_standins.forge.github.face import GitHubFace
 from orderkit_standins.forge.gitlab.face import BelowGroup, FaceSettings, GitLabFace
 from orderkit_standins.forge.gitlab.groups import GroupEndpoints
 from orderkit_standins.forge.gitlab.guards import GuardEndpoints
@@ -145,19 +146,34 @@ class EmbeddedForge:
         )
         review_routes = ReviewRoutes(access, pulls, self.reviews, shapes, events)
         smart_http = SmartHttp(access, repositories, updates, rules, self._git)
+        repository_routes = RepositoryRoutes(access, repositories, self.teams, shapes)
+        issue_routes = IssueRoutes(access, self.issues, events, shapes)
+        webhook_routes = WebhookRoutes(access, self.webhooks)
+        status_routes = StatusRoutes(access, self.statuses, shapes)
         endpoints = (
             UserRoutes(access, accounts, shapes),
             OrganisationRoutes(access, accounts, self.teams, repositories, shapes),
-            RepositoryRoutes(access, repositories, self.teams, shapes),
+            repository_routes,
             ContentRoutes(access, repositories, rules, updates, shapes),
             GitRoutes(access, shapes),
             BranchRoutes(access, rules, updates, shapes),
             review_routes,
             pull_routes,
-            IssueRoutes(access, self.issues, events, shapes),
-            WebhookRoutes(access, self.webhooks),
+            issue_routes,
+            webhook_routes,
             ProtectionRoutes(access, accounts, self.teams, self.protections, pulls),
-            StatusRoutes(access, self.statuses, shapes),
+            status_routes,
+        )
+        self.github = GitHubFace(
+            rules,
+            repositories=repository_routes,
+            pulls=pull_routes,
+            reviews=review_routes,
+            issues=issue_routes,
+            statuses=status_routes,
+            webhooks=webhook_routes,
+            protections=self.protections,
+            root_url=self._root_url,
         )
         pages = (
             OverviewPages(access, accounts, repositories),
@@ -194,6 +210,7 @@ class EmbeddedForge:
         self._dispatcher = dispatcher = Dispatcher(self._access, self._root_url)
         for api in endpoints:
             yield from dispatcher.routes_of(api)
+        yield from self.github.routes(dispatcher)
         for method in _METHODS:
             yield dispatcher.route(method, f"{API}/{{rest:path}}", "", unknown_address)
         yield from smart_http.routes()

@@ -1,0 +1,92 @@
+"""All endpoints of GitHub's dialect, as routes of the embedded forge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from orderkit_standins.forge.api.branch_rules import BranchRules
+from orderkit_standins.forge.api.calls import Call, Endpoint, RootUrl
+from orderkit_standins.forge.api.issue_routes import IssueRoutes
+from orderkit_standins.forge.api.pull_routes import PullRoutes
+from orderkit_standins.forge.api.repository_routes import RepositoryRoutes
+from orderkit_standins.forge.api.review_routes import ReviewRoutes
+from orderkit_standins.forge.api.routes import Dispatcher, unknown_address
+from orderkit_standins.forge.api.status_routes import StatusRoutes
+from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
+from orderkit_standins.forge.github.answers import API, Answers, Limits, tagged
+from orderkit_standins.forge.github.git_routes import GitHubGit
+from orderkit_standins.forge.github.graphql_routes import GitHubGraphql
+from orderkit_standins.forge.github.people_routes import Apps, GitHubPeople, GitHubTeams
+from orderkit_standins.forge.github.pull_routes import (
+    GitHubNotes,
+    GitHubPullRoutes,
+    GitHubReviewRoutes,
+)
+from orderkit_standins.forge.github.repository_routes import GitHubRepositories
+from orderkit_standins.forge.github.rule_routes import GitHubHookRoutes, GitHubRules
+from orderkit_standins.forge.github.shapes import GitHubShapes
+from orderkit_standins.forge.protections import Protections
+
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_GRAPHQL = "/api/graphql"
+
+
+class GitHubFace:
+    """GitHub's dialect of one forge. `limits` can be set; `apps` are known to whoever starts it."""
+
+    def __init__(
+        self,
+        rules: BranchRules,
+        *,
+        repositories: RepositoryRoutes,
+        pulls: PullRoutes,
+        reviews: ReviewRoutes,
+        issues: IssueRoutes,
+        statuses: StatusRoutes,
+        webhooks: WebhookRoutes,
+        protections: Protections,
+        root_url: RootUrl,
+    ) -> None:
+        access, stores, teams = rules.access, repositories.repositories, repositories.teams
+        self.limits, self.apps = Limits(), Apps()
+        self._answers = Answers(stores, self.limits)
+        shapes = GitHubShapes(root_url, access.accounts, pulls.issues, pulls.pulls)
+        updates = pulls.merging.updates
+        git = GitHubGit(access, stores, rules, updates, shapes, self.limits)
+        self._endpoints = (
+            GitHubPeople(access, access.accounts, teams, self.apps, shapes),
+            GitHubTeams(access, teams, stores, shapes),
+            GitHubRepositories(access, stores, teams, repositories, shapes),
+            GitHubRules(access, teams, rules, protections, self.apps, shapes),
+            git,
+            GitHubPullRoutes(access, pulls, shapes),
+            GitHubReviewRoutes(access, reviews, shapes),
+            GitHubNotes(access, issues, statuses, shapes, self.limits),
+            GitHubHookRoutes(webhooks, shapes),
+            GitHubGraphql(git, pulls.issues),
+        )
+
+    def routes(self, dispatcher: Dispatcher) -> Iterator[BaseRoute]:
+        """Yield the routes: reads with a tag, what creates content counted."""
+        refuse = self._answers.refuse
+        for part in self._endpoints:
+            for name, function in vars(type(part)).items():
+                for method, path, scope in getattr(function, "routes", ()):
+                    endpoint: Endpoint = getattr(part, name)
+                    if method == "GET":
+                        endpoint = _with_tag(endpoint)
+                    elif path != _GRAPHQL and "/app/" not in path:
+                        endpoint = self._answers.counted(endpoint)
+                    yield dispatcher.route(method, path, scope, endpoint, refuse)
+        for method in _METHODS:
+            yield dispatcher.route(method, f"{API}/{{rest:path}}", "", unknown_address, refuse)
+
+
+def _with_tag(endpoint: Endpoint) -> Endpoint:
+    def serve(call: Call) -> Response:
+        return tagged(call, endpoint(call))
+
+    return serve

@@ -1,0 +1,278 @@
+"""
+Read from GitHub: who we are, branches, trees, files and history.
+
+Files are read through the tree of a commit and by their blob id, so a tag or branch with a
+misleading name cannot stand for another one, and nothing is read twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import PurePosixPath
+
+from ground.errors import NotFoundError
+from ground.names import BlobSha, CommitSha, RepoId
+from orderkit.adapters.forges import calls
+from orderkit.adapters.forges.answers import GarbledError
+from orderkit.adapters.forges.calls import (
+    CONFLICT,
+    INVALID,
+    MISSING,
+    Found,
+    checked,
+    list_in,
+    object_in,
+    text_in,
+)
+from orderkit.adapters.forges.file_cache import TooManyError, TreeEntry, Trees, special_in
+from orderkit.adapters.github.calls import GitHubCalls
+from orderkit.core.platform.neighbours import ReleaseVerdict
+from orderkit.core.platform.release_number import read_release
+from orderkit.ports.forge import LINK, Commit, FileRevision, SpecialFile
+
+DEFAULT_BRANCH = "main"
+_COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_LARGE = 1_000
+"""Files from which a repository counts as large: then only changed folders are read."""
+_NEWER_S = 20.0
+"""How long a head that we replaced is taken for ours: GitHub may show the old one for a while."""
+_OLDEST = (3, 17)
+
+
+class GitHubReading(GitHubCalls):
+    """The part of the port that only reads."""
+
+    _trees: Trees
+    _replaced: dict[tuple[RepoId, str, str], tuple[CommitSha, float]]
+    """By repository, branch and old head: the commit that we put there, and when."""
+
+    @property
+    def trees(self) -> Trees:
+        """The cache of files."""
+        return self._trees
+
+    def version(self) -> str:
+        """Return the server's version text; see `ports.forge.Forge`."""
+        if self._http.is_cloud:
+            return "GitHub.com"
+        doing = f"ask {self.base_url} for its version"
+        answer = self._http.get("/meta")
+        if answer.status == MISSING:
+            raise NotFoundError(
+                f"{doing}: 404, there is no GitHub at that address",
+                hint="forge.url is the address of the server, without /api/v3",
+            )
+        return text_in(object_in(checked(answer, doing), doing), "installed_version")
+
+    def judge_release(self) -> ReleaseVerdict:
+        """Return how well this server's release is known; see the port."""
+        version = self.version()
+        if version.endswith("+orderkit"):
+            return ReleaseVerdict(version, "embedded", f"embedded forge, as GitHub ({version})")
+        if self._http.is_cloud:
+            detail = "GitHub.com: read from its descriptions, no suite ran against it"
+            return ReleaseVerdict(version, "supported", detail)
+        release = read_release(version)
+        if release is not None and release.series < _OLDEST:
+            detail = f"GitHub Enterprise Server {version[:40]} is older than 3.17"
+            return ReleaseVerdict(version, "too old", detail, "upgrade it to 3.17 or newer")
+        detail = f"GitHub Enterprise Server {version[:40]}: read from its description"
+        return ReleaseVerdict(version, "supported", detail)
+
+    def user(self) -> str:
+        """Return the login name behind our credentials; see the port."""
+        if self._http.app is not None:
+            return f"{text_in(self._http.as_app('GET', '/app'), 'slug')}[bot]"
+        return text_in(self._object("/user", "read who we are"), "login")
+
+    def head(self, repo: RepoId, branch: str = DEFAULT_BRANCH) -> CommitSha | None:
+        """Return the commit a branch points to, or None; see the port."""
+        doing = f"read branch {branch} of {repo}"
+        answer = self._http.get(self._path(repo, "git", "ref", f"heads/{branch}"))
+        if answer.status in (MISSING, CONFLICT):  # 409: the repository is empty
+            return None
+        ref = object_in(checked(answer, doing), doing)
+        return self._newest(repo, branch, CommitSha(text_in(ref.get("object"), "sha")))
+
+    def _newest(self, repo: RepoId, branch: str, head: CommitSha) -> CommitSha:
+        """Return the head, or what we put in its place a moment ago."""
+        while (entry := self._replaced.get((repo, branch, head))) is not None:
+            if time.monotonic() - entry[1] > _NEWER_S:
+                del self._replaced[repo, branch, head]
+                break
+            head = entry[0]
+        return head
+
+    def tree(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
+        """
+        Return every file of a commit with its blob id; see the port.
+
+        Raises:
+            NotFoundError: No such repository or commit.
+        """
+        remembered = self._trees.remembered(repo, commit)
+        if remembered is not None:
+            return remembered
+        if self._trees.is_large(repo):
+            with suppress(TooManyError):
+                return self._trees.walk(repo, commit, lambda sha: self._children(repo, sha))
+        entries = self._all_entries(repo, commit)
+        keep = self._trees.keep_large if len(entries) > _LARGE else self._trees.keep
+        return keep(repo, commit, entries)
+
+    def special_files(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, SpecialFile]:
+        """
+        Return what a commit has besides plain files; see the port.
+
+        Raises:
+            NotFoundError: No such repository or commit.
+        """
+        self.tree(repo, commit)
+        special = self._trees.remembered_special(repo, commit)
+        return special_in(self._all_entries(repo, commit)) if special is None else special
+
+    def _all_entries(self, repo: RepoId, commit: str) -> list[TreeEntry]:
+        entries, is_whole = self._entries(repo, commit, recursive=True)
+        return entries if is_whole else list(self._walked(repo, commit, PurePosixPath()))
+
+    def _walked(self, repo: RepoId, sha: str, folder: PurePosixPath) -> Iterator[TreeEntry]:
+        """Yield all entries of a tree that GitHub cuts off (100,000 entries or 7 MB)."""
+        for entry in self._children(repo, sha):
+            path = folder / entry.path
+            yield TreeEntry(str(path), entry.sha, entry.mode)
+            if entry.is_folder:
+                yield from self._walked(repo, entry.sha, path)
+
+    def _children(self, repo: RepoId, sha: str) -> list[TreeEntry]:
+        return self._entries(repo, sha, recursive=False)[0]
+
+    def _entries(self, repo: RepoId, sha: str, *, recursive: bool) -> tuple[list[TreeEntry], bool]:
+        """Return the entries of a tree, and whether they are all."""
+        query = {"recursive": "1"} if recursive else None
+        answer = self._http.get(self._path(repo, "git", "trees", sha), query)
+        doing = f"read the tree of {repo}"
+        if answer.status in (MISSING, CONFLICT, INVALID):
+            raise NotFoundError(f"{repo} has no commit {sha}")
+        tree = object_in(checked(answer, doing), doing)
+        entries = [
+            TreeEntry(text_in(item, "path"), text_in(item, "sha"), int(text_in(item, "mode"), 8))
+            for item in list_in(tree.get("tree") or [])
+        ]
+        return entries, not tree.get("truncated")
+
+    def blobs(
+        self, repo: RepoId, commit: CommitSha, paths: Sequence[PurePosixPath]
+    ) -> Mapping[PurePosixPath, BlobSha]:
+        """
+        Return the blob ids of those of `paths` that exist at a commit.
+
+        Raises:
+            NotFoundError: No such repository or commit.
+        """
+        tree = self.tree(repo, commit)
+        return {path: tree[path] for path in paths if path in tree}
+
+    def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None:
+        """Return a file at a branch or full commit id, or None; see the port."""
+        commit = CommitSha(ref) if is_commit_id(ref) else self.head(repo, ref)
+        if commit is None:
+            return None
+        if kept := self._trees.file(repo, commit, path):
+            return kept
+        try:
+            sha = self.tree(repo, commit).get(path)
+        except NotFoundError:
+            return None
+        special = self.special_files(repo, commit).get(path)
+        if sha is None or (special is not None and special.mode == LINK):
+            return None
+        file = FileRevision(path, self._blob(repo, sha), sha)
+        self._trees.keep_file(repo, commit, file)
+        return file
+
+    def _blob(self, repo: RepoId, sha: BlobSha) -> bytes:
+        doing = f"read blob {sha[:8]} of {repo}"
+        blob = self._object(self._path(repo, "git", "blobs", sha), doing)
+        try:
+            return base64.b64decode(str(blob.get("content") or ""))
+        except binascii.Error as error:
+            raise GarbledError("the forge's answer holds no base64") from error
+
+    def names_like(self, repo: RepoId, branch: str) -> tuple[str, ...]:
+        """Return refs that may be taken for a branch; see the port."""
+        short_names = (branch, f"heads/{branch}", f"refs/heads/{branch}")
+        misleading = {f"refs/tags/{name}" for name in short_names}
+        misleading |= {f"refs/heads/{name}" for name in short_names[1:]}
+        prefixes = [f"tags/{name}" for name in short_names]
+        prefixes += [f"heads/{name}" for name in short_names[1:]]
+        refs: set[str] = set()
+        for prefix in prefixes:
+            answer = self._http.get(self._path(repo, "git", "matching-refs", prefix))
+            if answer.status == CONFLICT:  # the repository is empty
+                return ()
+            found = checked(answer, f"read the refs of {repo}").json()
+            refs |= {str(ref.get("ref")) for ref in list_in(found or [])}
+        return tuple(sorted(ref for ref in refs if ref in misleading))
+
+    def commits(
+        self,
+        repo: RepoId,
+        *,
+        ref: str = DEFAULT_BRANCH,
+        path: PurePosixPath | None = None,
+        limit: int = 50,
+    ) -> Sequence[Commit]:
+        """Return the newest commits first; see the port."""
+        start = ref if is_commit_id(ref) else self.head(repo, ref)
+        if start is None:
+            return []
+        commits: list[Commit] = []
+        size, page, doing = min(limit, calls.PAGE), 1, f"read the history of {repo}"
+        query: dict[str, str | int] = {"sha": start, "per_page": size}
+        if path is not None:
+            query["path"] = str(path)
+        while len(commits) < limit:
+            answer = self._http.get(self._path(repo, "commits"), {**query, "page": page})
+            if answer.status in (MISSING, CONFLICT, INVALID):
+                break
+            items = list_in(checked(answer, doing).json())
+            commits += [commit_of(item) for item in items]
+            if len(items) < size:
+                break
+            page += 1
+        return commits[:limit]
+
+
+def is_commit_id(ref: str) -> bool:
+    """Say whether a reference is a full commit id."""
+    return _COMMIT_ID.fullmatch(ref) is not None
+
+
+def commit_of(entry: Found) -> Commit:
+    """
+    Read a commit as lists of commits show it.
+
+    Raises:
+        GarbledError: It is not a commit.
+    """
+    inner = entry.get("commit")
+    details: Found = inner if isinstance(inner, dict) else {}
+    author = details.get("author")
+    person: Found = author if isinstance(author, dict) else {}
+    return Commit(
+        CommitSha(text_in(entry, "sha")),
+        _with_line_end(str(details.get("message") or "")),
+        tuple(CommitSha(text_in(parent, "sha")) for parent in list_in(entry.get("parents") or [])),
+        author=f"{person.get('name') or ''} <{person.get('email') or ''}>" if person else "",
+        when=str(person.get("date") or ""),
+    )
+
+
+def _with_line_end(message: str) -> str:
+    """Return a message as git has it: GitHub's answers lack the last line end."""
+    return message if not message or message.endswith("\n") else f"{message}\n"

@@ -1,0 +1,206 @@
+"""
+HTTP to one GitHub: its API, GraphQL, and pushes, all with one pacer for each credential.
+
+Reads are asked for again only if they changed (ETag): such an answer counts for no limit.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+
+from ground.errors import MovedError, OrderkitError
+from ground.secrets import register
+from orderkit.adapters.forges.answers import ForgeResponse, moved, refusal
+from orderkit.adapters.forges.transport import Credentials, ForgeTransport, Query
+from orderkit.adapters.github.app_tokens import AppTokens
+from orderkit.adapters.github.pacing import Pacer, pacer_of
+
+API_VERSION = "2022-11-28"
+GRAPHQL, GIT = "graphql:", "git:"
+"""Beginnings of paths that lead elsewhere than the API: ``graphql:OWNER``, ``git:/OWNER/…``."""
+_UNCHANGED, _REFUSALS, _MISSING = 304, 3, 404
+_OWNER = re.compile(r"/(?:repos|orgs)/([^/?]+)|graphql:(.+)|git:/([^/]+)/")
+_CACHED, _CACHED_BYTES = 500, 1024 * 1024
+NAME = "query($owner:String!,$name:String!){repository(owner:$owner,name:$name){nameWithOwner}}"
+_CONTENT_TYPE = "application/x-git-receive-pack-request"
+
+
+def api_urls(url: str, api_url: str = "") -> tuple[str, str]:
+    """Return the addresses of the API and of GraphQL; one below `url` begins with a slash."""
+    host = urlsplit(url).netloc.lower()
+    if api_url:
+        stem = api_url.rstrip("/")
+        return stem, stem.removesuffix("/v3") + "/graphql"
+    if host == "github.com" or host.endswith(".ghe.com"):
+        return f"https://api.{host}", f"https://api.{host}/graphql"
+    return "/api/v3", "/api/graphql"
+
+
+class GitHubTransport(ForgeTransport):
+    """Sends requests to one GitHub. Safe to use from threads."""
+
+    def __init__(
+        self,
+        base_url: str,
+        credentials: Credentials,
+        *,
+        app: AppTokens | None = None,
+        api_url: str = "",
+        pacer: Pacer | None = None,
+        **how: Any,
+    ) -> None:
+        """
+        Prepare; nothing is sent.
+
+        Args:
+            app: As which we act, instead of the credentials' token.
+            api_url: Where the API is; empty: it follows from `base_url`.
+            pacer: None: that of the credential in this process.
+            how: As `ForgeTransport` takes it.
+
+        Raises:
+            InvalidInputError, RefusedError: As `ForgeTransport` says.
+        """
+        api, graphql = api_urls(base_url, api_url)
+        headers = {
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": API_VERSION,
+            "User-Agent": "orderkit",
+        }
+        super().__init__(base_url, credentials, api_url=api, headers=headers, **how)
+        self.app = app
+        self.graphql_url = self.base_url + graphql if graphql.startswith("/") else graphql
+        self.is_cloud = not api.startswith("/") and not api_url
+        secret = credentials.token or f"app:{app.app_id if app else ''}"
+        key = (self.api_url, hashlib.sha256(secret.encode()).hexdigest())
+        self._pacer = pacer or pacer_of(key, has_limits=self.is_cloud)
+        self._tags: OrderedDict[object, tuple[str, ForgeResponse]] = OrderedDict()
+        self._tags_lock = threading.Lock()
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        query: Query | None = None,
+        as_: Credentials | None = None,
+    ) -> ForgeResponse:
+        """
+        Send one request, when GitHub's limits allow it.
+
+        Raises:
+            TooFastError: They do not for long; nothing was carried out.
+            OrderkitError: As `ForgeTransport.send` says.
+        """
+        resource = "graphql" if path.startswith(GRAPHQL) else "core"
+        creates = method != "GET" and not path.startswith(GIT) and not _is_query(path, body)
+        for _ in range(_REFUSALS):
+            with self._pacer.turn(resource, creates=creates):
+                answer = super().send(method, path, body=body, query=query, as_=as_)
+            if not self._pacer.is_refusal(resource, answer):
+                break
+        return answer
+
+    def as_app(self, method: str, path: str) -> Any:
+        """
+        Ask as the App itself; return the JSON, or None for a 404.
+
+        Raises:
+            OrderkitError: No answer, or a refusal.
+        """
+        if self.app is None:
+            return None
+        token = Credentials(token=self.app.app_token())
+        answer = super().send(method, path, body={} if method == "POST" else None, as_=token)
+        if answer.status == _MISSING:
+            return None
+        if not answer.ok:
+            raise refusal(answer, f"{method} {path} as GitHub App {self.app.app_id}")
+        return answer.json()
+
+    def _authorization(self, credentials: Credentials, path: str) -> str:
+        token = credentials.token
+        if self.app is not None and not token:
+            match = _OWNER.match(path)
+            owner = next(filter(None, match.groups()), "") if match else ""
+            token = self.app.token(owner, self.as_app)
+        if path.startswith(GIT):
+            pair = base64.b64encode(f"x-access-token:{token}".encode()).decode()
+            register(pair)
+            return f"Basic {pair}"
+        return f"Bearer {token}"
+
+    def _renewed(self, rejected: Credentials) -> bool:
+        if self.app is None:
+            return super()._renewed(rejected)
+        self.app.forget()
+        return True
+
+    def _url(self, path: str) -> str:
+        if path.startswith(GRAPHQL):
+            return self.graphql_url
+        return self.base_url + path[len(GIT) :] if path.startswith(GIT) else super()._url(path)
+
+    def _headers_for(self, method: str, path: str, query: Query | None) -> Mapping[str, str]:
+        if path.startswith(GIT):
+            return {"Content-Type": _CONTENT_TYPE, "Accept": "*/*"}
+        if method != "GET":
+            return {}
+        with self._tags_lock:
+            known = self._tags.get((path, *(query or {}).items()))
+        return {"If-None-Match": known[0]} if known else {}
+
+    def _exchange(
+        self,
+        session: requests.Session,
+        method: str,
+        path: str,
+        body: object,
+        query: Query | None,
+    ) -> ForgeResponse:
+        answer = super()._exchange(session, method, path, body, query)
+        if method != "GET":
+            return answer
+        key = (path, *(query or {}).items())
+        with self._tags_lock:
+            if answer.status == _UNCHANGED and key in self._tags:
+                return self._tags[key][1]
+            tag = answer.headers.get("etag", "")
+            if tag and answer.ok and len(answer.body) <= _CACHED_BYTES:
+                self._tags[key] = (tag, answer)
+                self._tags.move_to_end(key)
+                if len(self._tags) > _CACHED:
+                    self._tags.popitem(last=False)
+        return answer
+
+    def _moved(self, path: str, answer: ForgeResponse) -> MovedError:
+        """Return the error for a renamed repository: GitHub's redirect names only its id."""
+        parts = path.split("/")
+        if len(parts) > 3 and parts[1] == "repos":  # noqa: PLR2004  /repos/OWNER/NAME
+            variables = {"owner": parts[2], "name": parts[3]}
+            body = {"query": NAME, "variables": variables}
+            try:
+                document = self.send("POST", f"{GRAPHQL}{parts[2]}", body=body).json()
+                name = str(document["data"]["repository"]["nameWithOwner"])
+            except (OrderkitError, LookupError, TypeError):
+                return moved(path, answer)
+            place = {"location": f"/repos/{name}"}
+            return moved(path, ForgeResponse(answer.status, place, b""))
+        return moved(path, answer)
+
+
+def _is_query(path: str, body: object) -> bool:
+    """Say whether a request asks GraphQL and changes nothing."""
+    if not path.startswith(GRAPHQL) or not isinstance(body, dict):
+        return False
+    return not str(body.get("query", "")).lstrip().startswith("mutation")

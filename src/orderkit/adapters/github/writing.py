@@ -1,0 +1,228 @@
+"""
+Commit files on GitHub: one commit on the head that was read, or none.
+
+The head is read, every entry is compared with its tree, and GitHub compares the head again when it
+commits (``createCommitOnBranch``, ``expectedHeadOid``): one request, signed by GitHub. It takes no
+file modes, so a change of an executable is made of git objects and a branch update without force.
+The first commit of an empty repository is pushed: GitHub's API cannot make one of several files.
+``forges.writing`` has the rounds. A request that GitHub carries out late finds another head.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, ClassVar
+
+from ground.errors import (
+    AccessError,
+    ConflictError,
+    MovedError,
+    NotFoundError,
+    OrderkitError,
+    RefusedError,
+    RemoteError,
+    UnreachableError,
+)
+from ground.names import BlobSha, CommitSha, RepoId, blob_sha
+from orderkit.adapters.forges.answers import LostAnswerError, ServerError
+from orderkit.adapters.forges.calls import (
+    CONFLICT,
+    INVALID,
+    checked,
+    object_in,
+    text_in,
+)
+from orderkit.adapters.forges.retries import turn
+from orderkit.adapters.forges.writing import Write, WriteFailure, check_paths
+from orderkit.adapters.github.calls import StaleHeadError
+from orderkit.adapters.github.first_push import push_root_commit
+from orderkit.adapters.github.pacing import TooFastError
+from orderkit.adapters.github.reading import DEFAULT_BRANCH
+from orderkit.adapters.github.repositories import Repositories
+from orderkit.adapters.github.rulesets import Rulesets
+from orderkit.ports.forge import PLAIN, FileChange, Operation, Written
+from orderkit.ports.signatures import Signatures
+
+COMMIT = """mutation($input:CreateCommitOnBranchInput!)
+{createCommitOnBranch(input:$input){commit{oid}}}"""
+
+
+class Writing(Repositories, Rulesets):
+    """The part of the port that commits files."""
+
+    signatures: Signatures | None
+
+    def write(
+        self,
+        repo: RepoId,
+        changes: Sequence[FileChange],
+        operation: Operation,
+        *,
+        branch: str = DEFAULT_BRANCH,
+    ) -> Written:
+        """
+        Commit several files at once, or nothing. Idempotent by ``operation.id``. See the port.
+
+        Raises:
+            ConflictError: A file lacks its `expected_sha`, or another writer won every round.
+            NotFoundError: No such repository or branch.
+            RefusedError: The repository is archived.
+        """
+        check_paths(changes)
+        with turn(self.base_url, repo):
+            return _Write(self, repo, changes, operation, branch).run()
+
+    def note_write(self, repo: RepoId, branch: str, old: CommitSha, new: CommitSha) -> None:
+        """Remember that a head was replaced, in case GitHub shows the old one for a while."""
+        self._replaced[repo, branch, old] = (new, time.monotonic())
+        while len(self._replaced) > 500:  # noqa: PLR2004  a bound, whatever is written
+            del self._replaced[next(iter(self._replaced))]
+
+
+@dataclass(slots=True)
+class _Write(Write[Writing]):
+    """One write to GitHub."""
+
+    reads_first: ClassVar[bool] = True
+
+    def _send(self, changes: Sequence[FileChange], *, last: bool) -> Written | WriteFailure:  # noqa: ARG002  as the others
+        self.request_sent, self.refused = True, False
+        self.doubtful.append(frozenset(change.path for change in changes))
+        try:
+            commit = self._commit(changes)
+        except (LostAnswerError, ServerError) as error:
+            return self._find_commit() or WriteFailure(error, again=True)
+        except StaleHeadError as error:  # GitHub's own word: it was not carried out
+            self.doubtful.pop()
+            return WriteFailure(error, again=True)
+        except (UnreachableError, TooFastError) as error:
+            self.doubtful.pop()  # it was never sent
+            return WriteFailure(error, again=isinstance(error, UnreachableError))
+        except MovedError as error:
+            self.doubtful.pop()  # a redirect instead of carrying it out
+            return WriteFailure(error, again=False)
+        except OrderkitError as error:
+            # A proxy may have refused although GitHub carried the request out: always read.
+            found = self._find_commit()
+            self.doubtful.pop()
+            return found or self._judge(error)
+        self._remember(changes, commit)
+        return Written(commit, changed=True)
+
+    def _commit(self, changes: Sequence[FileChange]) -> CommitSha:
+        """
+        Make the commit, by what the head and the changes allow.
+
+        Raises:
+            StaleHeadError: The branch moved; nothing was written.
+            OrderkitError: As the class says.
+        """
+        message = self._message({change.path for change in changes}, int(time.time()))
+        if self.head is None:
+            return push_root_commit(self.forge, self.repo, self.branch, changes, message)
+        special = self.forge.special_files(self.repo, self.head)
+        if any(change.path in special and change.data is not None for change in changes):
+            return self._commit_objects(self.head, changes, message)
+        return self._commit_contents(self.head, changes, message)
+
+    def _commit_contents(
+        self, head: CommitSha, changes: Sequence[FileChange], message: str
+    ) -> CommitSha:
+        headline, _, body = message.partition("\n")
+        additions = [
+            {"path": str(change.path), "contents": base64.b64encode(change.data).decode()}
+            for change in changes
+            if change.data is not None
+        ]
+        deletions = [{"path": str(change.path)} for change in changes if change.data is None]
+        branch = {"repositoryNameWithOwner": str(self.repo), "branchName": self.branch}
+        commit = {
+            "branch": branch,
+            "message": {"headline": headline, "body": body.strip()},
+            "fileChanges": {"additions": additions, "deletions": deletions},
+            "expectedHeadOid": head,
+        }
+        doing = f"write to {self.repo}"
+        data = self.forge.graphql(self.repo.owner, COMMIT, {"input": commit}, doing)
+        made = data.get("createCommitOnBranch") or {}
+        return CommitSha(text_in(made.get("commit"), "oid"))
+
+    def _commit_objects(
+        self, head: CommitSha, changes: Sequence[FileChange], message: str
+    ) -> CommitSha:
+        """Make the commit of git objects, which keep the modes of files."""
+        base = self._git("GET", f"commits/{head}").get("tree")
+        tree = {"base_tree": text_in(base, "sha"), "tree": [self._item(c, head) for c in changes]}
+        body = {
+            "message": message,
+            "tree": text_in(self._git("POST", "trees", tree), "sha"),
+            "parents": [head],
+        }
+        commit = text_in(self._git("POST", "commits", body), "sha")
+        self._git("PATCH", f"refs/heads/{self.branch}", {"sha": commit, "force": False})
+        return CommitSha(commit)
+
+    def _item(self, change: FileChange, head: CommitSha) -> dict[str, Any]:
+        special = self.forge.special_files(self.repo, head).get(change.path)
+        mode = special.mode if special is not None and special.mode & 0o111 else PLAIN
+        item: dict[str, Any] = {"path": str(change.path), "mode": f"{mode:06o}", "type": "blob"}
+        if change.data is None:
+            return {**item, "sha": None}
+        content = base64.b64encode(change.data).decode()
+        blob = self._git("POST", "blobs", {"content": content, "encoding": "base64"})
+        return {**item, "sha": text_in(blob, "sha")}
+
+    def _git(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        address = self.forge.path(self.repo, "git", *path.split("/", 1))
+        doing = f"write to {self.repo}"
+        if method == "GET":
+            return object_in(checked(self.forge.http.get(address), doing), doing)
+        answer = self.forge.http.send(method, address, body=body)
+        if method == "PATCH" and answer.status in (CONFLICT, INVALID):
+            raise StaleHeadError(f"{doing}: {answer.text}", hint="repeat the command")
+        return object_in(checked(answer, doing), doing)
+
+    def _remember(self, changes: Sequence[FileChange], commit: CommitSha) -> None:
+        """Cache the new commit's files, and that it replaced the head that was read."""
+        if self.head is None:
+            return
+        changed: dict[PurePosixPath, BlobSha | None] = {
+            change.path: None if change.data is None else blob_sha(change.data, commit)
+            for change in changes
+        }
+        self.forge.trees.follow(self.repo, self.head, commit, changed)
+        self.forge.note_write(self.repo, self.branch, self.head, commit)
+
+    def _judge(self, problem: OrderkitError) -> WriteFailure:
+        """Return what a refusal means after our commit was not found."""
+        repository = self.forge.repo(self.repo)
+        if repository is not None and repository.archived:
+            text = f"archived, hence read-only: {self.repo}"
+            return WriteFailure(RefusedError(text, hint="unarchive it in the forge"), again=False)
+        if (
+            isinstance(problem, ConflictError)
+            or self.forge.head(self.repo, self.branch) != self.head
+        ):
+            return WriteFailure(ConflictError(f"{self.repo}: {problem}"), again=True)
+        return WriteFailure(self._protected(problem) or problem, again=False)
+
+    def _protected(self, problem: OrderkitError) -> AccessError | None:
+        """Return the error for a branch that a rule of the forge closes to us, else None."""
+        if not isinstance(problem, RemoteError) or isinstance(problem, NotFoundError):
+            return None
+        try:
+            rule = self.forge.blocking_rule(self.repo, self.branch)
+        except OrderkitError:
+            return None  # the refusal itself says more
+        if not rule:
+            return None
+        return AccessError(
+            f"no right: {self.branch} of {self.repo} is protected on the forge by the rule"
+            f" '{rule}', which does not let our account push: {problem}",
+            hint="remove that rule, or let our account bypass it; until then, changes"
+            " can go by pull request (--pr)",
+        )

@@ -111,12 +111,12 @@ class Places:
         """Return the access level of each member of an organisation, by account."""
         levels: dict[int, int] = {}
         for team in self.teams.of_org(org.id):
-            level = {"owner": OWNER, "admin": 40, "write": 30, "read": 20, "none": 0}[
+            level = {"owner": OWNER, "admin": 40, "write": 30, "read": 20, "none": 10}[
                 team.settings.level("repo.code")
             ]
             for account in self.teams.members(team) if team.settings.name != READERS else ():
                 levels[account] = max(level, levels.get(account, 0))
-        return {account: level for account, level in levels.items() if level}
+        return levels
 
     # Projects
 

@@ -23,6 +23,7 @@ from ground.errors import (
 from ground.names import BlobSha, RepoId
 from orderkit.adapters.github import GitHubForge, app_tokens
 from orderkit.adapters.github.pacing import Pacer
+from orderkit.adapters.github.readers import app_secret
 from orderkit.core.platform.settings import ForgeApp
 from orderkit.ports.forge import CommitStatus, FileChange, Operation, TeamRight
 from orderkit.web.serving import HttpServer, bind
@@ -279,3 +280,22 @@ def test_unchanged_answers_are_not_sent_again(world: World) -> None:
     assert [each.id for each in again] == [commit]
     newer = world.write(repo, "m", "0")
     assert world.client.commits(repo)[0].id == newer
+
+
+def test_argo_cd_reads_as_an_app_of_its_own(world: World, app: ForgeApp) -> None:
+    """GitHub makes no accounts by its API: without an App, platform.yaml has to name a token."""
+    with pytest.raises(AccessError) as refused:
+        world.client.add_reader("team")
+    assert "forge.argocdApp" in refused.value.hint
+    with GitHubForge(world.url, token=TOKEN, argocd_app=app, pacer=Pacer()) as client:
+        assert client.capabilities.makes_readers
+        reader = client.add_reader("team")
+        client.remove_reader("team", reader.name)
+
+    assert reader.secret["githubAppID"] == "7"
+    assert reader.secret["githubAppEnterpriseBaseUrl"] == f"{world.url}/api/v3"
+    assert "PRIVATE KEY" in reader.secret["githubAppPrivateKey"]
+    assert "PRIVATE KEY" not in repr(reader)
+    assert app_secret(app, "https://github.com", "https://api.github.com").keys() == {
+        "githubAppID", "githubAppPrivateKey",
+    }  # fmt: skip

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import pytest
 import requests
-from bays import Bay, new_bay
+from bays import EVE, Bay, new_bay
 from changingpack import changing_pack
 from pullhand import Hand
 
+from ground.names import OrderId
+from orderkit.adapters.forge_choice import connect_forge
+from orderkit.adapters.forges.answers import ForgeResponse
+from orderkit.adapters.forges.transport import Credentials, Query
+from orderkit.adapters.gitlab import GitLabForge
+from orderkit.adapters.gitlab.transport import GitLabTransport
 from orderkit.cli.connecting import token
+from orderkit.core.order.change import FieldEdit
 from orderkit.core.platform.webhook_key import (
     MESSAGE_ID,
     PATH,
@@ -22,6 +30,9 @@ from orderkit.core.platform.webhook_key import (
     hook_key,
     standard_signature,
 )
+from orderkit.flows.change import ChangeRequest, change
+from orderkit.flows.order import placing
+from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
@@ -122,3 +133,49 @@ def test_a_delivery_that_is_not_signed_is_refused(site: Running, bay: Bay) -> No
 
     assert [answer.status_code for answer in answers] == [401] * 3
     assert all(SIGNATURE in answer.text for answer in answers)
+
+
+class _Counted(GitLabTransport):
+    """Notes what is written, without the service's statuses and comments."""
+
+    written: ClassVar[list[str]] = []
+    read: ClassVar[list[str]] = []
+
+    def _try(
+        self, credentials: Credentials, method: str, path: str, body: object, query: Query | None
+    ) -> ForgeResponse:
+        where = f"{method} {path.rpartition('%2F')[2].partition('/')[2] or path.split('/')[1]}"
+        (self.read if method == "GET" else self.written).append(where)
+        return super()._try(credentials, method, path, body, query)
+
+
+def cost(site: Running, act: Callable[[Platform], object]) -> list[str]:
+    """Return the writing requests of a client of its own."""
+    connected = connect_forge(site.settings.forge, None, site.platform.signatures)
+    assert isinstance(connected, GitLabForge)
+    with connected as forge:
+        forge._http.__class__ = _Counted  # noqa: SLF001  counts what is sent
+        _Counted.written.clear()
+        act(replace(site.platform, forge=forge))
+    return list(_Counted.written)
+
+
+def test_what_an_order_and_a_change_write(site: Running) -> None:
+    values = {"team_name": "ae86", "stage": "stage1"}
+    request = placing.OrderRequest("garage", values, "user:default/eve", timeout_s=90)
+
+    ordered = cost(site, lambda p: placing.order(p, request, on_step=lambda *_: None))
+    edit = FieldEdit("budget", "set", 5)
+    wanted = ChangeRequest(order=OrderId("garage-ae86"), edits=(edit,), requester=EVE)
+    changed = cost(site, lambda p: change(p, wanted))
+
+    ledger = "POST repository/commits"
+    assert ordered == [
+        "POST projects",
+        "POST repository/commits",
+        "POST protected_branches",
+        "PUT projects",  # what a merge waits for
+        "PUT projects",  # no squashing
+        ledger,
+    ]
+    assert changed == ["POST repository/commits", ledger]

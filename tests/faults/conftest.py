@@ -59,7 +59,8 @@ class Bench:
 
     @property
     def name(self) -> str:
-        return {"real": "real Gitea", "gitlab": "GitLab face"}.get(self.face, "embedded forge")
+        names = {"real": "real Gitea", "github": "GitHub face", "gitlab": "GitLab face"}
+        return names.get(self.face, "embedded forge")
 
     @property
     def look(self) -> Look:
@@ -102,7 +103,7 @@ def report(pytestconfig: pytest.Config) -> Report:
     return made
 
 
-@pytest.fixture(scope="package", params=["embedded", "gitlab", "real"])
+@pytest.fixture(scope="package", params=["embedded", "github", "gitlab", "real"])
 def bench(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Bench]:

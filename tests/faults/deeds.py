@@ -22,6 +22,7 @@ from tests.faults import history
 
 from ground.names import BlobSha, CommitSha, RepoId
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.github import GitHubForge
 from orderkit.adapters.gitlab import GitLabForge
 from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.ports.forge import (
@@ -44,6 +45,8 @@ _numbers = itertools.count(1)
 
 def client_of(face: str, url: str, token: str, read_timeout_s: float = READ_TIMEOUT_S) -> Client:
     """Return a client that speaks the dialect of a face; ``real`` is a real Gitea."""
+    if face == "github":
+        return GitHubForge(url, token=token, read_timeout_s=read_timeout_s)
     if face == "gitlab":
         return GitLabForge(url, token=token, group=GROUP, read_timeout_s=read_timeout_s)
     real = face == "real"

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -14,6 +15,7 @@ from bays import EVE, Bay, new_bay
 from changingpack import changing_pack
 from pullhand import Hand
 
+from ground.errors import RefusedError
 from ground.names import OrderId
 from orderkit.adapters.forge_choice import connect_forge
 from orderkit.adapters.forges.answers import ForgeResponse
@@ -179,3 +181,15 @@ def test_what_an_order_and_a_change_write(site: Running) -> None:
         ledger,
     ]
     assert changed == ["POST repository/commits", ledger]
+
+
+def test_a_state_folder_keeps_its_dialect(site: Running, tmp_path: Path) -> None:
+    pack = changing_pack(tmp_path / "pack")
+    state = site.embedded.state.folder
+    request = EmbeddedRunRequest(state, pack, Ports(0, 0, 0, 0), (), forge="gitea")
+
+    with (
+        pytest.raises(RefusedError, match="speaks as gitlab, not gitea"),
+        running(request, on_step=lambda *_: None),
+    ):
+        raise AssertionError("it starts")

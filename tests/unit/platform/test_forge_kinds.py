@@ -106,3 +106,13 @@ def test_names_with_subgroups_are_for_gitlab() -> None:
     assert gitlab.pack == RepoId("shop/web", "pack")
     with pytest.raises(InvalidInputError, match="has more than two parts, and gitea two"):
         settings.parse(text % "", folder=PurePosixPath("/etc"))
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab"])
+def test_what_works_on_gitea_only_is_refused_in_a_sentence(kind: ForgeKind) -> None:
+    natural = (TEXT % f", kind: {kind}").replace("portal-token}", "portal-token, profile: natural}")
+
+    with pytest.raises(InvalidInputError, match=f"does not work on {kind} yet: its templates"):
+        settings.parse(natural, folder=PurePosixPath("/etc"))
+    with pytest.raises(InvalidInputError, match="are those of a Gitea"):
+        read(f", kind: {kind}, credentials: idpbuilder")

@@ -292,6 +292,7 @@ def parse(
         path_of=lambda path: _path(folder, path, home),
     )
     settings.forge.check()
+    _check_forge(settings)
     for repo in (settings.pack, settings.ledger):
         if "/" in repo.owner and settings.forge.kind != "gitlab":
             raise InvalidInputError(
@@ -300,6 +301,29 @@ def parse(
     settings.service.access.check()
     settings.notifications.check()
     return settings
+
+
+def _check_forge(settings: PlatformSettings) -> None:
+    """
+    Refuse what does not work on the kind of forge that is named.
+
+    Raises:
+        InvalidInputError: It does not.
+    """
+    kind = settings.forge.kind
+    if kind == "gitea":
+        return
+    if settings.portal.profile is Profile.NATURAL:
+        raise InvalidInputError(
+            "portal.profile",
+            str(settings.portal.profile),
+            f"does not work on {kind} yet: its templates publish to Gitea",
+            hint="portal: {profile: service}",
+        )
+    if settings.forge.credentials == "idpbuilder":
+        raise InvalidInputError(
+            "forge.credentials", "idpbuilder", f"are those of a Gitea, and forge.kind is {kind}"
+        )
 
 
 def _path(folder: PurePath, text: str, home: PurePath | None) -> PurePath:

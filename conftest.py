@@ -47,6 +47,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         help="seed of the random choices (default: always the same; with --soak a new one)",
     )
+    group.addoption(
+        "--orderkit-forge",
+        choices=["gitea", "github", "gitlab"],
+        default="gitea",
+        help="whose dialect the forge of each embedded platform speaks that names none",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -60,6 +66,10 @@ def pytest_configure(config: pytest.Config) -> None:
     # A job in a shell's background ignores ctrl-C, and so do its children, to whom tests send it.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.getoption("--orderkit-forge") != "gitea":
+        from orderkit_standins import serve_platform
+
+        serve_platform.FIRST_FORGE = config.getoption("--orderkit-forge")
     house = config.getoption("--house")
     if house:
         sys.meta_path.insert(0, NotBelow(house))

@@ -16,15 +16,16 @@ from pathlib import Path
 import pytest
 from faultproxy import FaultProxy, open_proxy
 from lab.realgitea import Gitea
+from tests.conformance.forge.faces import Client
 from tests.faults import history
-from tests.faults.deeds import Look
+from tests.faults.deeds import GROUP, Look, client_of
 from tests.workers import summary
 
 from ground.names import RepoId
 from orderkit.adapters.forges import retries
-from orderkit.adapters.gitea import GiteaForge
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge
+from orderkit_standins.forge.gitlab.face import FaceSettings
 
 TOKEN = "e" * 40
 READ_TIMEOUT_S = {False: 0.5, True: 4.0}
@@ -40,14 +41,15 @@ class Bench:
     token: str
     real: bool
     proxy: FaultProxy
-    client: GiteaForge
+    client: Client
     """Gives up soon: what the proxy withholds costs no time. For what is disturbed."""
-    patient: GiteaForge
+    patient: Client
     """Waits as long as a busy machine needs. For what must end well."""
-    direct: GiteaForge
+    direct: Client
     org: str
     scratch: Path
     embedded: EmbeddedForge | None = None
+    face: str = "embedded"
 
     def new_repo(self) -> RepoId:
         """Return a new empty repository."""
@@ -57,7 +59,8 @@ class Bench:
 
     @property
     def name(self) -> str:
-        return "real Gitea" if self.real else "embedded forge"
+        names = {"real": "real Gitea", "github": "GitHub face", "gitlab": "GitLab face"}
+        return names.get(self.face, "embedded forge")
 
     @property
     def look(self) -> Look:
@@ -100,37 +103,40 @@ def report(pytestconfig: pytest.Config) -> Report:
     return made
 
 
-@pytest.fixture(scope="package", params=["embedded", "real"])
+@pytest.fixture(scope="package", params=["embedded", "github", "gitlab", "real"])
 def bench(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Bench]:
     scratch = tmp_path_factory.mktemp("faults")
     if request.param == "real":
         real: Gitea = request.getfixturevalue("real_gitea")
-        yield from _bench(real.url, real.token, None, scratch)
+        yield from _bench("real", real.url, real.token, None, scratch)
         return
-    forge = EmbeddedForge(scratch / "forge")
+    gitlab = FaceSettings(GROUP) if request.param == "gitlab" else None
+    forge = EmbeddedForge(scratch / "forge", gitlab=gitlab)
     forge.ensure_user("warden", "warden-pw1", admin=True)
     forge.ensure_token("warden", "t", TOKEN, ["all"])
     server = HttpServer(forge.app, bind("forge", 0))
     server.start()
     forge.set_base_url(server.url)
-    yield from _bench(server.url, TOKEN, forge, scratch)
+    yield from _bench(request.param, server.url, TOKEN, forge, scratch)
     server.stop()
     forge.close()
 
 
-def _bench(url: str, token: str, embedded: EmbeddedForge | None, scratch: Path) -> Iterator[Bench]:
+def _bench(
+    face: str, url: str, token: str, embedded: EmbeddedForge | None, scratch: Path
+) -> Iterator[Bench]:
     real, org = embedded is None, f"faults-{secrets.token_hex(3)}"
     with (
         pytest.MonkeyPatch.context() as patch,
         open_proxy(url) as proxy,
-        GiteaForge(proxy.url, token=token, read_timeout_s=READ_TIMEOUT_S[real]) as client,
-        GiteaForge(proxy.url, token=token, read_timeout_s=120) as patient,
-        GiteaForge(url, token=token, allow_http=real) as direct,
+        client_of(face, proxy.url, token, READ_TIMEOUT_S[real]) as client,
+        client_of(face, proxy.url, token, 120) as patient,
+        client_of(face, url, token) as direct,
     ):
         if not real:
             patch.setattr(retries, "PAUSE_FIRST_S", 0.001)
             patch.setattr(retries, "PAUSE_MAX_S", 0.01)
         direct.ensure_org(org)
-        yield Bench(url, token, real, proxy, client, patient, direct, org, scratch, embedded)
+        yield Bench(url, token, real, proxy, client, patient, direct, org, scratch, embedded, face)

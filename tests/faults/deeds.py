@@ -17,13 +17,18 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import requests
+from tests.conformance.forge.faces import Client
 from tests.faults import history
 
 from ground.names import BlobSha, CommitSha, RepoId
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.github import GitHubForge
+from orderkit.adapters.gitlab import GitLabForge
+from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.ports.forge import (
     CommitStatus,
     FileChange,
+    Forge,
     MergeStyle,
     Operation,
     PullDraft,
@@ -31,9 +36,21 @@ from orderkit.ports.forge import (
     Webhook,
 )
 
+GROUP = "acme/platform"
+"""The group of the GitLab face."""
 BRANCH = "change"
 HOOK = "http://127.0.0.1:9/hook"
 _numbers = itertools.count(1)
+
+
+def client_of(face: str, url: str, token: str, read_timeout_s: float = READ_TIMEOUT_S) -> Client:
+    """Return a client that speaks the dialect of a face; ``real`` is a real Gitea."""
+    if face == "github":
+        return GitHubForge(url, token=token, read_timeout_s=read_timeout_s)
+    if face == "gitlab":
+        return GitLabForge(url, token=token, group=GROUP, read_timeout_s=read_timeout_s)
+    real = face == "real"
+    return GiteaForge(url, token=token, allow_http=real, read_timeout_s=read_timeout_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +112,7 @@ class Deed:
     out late. Otherwise a double can come, and the next call removes it.
     """
 
-    do: Callable[[GiteaForge, Spec], object]
+    do: Callable[[Forge, Spec], object]
     count: Callable[[Look, Spec], int]
     needs: str = ""
     """``branch``: a branch with a commit; ``pull``: that, and an open pull request."""
@@ -114,33 +131,33 @@ def _one(spec: Spec) -> list[FileChange]:
     return [FileChange(PurePosixPath("a"), spec.operation.encode(), BlobSha(spec.seen))]
 
 
-def _write(forge: GiteaForge, spec: Spec) -> object:
+def _write(forge: Forge, spec: Spec) -> object:
     return forge.write(spec.repo, _one(spec), spec.why, branch=spec.branch)
 
 
-def _write_six(forge: GiteaForge, spec: Spec) -> object:
+def _write_six(forge: Forge, spec: Spec) -> object:
     return forge.write(spec.repo, _six(spec), spec.why, branch=spec.branch)
 
 
-def _open(forge: GiteaForge, spec: Spec) -> object:
+def _open(forge: Forge, spec: Spec) -> object:
     draft = PullDraft("A change", "Its plan", spec.branch)
     return forge.open_pull(spec.repo, draft, spec.why)
 
 
-def _update(forge: GiteaForge, spec: Spec) -> object:
+def _update(forge: Forge, spec: Spec) -> object:
     return forge.update_pull(spec.repo, spec.number, spec.why, title="Another", body="New")
 
 
-def _merge(forge: GiteaForge, spec: Spec, style: MergeStyle = MergeStyle.MERGE) -> object:
+def _merge(forge: Forge, spec: Spec, style: MergeStyle = MergeStyle.MERGE) -> object:
     head = CommitSha(spec.commit)
     return forge.merge_pull(spec.repo, spec.number, head=head, style=style, operation=spec.why)
 
 
-def _squash(forge: GiteaForge, spec: Spec) -> object:
+def _squash(forge: Forge, spec: Spec) -> object:
     return _merge(forge, spec, MergeStyle.SQUASH)
 
 
-def _comment(forge: GiteaForge, spec: Spec) -> None:
+def _comment(forge: Forge, spec: Spec) -> None:
     forge.comment(spec.repo, spec.number, f"Said {spec.operation}", marker="plan")
 
 
@@ -148,13 +165,13 @@ def _status(spec: Spec) -> CommitStatus:
     return CommitStatus("orderkit/plan", "success", spec.operation, "http://127.0.0.1/plan")
 
 
-def _access(forge: GiteaForge, spec: Spec) -> None:
+def _access(forge: Forge, spec: Spec) -> None:
     forge.ensure_access(
         spec.org, f"t-{spec.name}", right=TeamRight.WRITE, members=[], repositories=[spec.name]
     )
 
 
-def _webhook(forge: GiteaForge, spec: Spec) -> None:
+def _webhook(forge: Forge, spec: Spec) -> None:
     forge.ensure_webhook(spec.repo, Webhook(HOOK, ("push",), "secret-of-the-hook"))
 
 
@@ -279,7 +296,7 @@ DEEDS: Mapping[str, Deed] = {
 }
 
 
-def prepared(forge: GiteaForge, org: str, deed: str) -> Spec:
+def prepared(forge: Forge, org: str, deed: str) -> Spec:
     """Make a repository in which a deed can be done, undisturbed; return the deed."""
     number = next(_numbers)
     spec = Spec(deed, org, f"deed{number}", f"deed-{number}")
@@ -303,7 +320,7 @@ def prepared(forge: GiteaForge, org: str, deed: str) -> Spec:
     return spec
 
 
-def do(forge: GiteaForge, spec: Spec) -> object:
+def do(forge: Forge, spec: Spec) -> object:
     """Do a deed."""
     return DEEDS[spec.deed].do(forge, spec)
 
@@ -313,14 +330,14 @@ def count(look: Look, spec: Spec) -> int:
     return DEEDS[spec.deed].count(look, spec)
 
 
-def argument(url: str, token: str, spec: Spec) -> str:
+def argument(url: str, token: str, spec: Spec, face: str = "embedded") -> str:
     """Return what `main` takes."""
-    return json.dumps({"url": url, "token": token, "spec": asdict(spec)})
+    return json.dumps({"url": url, "token": token, "spec": asdict(spec), "face": face})
 
 
 def main(arguments: list[str]) -> int:
     """Do one deed as a process of its own."""
     task = json.loads(arguments[0])
-    with GiteaForge(task["url"], token=task["token"]) as forge:
+    with client_of(task["face"], task["url"], task["token"]) as forge:
         do(forge, Spec(**task["spec"]))
     return 0

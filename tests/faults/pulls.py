@@ -22,7 +22,7 @@ from tests.faults.writes import is_open
 
 from ground.errors import OrderkitError
 from ground.names import RepoId
-from orderkit.adapters.gitea import GiteaForge
+from orderkit.ports.forge import Forge
 
 if TYPE_CHECKING:
     from tests.faults.conftest import Bench
@@ -114,7 +114,7 @@ class Offer:
         found = self.count(spec)
         assert found == 1 or (found > 1 and not DEEDS[spec.deed].only_once), f"{spec.deed} {why}"
 
-    def attempt(self, spec: Spec, client: GiteaForge) -> OrderkitError | None:
+    def attempt(self, spec: Spec, client: Forge) -> OrderkitError | None:
         """Do a deed through the proxy; return how it failed."""
         try:
             deeds.do(client, spec)

@@ -68,7 +68,8 @@ class Killing:
     def client(self, spec: Spec) -> Process:
         """Start a client that does one deed through the proxy."""
         self.started += 1
-        argument = deeds.argument(self.bench.proxy.url, self.bench.token, spec)
+        bench = self.bench
+        argument = deeds.argument(bench.proxy.url, bench.token, spec, bench.face)
         log = self.logs / f"client-{self.started}"
         return self.zygote.start([argument], log, entry="tests.faults.deeds:main")
 
@@ -120,6 +121,8 @@ def killing(bench: Bench, zygote: Zygote, tmp_path: Path) -> Killing:
 def test_a_client_killed_at_any_request_is_finished_by_repeating(
     killing: Killing, deed: str, report: Report
 ) -> None:
+    if (killing.bench.face, deed) == ("gitlab", "access"):
+        pytest.skip("a team without members is nothing on GitLab")
     requests = killing.requests(deed)
     assert requests >= 1
     sides: tuple[Side, ...] = ("before", "after")
@@ -141,9 +144,10 @@ def test_clients_killed_at_random_moments_are_finished_by_repeating(
     killing: Killing, chances: Chances, report: Report
 ) -> None:
     random_ = chances.random("clients")
-    lasts = {deed: _duration_s(killing, deed) for deed in DEEDS}
+    names = [d for d in DEEDS if (killing.bench.face, d) != ("gitlab", "access")]
+    lasts = {deed: _duration_s(killing, deed) for deed in names}
     for number in range(chances.count(SHORT, FULL)):
-        deed = random_.choice(list(DEEDS))
+        deed = random_.choice(names)
         try:
             report.add("clients killed at random moments", _one(killing, deed, lasts, random_))
         except BaseException as error:

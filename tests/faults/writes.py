@@ -21,8 +21,7 @@ from tests.faults import history
 
 from ground.errors import OrderkitError, RemoteError
 from ground.names import RepoId
-from orderkit.adapters.gitea import GiteaForge
-from orderkit.ports.forge import FileChange, Operation, Written
+from orderkit.ports.forge import FileChange, Forge, Operation, Written
 
 if TYPE_CHECKING:
     from tests.faults.conftest import Bench
@@ -121,7 +120,7 @@ class Run:
         assert found is not None
         return [FileChange(path, found.data, found.sha)]
 
-    def attempt(self, deed: Deed, client: GiteaForge) -> None:
+    def attempt(self, deed: Deed, client: Forge) -> None:
         """Write, and note what the client says of it."""
         deed.error = None
         try:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from ground.errors import InvalidInputError
-from orderkit.adapters.forges.credentials import CredentialSources
+from orderkit.adapters.forges.credentials import CredentialSources, LocatedCredentials
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.github import GitHubForge
 from orderkit.adapters.gitlab import GitLabForge
 from orderkit.core.platform.settings import ForgeSettings
 from orderkit.ports.cluster import Cluster
@@ -24,15 +25,16 @@ def connect_forge(
 
     Raises:
         NotFoundError: No credentials.
-        InvalidInputError: A bad address, CA file or source of credentials, or a kind of forge that
-            does not work yet.
+        InvalidInputError: A bad address, CA file or source of credentials.
         RefusedError: Plain HTTP to another machine.
     """
-    if forge.kind == "github":
-        raise InvalidInputError("forge.kind", forge.kind, "does not work yet")
     file = Path(forge.token_file) if forge.token_file else None
     sources = CredentialSources(forge.url, file, cluster)
+    if forge.kind == "github" and forge.app is not None:
+        return _github(forge, None, signatures)
     located = sources.find(forge.credentials)
+    if forge.kind == "github":
+        return _github(forge, located, signatures, lambda: sources.find(forge.credentials))
     if forge.kind == "gitlab":
         return GitLabForge(
             forge.url,
@@ -54,5 +56,27 @@ def connect_forge(
         allow_http=forge.allow_http,
         source=located.source,
         renew=lambda: sources.find(forge.credentials).credentials,
+        signatures=signatures,
+    )
+
+
+def _github(
+    forge: ForgeSettings,
+    located: LocatedCredentials | None,
+    signatures: Signatures | None,
+    renew: Callable[[], LocatedCredentials] | None = None,
+) -> Forge:
+    """Make a client of GitHub: as an App, or with the token that was found."""
+    credentials = located.credentials if located else None
+    return GitHubForge(
+        forge.url,
+        token=credentials.token or credentials.password if credentials else "",
+        app=forge.app,
+        argocd_app=forge.argocd_app,
+        api_url=forge.api_url,
+        ca_bundle=Path(forge.ca_file) if forge.ca_file else None,
+        allow_http=forge.allow_http,
+        source=located.source if located else "the GitHub App of platform.yaml",
+        renew=(lambda: renew().credentials) if renew else None,
         signatures=signatures,
     )

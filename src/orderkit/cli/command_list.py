@@ -48,6 +48,7 @@ COMMANDS = {
     "functions": ("", "Bring programs of Composition functions, and list what runs them."),
     "stations": ("stations", "Serve a pack's stations to Crossplane over gRPC."),
     "access": ("access", "Let programs use the service."),
+    "forge": ("forge", "Try on the forge what Orderkit relies on."),
     "platform": ("platform", "See what a platform would get, and upgrade it."),
     "validate": ("validate", "Validate orders' files as the API server will."),
     "schema": ("schema", "Print the JSON Schema of a file such as platform.yaml."),

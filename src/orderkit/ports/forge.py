@@ -184,9 +184,15 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
 
     def has_org(self, name: str) -> bool: ...
 
-    def ensure_repo(self, repo: RepoId, *, description: str, private: bool = False) -> Repository:
+    def ensure_repo(
+        self, repo: RepoId, *, description: str, private: bool = False, may_squash: bool = True
+    ) -> Repository:
         """
         Make sure the repository exists (created empty, default branch ``main``). Idempotent.
+
+        Args:
+            may_squash: False: pull requests are not squashed, if the forge can be told so by the
+                request that makes the repository; `forbid_squash` makes sure.
 
         Raises:
             NotFoundError: The organisation does not exist.

@@ -438,7 +438,10 @@ def _hooks(pulls: PullPlans) -> tuple[ServiceOperation, ...]:
             {
                 200: ("There is nothing to plan.", named("Taken")),
                 202: ("It is planned.", named("Taken")),
-                401: ("The signature (X-Gitea-Signature) is missing or wrong.", named("Error")),
+                401: (
+                    "The signature (X-Gitea-Signature, X-Hub-Signature-256) is missing or wrong.",
+                    named("Error"),
+                ),
             },
             None,
             body=DELIVERY,

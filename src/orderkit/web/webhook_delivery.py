@@ -16,8 +16,12 @@ from ground.names import MAIN, RepoId
 _EVENTS = frozenset({"pull_request", "pull_request_approved", "pull_request_rejected", "push"})
 _ACTIONS = frozenset({"opened", "reopened", "synchronized", "edited", "reviewed", "closed"})
 _NUMBER_MAX = 10**9
-GITLAB_EVENT = "x-gitlab-event"
-"""The header with which GitLab names an event, in lower case."""
+GITEA_EVENT, GITHUB_EVENT, GITLAB_EVENT = "x-gitea-event", "x-github-event", "x-gitlab-event"
+"""The header with which each forge names an event, in lower case."""
+_GITHUB_ACTIONS = frozenset(
+    {"opened", "reopened", "synchronize", "edited", "closed", "ready_for_review"}
+    | {"submitted", "dismissed"}
+)
 _GITLAB_MERGE_ACTIONS = frozenset(
     {"open", "reopen", "update", "close", "merge"}
     | {"approval", "approved", "unapproval", "unapproved"}
@@ -47,6 +51,27 @@ def read_delivery(event: str, body: bytes) -> Asked | str:
     if payload.get("action") not in _ACTIONS:
         return _no_plan("action", payload.get("action"))
     return _repository(payload), _number(payload)
+
+
+def read_github_delivery(event: str, body: bytes) -> Asked | str:
+    """
+    Return what to plan, or why there is nothing to plan, for a delivery of GitHub.
+
+    Args:
+        event: As GitHub names it in its header ``X-GitHub-Event``.
+
+    Raises:
+        InvalidInputError: The body is not what GitHub sends with that event.
+    """
+    if event == "push":
+        return read_delivery(event, body)
+    if event not in ("pull_request", "pull_request_review"):
+        return _no_plan("event", event)
+    payload = _payload(body)
+    if payload.get("action") not in _GITHUB_ACTIONS:
+        return _no_plan("action", payload.get("action"))
+    pull = payload.get("pull_request")
+    return _repository(payload), _number(pull if isinstance(pull, dict) else {})
 
 
 def read_gitlab_delivery(

@@ -25,6 +25,8 @@ from typing import Any
 from ground.errors import InProgressError, NotFoundError, OrderkitError, RefusedError
 from ground.names import MAIN, RepoId
 from orderkit.core.platform.webhook_key import (
+    GITHUB_HEADER,
+    GITHUB_PREFIX,
     HEADER,
     SIGNATURE,
     hook_key,
@@ -39,9 +41,12 @@ from orderkit.flows.platform import RepositorySnapshot
 from orderkit.ports.requesters import UnprovedError
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.webhook_delivery import (
+    GITEA_EVENT,
+    GITHUB_EVENT,
     GITLAB_EVENT,
     Asked,
     read_delivery,
+    read_github_delivery,
     read_gitlab_delivery,
 )
 
@@ -222,8 +227,11 @@ def _delivery(service: Service, call: ServiceRequest) -> Asked | str:
         name = SIGNATURE
         is_proved = is_from_gitlab(key, call.raw, headers, service.platform.clock.now().timestamp())
     else:
-        name = HEADER
-        is_proved = is_signed(key, call.raw, headers.get(HEADER.lower(), ""))
+        # a Gitea sends both kinds of headers, and its own payload
+        is_github = GITHUB_EVENT in headers and GITEA_EVENT not in headers
+        name = GITHUB_HEADER if is_github else HEADER
+        claimed = headers.get(name.lower(), "")
+        is_proved = is_signed(key, call.raw, claimed.removeprefix(GITHUB_PREFIX))
     if not is_proved:
         raise UnprovedError(
             f"{name} is missing or wrong",
@@ -232,7 +240,9 @@ def _delivery(service: Service, call: ServiceRequest) -> Asked | str:
     if GITLAB_EVENT in headers:
         named = service.platform.forge.repository_named
         return read_gitlab_delivery(headers[GITLAB_EVENT], call.raw, named)
-    return read_delivery(headers.get("x-gitea-event", ""), call.raw)
+    if name == GITHUB_HEADER:
+        return read_github_delivery(headers[GITHUB_EVENT], call.raw)
+    return read_delivery(headers.get(GITEA_EVENT, ""), call.raw)
 
 
 def _plan(service: Service, repo: RepoId, number: int) -> None:

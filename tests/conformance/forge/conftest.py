@@ -252,8 +252,8 @@ def embedded_target(folder: Path, face: Face = GITEA) -> Iterator[tuple[Embedded
     forge.ensure_token("warden", "suite", "f" * 40, ["all"])
     try:
         url = f"{server.url}/{face.group}" if face.group else server.url
-        target = Target(url, "warden", "warden-pw1", "f" * 40, real=False, face=face, judge=judge)
-        yield forge, target
+        entry = ("warden", "warden-pw1", "f" * 40)
+        yield forge, Target(url, *entry, real=False, face=face, judge=judge)
     finally:
         server.stop()
         forge.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -11,7 +11,7 @@ from ground.names import RepoId
 from orderkit.adapters.forge_choice import connect_forge
 from orderkit.core.platform import settings
 from orderkit.core.platform.forge_kinds import KINDS, ForgeKind
-from orderkit.core.platform.settings import ForgeSettings, PlatformSettings
+from orderkit.core.platform.settings import ForgeApp, ForgeSettings, PlatformSettings
 
 TEXT = """
 apiVersion: orderkit.dev/v1alpha1
@@ -33,10 +33,14 @@ def test_without_a_kind_the_forge_is_gitea() -> None:
     assert read("").forge.kind == "gitea"
 
 
-@pytest.mark.parametrize("kind", ["github"])
-def test_a_kind_that_does_not_work_yet_is_refused_in_a_sentence(kind: ForgeKind) -> None:
-    with pytest.raises(InvalidInputError, match=f"'{kind}' does not work yet"):
-        connect_forge(ForgeSettings("https://forge.example", kind=kind), None)
+def test_github_needs_a_token_or_an_app(tmp_path: Path) -> None:
+    app = ForgeApp(7, tmp_path / "key.pem")
+
+    connected = connect_forge(ForgeSettings("https://github.com", kind="github", app=app), None)
+
+    assert connected.base_url == "https://github.com"
+    assert connected.credentials_source == "the GitHub App of platform.yaml"
+    assert not connected.capabilities.can_make_organisations
 
 
 @pytest.mark.parametrize("name", ["app", "argocdApp"])
@@ -102,3 +106,13 @@ def test_names_with_subgroups_are_for_gitlab() -> None:
     assert gitlab.pack == RepoId("shop/web", "pack")
     with pytest.raises(InvalidInputError, match="has more than two parts, and gitea two"):
         settings.parse(text % "", folder=PurePosixPath("/etc"))
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab"])
+def test_what_works_on_gitea_only_is_refused_in_a_sentence(kind: ForgeKind) -> None:
+    natural = (TEXT % f", kind: {kind}").replace("portal-token}", "portal-token, profile: natural}")
+
+    with pytest.raises(InvalidInputError, match=f"does not work on {kind} yet: its templates"):
+        settings.parse(natural, folder=PurePosixPath("/etc"))
+    with pytest.raises(InvalidInputError, match="are those of a Gitea"):
+        read(f", kind: {kind}, credentials: idpbuilder")

@@ -178,6 +178,9 @@ class EmbeddedPlatform:
     def state(self) -> StateFolder:
         return self._state
 
+    forge: EmbeddedForge
+    """Once it is started."""
+
     @property
     def service_socket(self) -> socket.socket:
         """The socket for the service, which the caller starts."""
@@ -255,6 +258,7 @@ class EmbeddedPlatform:
         line = f"http://{BOT}:{self._state.credential('forge-token')}@{host}\n"
         write_atomically(self.git_credentials, line, mode=0o600)
         self._serve("forge", forge.app)
+        self.forge = forge
         return forge
 
     def _start_cluster(self) -> EmbeddedCluster:

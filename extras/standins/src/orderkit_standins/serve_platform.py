@@ -29,6 +29,8 @@ from orderkit.web.serving import HttpServer
 from orderkit_standins.platform import EmbeddedPlatform, PortalOptions, Ports
 
 FIRST_TEAM = "ae86"
+FIRST_FORGE: ForgeKind = "gitea"
+"""Whose dialect the forge speaks if nobody says which."""
 AUDIT_FILE = "audit.jsonl"
 """In the state folder: who called the service."""
 
@@ -181,7 +183,7 @@ def _forge_kind(before: PlatformSettings | None, wanted: ForgeKind | None) -> Fo
             f"the orders in this state folder are on a forge that speaks as {known}, not {wanted}",
             hint=f"start without --forge, or with --forge {known}, or in another state folder",
         )
-    return known or wanted or "gitea"
+    return known or wanted or FIRST_FORGE
 
 
 def _settings_before(state: Path) -> PlatformSettings | None:

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize("forge", ["gitea", "gitlab"])
+@pytest.mark.parametrize("forge", ["gitea", "github", "gitlab"])
 def test_the_demo_prints_one_object_with_its_stages(forge: str) -> None:
     command = [sys.executable, "-m", "orderkit", "demo", "--json", "--forge", forge]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)

@@ -58,7 +58,14 @@ class Repositories(GiteaReading):
         """Say whether the organisation exists and is visible to us; see the port."""
         return self._optional(path_of("orgs", name), f"look for organisation {name}") is not None
 
-    def ensure_repo(self, repo: RepoId, *, description: str, private: bool = False) -> Repository:
+    def ensure_repo(
+        self,
+        repo: RepoId,
+        *,
+        description: str,
+        private: bool = False,
+        may_squash: bool = True,  # noqa: ARG002  Gitea takes it in a change only
+    ) -> Repository:
         """
         Make sure the repository exists. Idempotent. See the port.
 

@@ -102,6 +102,7 @@ class Repositories(GitHubReading, TeamDefaults):
         *,
         description: str,
         private: bool = False,
+        may_squash: bool = True,
     ) -> Repository:
         """
         Make sure the repository exists. Idempotent. See the port.
@@ -124,6 +125,7 @@ class Repositories(GitHubReading, TeamDefaults):
                 "private": private,
                 "has_wiki": False,
                 "has_projects": False,
+                "allow_squash_merge": may_squash,
                 **({"team_id": teams[0]["id"]} if teams else {}),
             }
             answer = self._http.send("POST", path_of("orgs", repo.owner, "repos"), body=body)

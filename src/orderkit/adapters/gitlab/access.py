@@ -32,6 +32,7 @@ from orderkit.adapters.forges.calls import (
 from orderkit.adapters.forges.retries import settle
 from orderkit.adapters.gitlab.calls import (
     ADMINISTERS,
+    GUEST,
     OWNS,
     READS,
     WRITES,
@@ -151,7 +152,10 @@ class GitLabAccess(GitLabReviews):
             if name.lower() not in names:
                 raise NotFoundError(f"there is no repository {org}/{name}")
         given = {name.lower() for name in repositories or ()}
-        places = {self._org(org): users if repositories is None else frozenset()}
+        if repositories is None:
+            places, group_level = {self._org(org): users}, level
+        else:  # who gets no repository is a guest of the group, and reads no code
+            places, group_level = {self._org(org): frozenset() if given else users}, GUEST
         if repositories is not None or self._narrowed(org, names):
             places |= {
                 self._project(RepoId(org, name)): users if low in given else frozenset()
@@ -160,7 +164,8 @@ class GitLabAccess(GitLabReviews):
         for path, wanted in places.items():  # removed everywhere before any is added
             self._set_members(path, wanted, level, remove=True)
         for path, wanted in places.items():
-            self._set_members(path, wanted, level, remove=False)
+            its_level = group_level if path == self._org(org) else level
+            self._set_members(path, wanted, its_level, remove=False)
 
     def _check_team(self, org: str, team: str) -> None:
         if team.lower() == "owners":
@@ -229,11 +234,13 @@ class GitLabAccess(GitLabReviews):
         settle(lambda _: None, act, doing)
 
     def members(self, org: str, team: str = "") -> tuple[ForgeUser, ...]:
-        """Return the direct members of a group: below Owner for a team, all without one."""
+        """Return the direct members of a group; for a team those below Owner, of projects too."""
         path, doing = self._org(org), f"list the members of {org}"
         try:
             if team:
-                entries = list(self._team_members(path, doing).values())
+                projects = [self._project(RepoId(org, name)) for name in self._names(org).values()]
+                found = [self._team_members(place, doing) for place in (path, *projects)]
+                entries = list({k: v for each in found for k, v in each.items()}.values())
             else:
                 entries = list(self._pages(f"{path}/members", {}, doing))
         except NotFoundError:

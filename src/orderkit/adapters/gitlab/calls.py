@@ -25,8 +25,8 @@ from orderkit.ports.forge import ForgeUser
 PAGE = 100
 PASSES = 3
 """How many times a list is read if it changes between its pages."""
-READS, WRITES, ADMINISTERS, OWNS = 20, 30, 40, 50
-"""GitLab's access levels: Reporter, Developer, Maintainer, Owner (doc/api/members.md)."""
+GUEST, READS, WRITES, ADMINISTERS, OWNS = 10, 20, 30, 40, 50
+"""GitLab's access levels: Guest, Reporter, Developer, Maintainer, Owner (doc/api/members.md)."""
 
 
 class GitLabCalls(ForgeCalls):

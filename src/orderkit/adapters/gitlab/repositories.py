@@ -66,7 +66,14 @@ class GitLabRepositories(GitLabReading):
     def _group_object(self, org: str, doing: str) -> Found | None:
         return self._optional(self._org(org), doing, {"with_projects": "false"})
 
-    def ensure_repo(self, repo: RepoId, *, description: str, private: bool = False) -> Repository:
+    def ensure_repo(
+        self,
+        repo: RepoId,
+        *,
+        description: str,
+        private: bool = False,
+        may_squash: bool = True,  # noqa: ARG002  `forbid_squash` says so
+    ) -> Repository:
         """
         Make sure the project exists. Idempotent. See the port.
 

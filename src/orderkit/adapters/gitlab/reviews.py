@@ -121,7 +121,9 @@ class GitLabReviews(GitLabMerging):
     def pull_events(self, repo: RepoId, number: int) -> tuple[PullEvent, ...]:
         """Return pushes and changes of the base; see the port."""
         pull = self._pull_or_raise(repo, number)
-        commits = self.compare(repo, pull.base, pull.head_commit)
+        refs = (self._pull_object(repo, number) or {}).get("diff_refs") or {}
+        since = str(refs.get("base_sha") or pull.base)  # once merged, the base has all of it
+        commits = self.compare(repo, since, pull.head_commit)
         pushes = list(self._pushes(repo, pull.head, commits))
         doing = f"read the notes of {repo}#{number}"
         notes = list(self._pages(self._pull_path(repo, number, "notes"), {"sort": "asc"}, doing))

@@ -136,6 +136,7 @@ class _Write(Write[GitLabWriting]):
             return self._find_commit() or self._after_bad(answer)
         commit = _commit_in(answer)
         if commit is not None:
+            self.doubtful.pop()
             self._check_parent(commit, changes)
             self.forge.follow_commit(self.repo, commit, changes)
             return Written(commit.id, changed=True)

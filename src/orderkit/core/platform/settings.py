@@ -300,6 +300,7 @@ def parse(
                 hint=f"name the file with the token of {endpoint.url}",
             )
     settings.forge.check()
+    _check_forge(settings)
     for repo in (settings.pack, settings.ledger):
         if "/" in repo.owner and settings.forge.kind != "gitlab":
             raise InvalidInputError(
@@ -308,6 +309,29 @@ def parse(
     settings.service.access.check()
     settings.notifications.check()
     return settings
+
+
+def _check_forge(settings: PlatformSettings) -> None:
+    """
+    Refuse what does not work on the kind of forge that is named.
+
+    Raises:
+        InvalidInputError: It does not.
+    """
+    kind = settings.forge.kind
+    if kind == "gitea":
+        return
+    if settings.portal.profile is Profile.NATURAL:
+        raise InvalidInputError(
+            "portal.profile",
+            str(settings.portal.profile),
+            f"does not work on {kind} yet: its templates publish to Gitea",
+            hint="portal: {profile: service}",
+        )
+    if settings.forge.credentials == "idpbuilder":
+        raise InvalidInputError(
+            "forge.credentials", "idpbuilder", f"are those of a Gitea, and forge.kind is {kind}"
+        )
 
 
 def _path(folder: PurePath, text: str, home: PurePath | None) -> PurePath:

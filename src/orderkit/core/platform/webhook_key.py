@@ -34,6 +34,8 @@ def is_signed(key: str, data: bytes, claimed: str) -> bool:
     return hmac.compare_digest(signature(key, data).encode(), claimed.encode(errors="replace"))
 
 
+GITHUB_HEADER, GITHUB_PREFIX = "X-Hub-Signature-256", "sha256="
+"""GitHub's header for the same signature, and how its value begins."""
 GITLAB_HEADER = "X-Gitlab-Token"
 """The header of a GitLab that cannot sign: the token itself."""
 SIGNATURE, MESSAGE_ID, TIMESTAMP = "webhook-signature", "webhook-id", "webhook-timestamp"

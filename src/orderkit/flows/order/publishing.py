@@ -40,7 +40,7 @@ def publish(forge: Forge, request: PublishRequest) -> CommitSha:
         ConflictError: Others wrote in every round.
     """
     repository = forge.ensure_repo(
-        request.repo, description=request.description, private=request.private
+        request.repo, description=request.description, private=request.private, may_squash=False
     )
     if repository.archived:
         raise archived(request.repo)

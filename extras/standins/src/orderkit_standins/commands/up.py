@@ -34,7 +34,7 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
 forge_option = click.option(
     "--forge",
     "forge_kind",
-    type=click.Choice(["gitea", "gitlab"]),
+    type=click.Choice(["gitea", "github", "gitlab"]),
     help="Whose API the forge speaks with the platform. Default: as before, at first gitea.",
 )
 

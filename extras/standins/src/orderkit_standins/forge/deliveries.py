@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ground.errors import shorten
-from orderkit_standins.forge import gitlab_payloads
+from orderkit_standins.forge import github_payloads, gitlab_payloads
 from orderkit_standins.forge.webhooks import Webhook
 
 if TYPE_CHECKING:
@@ -63,6 +63,11 @@ def prepared(hook: Webhook, event_type: str, payload: str) -> Delivery:
         group, secret_text = kind.removeprefix(gitlab_payloads.MARK), hook.settings.secret
         headers, data = gitlab_payloads.headers_and_body(
             group, event_type, json.loads(payload), secret_text
+        )
+        return Delivery(hook.settings.url, headers, data)
+    if kind == github_payloads.CONTENT_TYPE:
+        headers, data = github_payloads.headers_and_body(
+            event_type, json.loads(payload), hook.settings.secret
         )
         return Delivery(hook.settings.url, headers, data)
     body, secret = payload.encode(), hook.settings.secret.encode()

@@ -191,7 +191,15 @@ class EmbeddedForge:
     def _gitlab_routes(self, settings: FaceSettings, rules: BranchRules) -> list[Route]:
         """Return the routes of the GitLab face; call after `_routes`."""
         accounts, teams, repositories = self.accounts, self.teams, self.repositories
-        places = Places(self._access, accounts, teams, repositories, self._store, settings.group)
+        places = Places(
+            self._access,
+            accounts,
+            teams,
+            repositories,
+            self._store,
+            self.protections,
+            settings.group,
+        )
         repository = RepositoryEndpoints(places, rules, self.statuses)
         endpoints: list[object] = [
             GroupEndpoints(places, settings.removes_at_once),

@@ -23,6 +23,7 @@ REPO = f"{API}/repos/{{owner}}/{{repo}}"
 ORG = f"{API}/orgs/{{org}}"
 DOCS = "https://docs.github.com/rest"
 PAGE_DEFAULT, PAGE_MAX = 30, 100
+_REMEMBERED = 10_000
 _STATUSES = {423: 403, 412: 422, 413: 422}
 """What Gitea answers otherwise: an archive, a merged pull request, too large a body."""
 _WORDS = {
@@ -44,13 +45,13 @@ class Limits:
     """Of one context and commit."""
     stale_reads_s: float = 0.0
     """How long a branch that moved is still shown where it was."""
-    created: int = 0
-    """Requests so far that create content: what is counted for a story."""
+    created: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    """The last requests that create content, by method and path: what a story costs."""
     _times: deque[float] = field(default_factory=deque)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _before: dict[tuple[int, str], tuple[str, float]] = field(default_factory=dict)
 
-    def take(self) -> None:
+    def take(self, call: Call) -> None:
         """
         Count a request that creates content.
 
@@ -65,7 +66,7 @@ class Limits:
                 text = "You have exceeded a secondary rate limit."
                 raise ApiError(403, text, headers={"Retry-After": str(self.retry_after_s)})
             self._times.append(now)
-            self.created += 1
+            self.created.append(f"{call.request.method} {call.request.url.path}")
 
     def note_move(self, repo_id: int, branch: str, before: str) -> None:
         """Remember where a branch was."""
@@ -111,7 +112,7 @@ class Answers:
         """Let an endpoint count and be limited as one that creates content."""
 
         def serve(call: Call) -> Response:
-            self.limits.take()
+            self.limits.take(call)
             return endpoint(call)
 
         return serve

@@ -54,7 +54,7 @@ class GitHubGraphql:
         if field not in fields:
             raise ApiError(400, f"the embedded forge knows no field '{field}'")
         if field == "createCommitOnBranch":
-            self.git.limits.take()
+            self.git.limits.take(call)
         try:
             return answer({"data": {field: fields[field](call, body.mapping("variables"))}})
         except _GraphqlError as error:

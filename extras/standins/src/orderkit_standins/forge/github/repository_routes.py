@@ -43,6 +43,8 @@ class GitHubRepositories:
         repo = self.repositories.find(org.name, name)
         if repo is None:
             raise ApiError(404)
+        if body.get("allow_squash_merge") is False:
+            repo = self.repositories.update(repo, allow_squash_merge=False)
         team = self.teams.find(body.optional("team_id", int) or 0)
         if team is not None and team.org_id == org.id:
             self.teams.add_repository(team, repo.id)

@@ -16,6 +16,7 @@ from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
 from orderkit_standins.forge.github.answers import API, ORG, REPO, answer, paged, rewritten
 from orderkit_standins.forge.github.people_routes import Apps
 from orderkit_standins.forge.github.shapes import GitHubShapes
+from orderkit_standins.forge.github_payloads import CONTENT_TYPE
 from orderkit_standins.forge.protections import Protections, Rule, RuleSettings
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.teams import Teams
@@ -195,7 +196,9 @@ class GitHubHookRoutes:
         owner, body = self._owner(call), call.fields()
         sent = {"type": "gitea", "active": True, "config": body.get("config")}
         self.own.create(rewritten(call, {**sent, "events": list(body.texts("events"))}))
-        return answer(self._shape(call, self.own.webhooks.of_owner(owner)[-1]), 201)
+        made = self.own.webhooks.of_owner(owner)[-1]
+        self.own.webhooks.change(made, replace(made.settings, content_type=CONTENT_TYPE))
+        return answer(self._shape(call, made), 201)
 
     @route("PATCH", f"{_OF_REPO}/{{id}}", "repository")
     @route("PATCH", f"{_OF_ORG}/{{id}}", "organization")
@@ -204,12 +207,13 @@ class GitHubHookRoutes:
         owner, body, number = self._owner(call), call.fields(), call.path_number("id")
         config = body.mapping("config")
         sent = {"active": body.get("active", True), "events": list(body.texts("events"))}
-        self.own.edit(rewritten(call, {**sent, "config": dict(config)}))
+        self.own.edit(rewritten(call, {**sent, "config": {**config, "content_type": "json"}}))
         hook = self.own.webhooks.find(owner, number)
         if hook is None:
             raise ApiError(404)
-        if secret := config.text("secret"):
-            self.own.webhooks.change(hook, replace(hook.settings, secret=secret))
+        secret = config.text("secret") or hook.settings.secret
+        settings = replace(hook.settings, secret=secret, content_type=CONTENT_TYPE)
+        self.own.webhooks.change(hook, settings)
         return answer(self._shape(call, hook))
 
     @route("DELETE", f"{_OF_REPO}/{{id}}", "repository")

@@ -369,7 +369,7 @@ class GitHubShapes:
             "name": "web",
             "active": settings.active,
             "events": sorted(events),
-            "config": {"url": settings.url, "content_type": settings.content_type},
+            "config": {"url": settings.url, "content_type": "json"},
             "url": url,
             "ping_url": f"{url}/pings",
             "created_at": EPOCH,

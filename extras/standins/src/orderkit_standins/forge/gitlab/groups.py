@@ -17,7 +17,7 @@ from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.teams import TeamSettings
 
 VERSION = "19.5.0+orderkit"
-_RIGHTS = {20: "read", 30: "write", 40: "admin"}
+_RIGHTS = {10: "none", 20: "read", 30: "write", 40: "admin"}
 
 
 @dataclass(frozen=True, slots=True)

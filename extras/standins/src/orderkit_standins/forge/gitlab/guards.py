@@ -63,7 +63,8 @@ class GuardEndpoints:
                 f"{kind}_whitelist_teams": teams,
             }
             settings = replace(settings, **changes)
-        rule = self.protections.add(repo.id, name, replace(settings, enable_push=True))
+        settings = self.places.waiting(repo, replace(settings, enable_push=True))
+        rule = self.protections.add(repo.id, name, settings)
         return answer(self._shape(rule), 201)
 
     @at("DELETE", "projects/:id/protected_branches/:name")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orderkit_standins.forge import git_read
 from orderkit_standins.forge.accounts import Account, Accounts, Actor
 from orderkit_standins.forge.api.access import Access, Right
 from orderkit_standins.forge.gitlab.asking import Ask, GitLabError, Json
+from orderkit_standins.forge.protections import Protections, RuleSettings
 from orderkit_standins.forge.repositories import Repositories, Repository
 from orderkit_standins.forge.store import Store
 from orderkit_standins.forge.teams import Teams
@@ -33,6 +34,7 @@ class Places:
     teams: Teams
     repositories: Repositories
     store: Store
+    protections: Protections
     group: str
     """The full path of the group that all organisations are in; empty: they are at the top."""
 
@@ -111,12 +113,12 @@ class Places:
         """Return the access level of each member of an organisation, by account."""
         levels: dict[int, int] = {}
         for team in self.teams.of_org(org.id):
-            level = {"owner": OWNER, "admin": 40, "write": 30, "read": 20, "none": 0}[
+            level = {"owner": OWNER, "admin": 40, "write": 30, "read": 20, "none": 10}[
                 team.settings.level("repo.code")
             ]
             for account in self.teams.members(team) if team.settings.name != READERS else ():
                 levels[account] = max(level, levels.get(account, 0))
-        return {account: level for account, level in levels.items() if level}
+        return levels
 
     # Projects
 
@@ -219,9 +221,16 @@ class Places:
         return defaults | (json.loads(row["settings"]) if row else {})
 
     def keep_settings(self, repo: Repository, changes: Json) -> None:
-        """Change those that are named."""
+        """Change those that are named; rules of branches say the same, for pages and git."""
         text = json.dumps(self.settings(repo) | changes)
         self.store.change("INSERT OR REPLACE INTO merge_settings VALUES (?, ?)", repo.id, text)
+        for rule in self.protections.of_repository(repo.id):
+            self.protections.change(rule, self.waiting(repo, rule.settings))
+
+    def waiting(self, repo: Repository, settings: RuleSettings) -> RuleSettings:
+        """Return a rule's settings that let a merge wait for all statuses if the project does."""
+        waits = bool(self.settings(repo)["only_allow_merge_if_pipeline_succeeds"])
+        return replace(settings, enable_status_check=waits, status_check_contexts=())
 
     def is_marked(self, repo: Repository) -> bool:
         """Say whether a project waits for its deletion."""

@@ -1,0 +1,248 @@
+"""What the client does where GitLab differs: speed, deletion, approvals, its window in writing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+import requests
+from tests.component.gitlab.conftest import ADMIN_TOKEN, GROUP, ORG, A, GitLab, Served, op
+
+from ground.errors import (
+    AccessError,
+    IncompleteError,
+    InProgressError,
+    MovedError,
+    RefusedError,
+)
+from ground.names import BlobSha, RepoId, blob_sha
+from orderkit.adapters.forges.answers import ForgeResponse
+from orderkit.adapters.gitlab import GitLabForge
+from orderkit.adapters.gitlab.pacing import WAIT_MAX_S
+from orderkit.adapters.gitlab.transport import GitLabToken, GitLabTransport
+from orderkit.ports.forge import CommitStatus, FileChange, MergeStyle, TeamRight, Webhook
+from orderkit_standins.forge.gitlab.face import FaceSettings
+
+SEEN = blob_sha(b"a\n")
+
+
+def test_who_is_too_fast_waits_as_long_as_it_is_told(served: Served) -> None:
+    waits: list[float] = []
+    with served(FaceSettings(GROUP, requests_a_minute=2)) as gitlab:
+        http = GitLabTransport(
+            gitlab.url, GitLabToken(ADMIN_TOKEN), api_url="/api/v4", pause=waits.append
+        )
+        answers = [http.send("GET", "/user").status for _ in range(3)]
+        with GitLabForge(gitlab.url, token=ADMIN_TOKEN, group=GROUP) as forge:
+            forge._http._pause = waits.append  # noqa: SLF001  nothing waits a minute here
+            with pytest.raises(InProgressError, match="asks us to wait"):
+                forge.ensure_org("slow")
+
+    assert answers == [200, 200, 429]
+    assert waits
+    assert all(0 < wait <= WAIT_MAX_S for wait in waits)
+
+
+def test_a_project_that_gitlab_keeps_is_scheduled_and_gone_for_us(served: Served) -> None:
+    with served(FaceSettings(GROUP, removes_at_once=False)) as gitlab:
+        repo = gitlab.repo("order")
+
+        removal, again = gitlab.forge.delete_repo(repo), gitlab.forge.delete_repo(repo)
+
+        assert (removal.existed, removal.scheduled_on) == (True, time.strftime("%Y-%m-%d"))
+        assert (again.existed, again.scheduled_on) == (False, removal.scheduled_on)
+        assert gitlab.forge.repo(repo) is None
+        assert gitlab.forge.ensure_repo(repo, description="anew").empty
+
+
+def test_a_removal_that_was_cut_off_after_the_first_step_is_finished(gitlab: GitLab) -> None:
+    repo = gitlab.repo()
+    url = f"{gitlab.url}/api/v4/projects/{f'{GROUP}/{repo}'.replace('/', '%2F')}"
+    headers = {"PRIVATE-TOKEN": "unused", "Authorization": f"Bearer {ADMIN_TOKEN}"}
+    assert requests.delete(url, headers=headers, timeout=30).status_code == 202
+
+    removal = gitlab.forge.delete_repo(repo)
+
+    assert (removal.existed, removal.scheduled_on) == (False, "")
+    assert gitlab.forge.repo(repo) is None
+
+
+def test_a_renamed_project_is_not_deleted_by_its_former_name(gitlab: GitLab) -> None:
+    repo = gitlab.repo()
+    gitlab.forge.rename_repo(repo, f"{repo.name}-new")
+
+    with pytest.raises(MovedError, match="has moved"):
+        gitlab.forge.delete_repo(repo)
+
+    assert gitlab.forge.repo(RepoId(ORG, f"{repo.name}-new")) is not None
+
+
+def test_an_approval_counts_for_what_was_there_before_it(gitlab: GitLab) -> None:
+    repo = gitlab.repo()
+    frank, fred = gitlab.person("frank"), gitlab.person("fred")
+    gitlab.join("frank", "fred")
+    pull = gitlab.pull(repo)
+    frank.review(repo, pull.number, "approved", head=pull.head_commit, text="")
+
+    gitlab.forge.write(repo, [FileChange(PurePosixPath("m"), b"2", None)], op(), branch="change")
+
+    now = gitlab.forge.pull(repo, pull.number)
+    (review,) = gitlab.forge.reviews(repo, pull.number)
+    assert now is not None
+    assert review.commit == pull.head_commit != now.head_commit
+    assert (review.state, review.official) == ("approved", True)
+    with pytest.raises(RefusedError, match="SHA does not match"):
+        fred.review(repo, pull.number, "approved", head=pull.head_commit, text="")
+
+
+def test_who_opened_it_approves_nothing(gitlab: GitLab) -> None:
+    repo = gitlab.repo()
+    gina = gitlab.person("gina")
+    gitlab.join("gina")
+    pull = gitlab.pull(repo, by=gina)
+
+    with pytest.raises(RefusedError, match="we opened it ourselves"):
+        gina.review(repo, pull.number, "approved", head=pull.head_commit, text="")
+
+
+def test_who_leaves_the_team_has_an_approval_that_is_not_official(gitlab: GitLab) -> None:
+    repo = gitlab.repo()
+    hans = gitlab.person("hans")
+    gitlab.join("hans")
+    pull = gitlab.pull(repo)
+    hans.review(repo, pull.number, "approved", head=pull.head_commit, text="")
+
+    gitlab.join()
+
+    assert [r.official for r in gitlab.forge.reviews(repo, pull.number)] == [False]
+
+
+def test_a_merge_waits_for_each_status(gitlab: GitLab) -> None:
+    repo = gitlab.repo()
+    gitlab.forge.protect_branch(repo, "main", checks=["orderkit/review"])
+    pull = gitlab.pull(repo)
+    gitlab.forge.set_status(repo, pull.head_commit, CommitStatus("orderkit/review", "success"))
+    gitlab.forge.set_status(repo, pull.head_commit, CommitStatus("orderkit/plan", "failure"))
+
+    with pytest.raises(RefusedError, match="a check did not succeed"):
+        merge(gitlab, repo, pull.number)
+    gitlab.forge.set_status(repo, pull.head_commit, CommitStatus("orderkit/plan", "success"))
+
+    assert merge(gitlab, repo, pull.number) == gitlab.head(repo)
+
+
+def merge(gitlab: GitLab, repo: RepoId, number: int) -> str:
+    head = gitlab.head(repo, "change")
+    return gitlab.forge.merge_pull(
+        repo, number, head=head, style=MergeStyle.MERGE, operation=op(), deadline_s=60
+    )
+
+
+def test_a_status_that_stays_pending_keeps_its_text(gitlab: GitLab) -> None:
+    repo = gitlab.repo()
+    commit = gitlab.head(repo)
+
+    for text in ("planning", "still planning"):
+        gitlab.forge.set_status(repo, commit, CommitStatus("plan", "pending", text))
+
+    assert gitlab.forge.statuses(repo, commit) == (CommitStatus("plan", "pending", "planning"),)
+
+
+def test_what_another_writer_slips_into_the_window_is_named(gitlab: GitLab) -> None:
+    """GitLab compares before it writes; here somebody writes in between."""
+    repo = gitlab.repo()
+
+    class Windowed(GitLabForge):
+        def post_commit(self, repo: RepoId, body: Mapping[str, Any]) -> ForgeResponse:
+            theirs = {"content": "dGhlaXJzCg==", "sha": SEEN, "message": "m", "branch": "main"}
+            url = f"{gitlab.url}/api/v1/repos/{repo}/contents/{A}"
+            headers = {"Authorization": f"token {ADMIN_TOKEN}"}
+            assert requests.put(url, json=theirs, headers=headers, timeout=30).ok
+            found = gitlab.forge.last_commit(repo, A, "main")
+            assert found is not None
+            (action,) = body["actions"]
+            return super().post_commit(
+                repo, {**body, "actions": [{**action, "last_commit_id": found[1]}]}
+            )
+
+    with (
+        Windowed(gitlab.url, token=ADMIN_TOKEN, group=GROUP) as forge,
+        pytest.raises(IncompleteError, match=r"replaced what another commit, .* of a\.txt"),
+    ):
+        forge.write(repo, [FileChange(A, b"mine\n", SEEN)], op())
+
+    assert len(gitlab.forge.commits(repo)) == 3
+
+
+def test_a_stale_file_is_a_conflict_without_a_request_to_write(gitlab: GitLab) -> None:
+    repo = gitlab.repo()
+    before = gitlab.head(repo)
+
+    with pytest.raises(Exception, match="changed: expected 00000000"):
+        gitlab.forge.write(repo, [FileChange(A, b"x", BlobSha("0" * 40))], op())
+
+    assert gitlab.head(repo) == before
+
+
+def test_without_premium_each_project_has_the_webhook_and_maintainers_push(
+    served: Served,
+) -> None:
+    with served(FaceSettings(GROUP, premium=False)) as gitlab:
+        one, two = gitlab.repo("one"), gitlab.repo("two")
+        webhook = Webhook("http://127.0.0.1:9/x", ("push", "pull_request_only"), "key")
+
+        gitlab.forge.ensure_webhook(ORG, webhook)
+
+        assert gitlab.forge.has_webhook(ORG, webhook)
+        assert all(gitlab.forge.has_webhook(repo, webhook) for repo in (one, two))
+        gitlab.repo("three")
+        assert not gitlab.forge.has_webhook(ORG, webhook)
+        assert gitlab.forge.protect_branch(one, "main", checks=["c"])
+        assert gitlab.forge.is_protected(one, "main", checks=["c"])
+
+
+def test_a_wider_rule_is_noticed(gitlab: GitLab) -> None:
+    repo = gitlab.repo()
+    gitlab.forge.protect_branch(repo, "main", checks=["c"])
+    path = f"/projects/{f'{GROUP}/{repo}'.replace('/', '%2F')}/protected_branches"
+    wide = {"name": "m*", "push_access_level": 30, "merge_access_level": 30}
+    assert gitlab.forge._http.send("POST", path, body=wide).ok  # noqa: SLF001  past the port
+
+    assert not gitlab.forge.is_protected(repo, "main", checks=["c"])
+    with pytest.raises(RefusedError, match=r"the rule 'm\*' counts first"):
+        gitlab.forge.protect_branch(repo, "main", checks=["c"])
+
+
+def test_a_token_that_only_reads_says_which_scope_it_lacks(gitlab: GitLab) -> None:
+    repo = gitlab.repo()
+    gitlab.embedded.ensure_token("warden", "reads", "b" * 40, ["read:repository", "read:user"])
+
+    with GitLabForge(gitlab.url, token="b" * 40, group=GROUP) as reader:
+        assert reader.missing_rights(repo) == ("scope api",)
+        with pytest.raises(AccessError, match="missing scope") as refused:
+            reader.write(repo, [FileChange(PurePosixPath("x"), b"1", None)], op())
+
+    assert refused.value.hint == "make a token with scope api"
+
+
+def test_an_organisation_lies_in_the_group_and_nowhere_else(gitlab: GitLab) -> None:
+    gitlab.forge.ensure_org(ORG)
+
+    with GitLabForge(gitlab.url, token=ADMIN_TOKEN, group="acme") as above:
+        assert above.has_org("platform")
+        assert not above.has_org(ORG)
+        with pytest.raises(AccessError):
+            above.ensure_org("elsewhere")
+
+
+def test_a_reader_that_is_made_again_ends_the_one_before(gitlab: GitLab) -> None:
+    gitlab.repo()
+    first, second = (gitlab.forge.add_reader(ORG) for _ in range(2))
+
+    assert first.name != second.name
+    assert gitlab.forge.members(ORG, "devs") == ()  # a token is no member
+    gitlab.forge.remove_reader(ORG, second.name)
+    gitlab.forge.ensure_access(ORG, "devs", right=TeamRight.WRITE, members=())

@@ -48,6 +48,7 @@ COMMANDS = {
     "functions": ("", "Bring programs of Composition functions, and list what runs them."),
     "function": ("function", "Serve a pack's stations to Crossplane over gRPC."),
     "access": ("access", "Let programs use the service."),
+    "forge": ("forge", "Try on the forge what Orderkit relies on."),
     "platform": ("platform", "See what a platform would get, and upgrade it."),
     "validate": ("validate", "Validate orders' files as the API server will."),
     "edit": ("edit", "Edit values of a YAML file and leave every other byte alone."),

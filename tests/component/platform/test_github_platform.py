@@ -7,11 +7,14 @@ requests, too: one for each commit on main that it checks, one for each plan; th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from changingpack import changing_pack
+from commands import in_process
 
 from ground.errors import ConflictError
 from ground.names import CommitSha, OrderId, RepoId
@@ -151,3 +154,23 @@ def test_an_end_leaves_an_archived_repository(site: Site) -> None:
     repository = site.running.platform.forge.repo(RepoId("s13", order))
     assert repository is not None
     assert repository.archived
+
+
+def test_the_check_of_a_forge_finds_that_all_holds_and_leaves_nothing(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On the faces; on a real forge by whoever has an account (docs/github.md)."""
+    orderkit = in_process(site.running.embedded.state.folder / "platform.yaml", capsys)
+    evidence = tmp_path / "evidence.json"
+
+    done = orderkit(
+        "forge", "check", "--live", "--organisation", "rx7", "--yes", "--evidence", str(evidence)
+    )
+
+    assert done.code == 0, done.out + done.err
+    found = json.loads(evidence.read_text())
+    assert {case["problem"] for case in found["cases"]} == {""}
+    assert (found["kind"], found["organisation"]) == ("github", "rx7")
+    assert "a repeated write is recognised" in done.out
+    left = site.running.embedded.forge.repositories.all()
+    assert not [repo for repo in left if "orderkit-check" in repo.repo.name]

@@ -40,20 +40,36 @@ class GitHubReaders(GitHubCalls):
             )
         if self._optional(path_of("orgs", org), f"look for organisation {org}") is None:
             raise NotFoundError(f"there is no organisation {org}")
-        try:
-            key = Path(app.private_key_file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise NotFoundError(
-                f"the key of GitHub App {app.id} cannot be read from {app.private_key_file}",
-                hint="check forge.argocdApp.privateKeyFile in platform.yaml",
-            ) from error
-        register(key)
-        secret = {"githubAppID": str(app.id), "githubAppPrivateKey": key}
-        if app.installation:
-            secret["githubAppInstallationID"] = str(app.installation)
-        if not self._http.is_cloud:
-            secret["githubAppEnterpriseBaseUrl"] = self._http.api_url
+        secret = app_secret(app, self._http.base_url, self._http.api_url)
         return ReaderAccount(f"github-app-{app.id}", "", secret)
 
     def remove_reader(self, org: str, name: str) -> None:
         """Do nothing: the App is the owner's, and Argo CD's Secret goes. See the port."""
+
+
+def app_secret(app: ForgeApp, base_url: str, api_url: str) -> dict[str, str]:
+    """
+    Return the entries of Argo CD's Secret for a GitHub App (Argo CD, "Private Repositories").
+
+    Args:
+        base_url: Where people find GitHub.
+        api_url: Where its API is; "/PATH" means below `base_url`.
+
+    Raises:
+        NotFoundError: The App's key cannot be read.
+    """
+    try:
+        key = Path(app.private_key_file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFoundError(
+            f"the key of GitHub App {app.id} cannot be read from {app.private_key_file}",
+            hint="check forge.argocdApp.privateKeyFile in platform.yaml",
+        ) from error
+    register(key)
+    secret = {"githubAppID": str(app.id), "githubAppPrivateKey": key}
+    if app.installation:
+        secret["githubAppInstallationID"] = str(app.installation)
+    url = f"{base_url}{api_url}" if api_url.startswith("/") else api_url
+    if url != "https://api.github.com":
+        secret["githubAppEnterpriseBaseUrl"] = url
+    return secret

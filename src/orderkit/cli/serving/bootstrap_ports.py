@@ -86,17 +86,24 @@ def _access(settings: PlatformSettings) -> RepositoryAccess:
     Raises:
         NotFoundError: A file that platform.yaml names cannot be read, or none is named.
     """
+    from orderkit.adapters.github.readers import app_secret  # lazy: the forge's client
+    from orderkit.adapters.github.transport import api_urls
+
     forge = settings.forge
     pem = _text(Path(forge.ca_file), "forge.caFile") if forge.ca_file else ""
     if not forge.private:
         return RepositoryAccess(ca_pem=pem)
+    if forge.argocd_app is not None:
+        api_url = api_urls(forge.url, forge.api_url)[0]
+        return RepositoryAccess(app_secret(forge.argocd_app, forge.url, api_url), pem)
     file = forge.read_token_file or forge.token_file
     if file is None:
         raise NotFoundError(
             "forge.private: no readTokenFile",
             hint="name a file with a token that may read, for Argo CD",
         )
-    return RepositoryAccess("orderkit", token(changed(forge, token_file=file)), pem)
+    secret = {"username": "orderkit", "password": token(changed(forge, token_file=file))}
+    return RepositoryAccess(secret, pem)
 
 
 def _text(path: Path, field: str) -> str:

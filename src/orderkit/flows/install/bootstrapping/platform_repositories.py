@@ -211,7 +211,7 @@ def _ensure_repository(
                 "run 'idpbuilder create -p' with it",
             )
         platform.forge.ensure_org(repo.owner)
-        private = bool(site.wanted.access.token)
+        private = bool(site.wanted.access.entries)
         platform.forge.ensure_repo(repo, description=description, private=private)
         _refuse_foreign(platform, repo, is_new=True)
 

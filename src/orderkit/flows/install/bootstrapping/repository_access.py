@@ -77,14 +77,13 @@ class AccessStep:
     def _manifests(self) -> Sequence[Manifest]:
         access, platform = self.site.wanted.access, self.site.platform
         manifests = []
-        if access.token:
+        if access.entries:
             owners = dict.fromkeys((platform.pack_repo.owner, platform.ledger.owner))
             for owner, name in zip(owners, (SECRET_NAME, f"{SECRET_NAME}-ledger"), strict=False):
                 data = {
                     "type": "git",
                     "url": organisation_url(platform, owner),
-                    "username": access.user,
-                    "password": access.token,
+                    **access.entries,
                 }
                 key = ObjectKey(SECRET, name, ARGOCD_NAMESPACE)
                 manifests.append(credential_secret(key, data))

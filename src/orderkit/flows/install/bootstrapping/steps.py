@@ -86,9 +86,8 @@ class BootstrapStep(Protocol):
 class RepositoryAccess:
     """How Argo CD gets at private repositories, and whom it shall trust."""
 
-    user: str = ""
-    token: str = field(default="", repr=False)
-    """Empty: the repositories are public."""
+    entries: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The credential, by its entries in Argo CD's Secret; empty: the repositories are public."""
     ca_pem: str = ""
     """Certificates of the forge's authority; empty: Argo CD trusts it already."""
 

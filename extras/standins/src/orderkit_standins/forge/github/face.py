@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from orderkit_standins.forge.accounts import ANONYMOUS, Actor
+from orderkit_standins.forge.api.access import Access
 from orderkit_standins.forge.api.branch_rules import BranchRules
 from orderkit_standins.forge.api.calls import Call, Endpoint, RootUrl
 from orderkit_standins.forge.api.issue_routes import IssueRoutes
@@ -32,6 +36,14 @@ from orderkit_standins.forge.protections import Protections
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _GRAPHQL = "/api/graphql"
+
+
+class _ByApp(Access):
+    """Lets endpoints of Apps find out themselves who calls: by the App's signed token."""
+
+    def authenticate(self, request: Request) -> Actor:  # noqa: ARG002  as the others
+        """Return nobody."""
+        return ANONYMOUS
 
 
 class GitHubFace:
@@ -72,6 +84,9 @@ class GitHubFace:
     def routes(self, dispatcher: Dispatcher) -> Iterator[BaseRoute]:
         """Yield the routes: reads with a tag, what creates content counted."""
         refuse = self._answers.refuse
+        access = dispatcher.access
+        stores = (access.accounts, access.teams, access.repositories)
+        by_app = replace(dispatcher, access=_ByApp(*stores))
         for part in self._endpoints:
             for name, function in vars(type(part)).items():
                 for method, path, scope in getattr(function, "routes", ()):
@@ -80,7 +95,9 @@ class GitHubFace:
                         endpoint = _with_tag(endpoint)
                     elif path != _GRAPHQL and "/app/" not in path:
                         endpoint = self._answers.counted(endpoint)
-                    yield dispatcher.route(method, path, scope, endpoint, refuse)
+                    is_app = path.startswith(f"{API}/app") or path.endswith("/installation")
+                    chosen = by_app if is_app else dispatcher
+                    yield chosen.route(method, path, scope, endpoint, refuse)
         for method in _METHODS:
             yield dispatcher.route(method, f"{API}/{{rest:path}}", "", unknown_address, refuse)
 

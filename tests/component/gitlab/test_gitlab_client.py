@@ -246,3 +246,36 @@ def test_a_reader_that_is_made_again_ends_the_one_before(gitlab: GitLab) -> None
     assert gitlab.forge.members(ORG, "devs") == ()  # a token is no member
     gitlab.forge.remove_reader(ORG, second.name)
     gitlab.forge.ensure_access(ORG, "devs", right=TeamRight.WRITE, members=())
+
+
+def test_who_gets_some_repositories_only_is_a_guest_elsewhere(gitlab: GitLab) -> None:
+    gitlab.forge.ensure_org("finance")
+    one, two = RepoId("finance", "one"), RepoId("finance", "two")
+    for repo in (one, two):
+        gitlab.forge.ensure_repo(repo, description="", private=True)
+    gitlab.person("ivy")
+
+    def give(*names: str) -> list[str]:
+        read = TeamRight.READ
+        gitlab.forge.ensure_access(
+            "finance", "approvers", right=read, members=["ivy"], repositories=names
+        )
+        found = (gitlab.forge.user_with_right(repo, "ivy") for repo in (one, two))
+        return [each[1] for each in found if each]
+
+    assert (give("one"), give("two"), give()) == (["read", "none"], ["none", "read"], ["none"] * 2)
+    assert [user.login for user in gitlab.forge.members("finance", "approvers")] == ["ivy"]
+
+
+def test_who_a_project_alone_let_in_is_no_member_of_the_team(gitlab: GitLab) -> None:
+    """A Maintainer of a project can add members to it; whom the platform asks, its group says."""
+    repo = gitlab.repo()
+    gitlab.join()
+    gitlab.person("jack")
+    url = f"{gitlab.url}/api/v1/repos/{repo}/collaborators/jack"
+    headers = {"Authorization": f"token {ADMIN_TOKEN}"}
+    added = requests.put(url, json={"permission": "admin"}, headers=headers, timeout=30)
+
+    assert added.status_code == 204
+    assert gitlab.forge.members(ORG, "devs") == ()
+    assert [(g.holder, g.right) for g in gitlab.forge.foreign_access(repo)] == [("jack", "admin")]

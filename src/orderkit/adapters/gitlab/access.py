@@ -152,10 +152,8 @@ class GitLabAccess(GitLabReviews):
             if name.lower() not in names:
                 raise NotFoundError(f"there is no repository {org}/{name}")
         given = {name.lower() for name in repositories or ()}
-        if repositories is None:
-            places, group_level = {self._org(org): users}, level
-        else:  # who gets no repository is a guest of the group, and reads no code
-            places, group_level = {self._org(org): frozenset() if given else users}, GUEST
+        # who gets some repositories only is a guest of the group, and reads no code of the others
+        places, group_level = {self._org(org): users}, level if repositories is None else GUEST
         if repositories is not None or self._narrowed(org, names):
             places |= {
                 self._project(RepoId(org, name)): users if low in given else frozenset()
@@ -234,13 +232,15 @@ class GitLabAccess(GitLabReviews):
         settle(lambda _: None, act, doing)
 
     def members(self, org: str, team: str = "") -> tuple[ForgeUser, ...]:
-        """Return the direct members of a group; for a team those below Owner, of projects too."""
+        """
+        Return the direct members of a group, for a team those below Owner; see the port.
+
+        Not those of its projects, whom a Maintainer of a project can add.
+        """
         path, doing = self._org(org), f"list the members of {org}"
         try:
             if team:
-                projects = [self._project(RepoId(org, name)) for name in self._names(org).values()]
-                found = [self._team_members(place, doing) for place in (path, *projects)]
-                entries = list({k: v for each in found for k, v in each.items()}.values())
+                entries = list(self._team_members(path, doing).values())
             else:
                 entries = list(self._pages(f"{path}/members", {}, doing))
         except NotFoundError:

@@ -97,7 +97,8 @@ def _port(name: str, default: int, server: str) -> Callable[[F], F]:
     metavar="NAMES",
     default="",
     help="Providers to imitate without Provider objects in the pack, for the kinds of its "
-    "schemas/: aws,gcp,azure,kubernetes,helm,sql. Default: those that the pack asks for.",
+    "schemas/ and those that its kits compose: aws,gcp,azure,kubernetes,helm,sql,nop,other,"
+    "operators. Default: those that the pack asks for.",
 )
 def up_command(
     state_folder: str | None,

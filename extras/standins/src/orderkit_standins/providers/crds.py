@@ -15,6 +15,7 @@ from kubeschema.known.managed_kinds import OPEN, completed_crd, config_group, is
 Schema = dict[str, Any]
 
 _TEXT: Schema = {"type": "string"}
+CONFIG_NAMES = ("ProviderConfig", "ClusterProviderConfig")
 _READINESS = ("SuccessfulCreate", "DeriveFromObject", "AllTrue", "DeriveFromCelQuery")
 
 
@@ -25,7 +26,7 @@ def managed_crd(kind: Kind, for_provider: Schema = OPEN, **properties: Schema) -
 
 
 def object_crd(kind: Kind) -> Manifest:
-    """Return the CRD of provider-kubernetes' Object."""
+    """Return the CRD of provider-kubernetes' Object; the classic one also serves v1alpha1."""
     manifest = {**OPEN, "x-kubernetes-embedded-resource": True}
     for_provider: Schema = {
         "type": "object",
@@ -40,7 +41,7 @@ def object_crd(kind: Kind) -> Manifest:
         },
     }
     lists: Schema = {"type": "array", "items": OPEN}
-    return managed_crd(
+    found = managed_crd(
         kind,
         for_provider,
         readiness=readiness,
@@ -48,6 +49,26 @@ def object_crd(kind: Kind) -> Manifest:
         connectionDetails=lists,
         watch={"type": "boolean"},
     )
+    if not is_modern(kind):
+        (stored,) = found["spec"]["versions"]
+        found["spec"]["versions"].append({**stored, "name": "v1alpha1", "storage": False})
+    return found
+
+
+def nop_crd(kind: Kind) -> Manifest:
+    """Return the CRD of a resource of provider-nop."""
+    spec: Schema = {"properties": {"forProvider": OPEN}}
+    return completed_crd(crd(kind, namespaced=not kind.kind.startswith("Cluster"), spec=spec))
+
+
+def operated_crd(kind: Kind) -> Manifest:
+    """Return the CRD of a kind of which nothing is known: any field, in a namespace."""
+    for config_crd in config_crds(kind, kind.version) if kind.kind in CONFIG_NAMES else ():
+        if config_crd["spec"]["names"]["kind"] == kind.kind:
+            return config_crd
+    manifest = crd(kind, namespaced=True, spec=OPEN)
+    manifest["spec"]["versions"][0]["schema"]["openAPIV3Schema"] |= OPEN
+    return manifest
 
 
 def config_crds(kind: Kind, version: str) -> list[Manifest]:

@@ -3,7 +3,7 @@ Turn existing objects into a pack's files: remove fields that a server added, ke
 
 The text of a file with one document keeps its comments and order, in the pack's YAML style. There
 are two conversions: an XRD that a cluster returns as v1, without features that v2 lacks, is written
-as v2; and fields that Crossplane replaces with its own are left out of an XRD's schema.
+as v2; and what Crossplane drops, or replaces with its own, is left out of an XRD's schema.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from ground.objects.values import ABSENT
-from kubeschema.xrd import GROUP, is_legacy, overridden_fields, xr_kind
+from kubeschema.xrd import GROUP, dropped, is_legacy, xr_kind
 from orderkit_workshop.generate.imported_pipeline import source_packages
 from yamlfiles import yaml11
 from yamlfiles.edit import Edit, Op, edit
@@ -200,9 +200,9 @@ def cleaned(manifest: Manifest) -> Manifest:
         cleaned_manifest["spec"] = {k: v for k, v in manifest["spec"].items() if k not in _V1_ONLY}
     if _is(manifest, XRD):
         cleaned_manifest["spec"] = copy.deepcopy(cleaned_manifest["spec"])
-        for steps in overridden_fields(cleaned_manifest):
-            properties = _at(cleaned_manifest, steps[:-1])
-            del properties[steps[-1]]
+        for cut in dropped(cleaned_manifest):
+            parent = _at(cleaned_manifest, cut.steps[:-1])
+            del parent[cut.steps[-1]]
     return cleaned_manifest
 
 

@@ -278,9 +278,9 @@ def _next(
     unguessed: str,
 ) -> Iterator[str]:
     """Yield what a person has to know or do that ``kit check`` does not report."""
-    fields = {f"{steps[-3]}.{steps[-1]}" for steps in definitions.overridden_fields(xrd.manifest)}
-    if fields:
-        yield f"left out of the XRD: {', '.join(sorted(fields))}: Crossplane has its own there"
+    dropped = definitions.dropped(xrd.manifest)
+    for text in dict.fromkeys(f"{cut.message}: {cut.hint}" for cut in dropped):
+        yield f"left out of the XRD: {text}"
     if composition is None:
         yield f"write what the kit is made of in stations/{name}/station.py"
     else:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import hashlib
 import io
 import json
@@ -36,16 +37,23 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
+from functioncases import answer_of  # noqa: E402 - the path comes first
 from planproof.comparing import Difference, Sort, compare  # noqa: E402 - the path comes first
 from planproof.proving import acted  # noqa: E402
 from planproof.reading import Outcome, Reader, Seen  # noqa: E402
 
-from compositions.composed import steps_of  # noqa: E402
+from compositions.composed import World, steps_of  # noqa: E402
+from compositions.composition_choice import connection_namespace  # noqa: E402
 from compositions.function_twins.choice import function_name  # noqa: E402
-from compositions.python_functions import packages_of  # noqa: E402
+from compositions.python_functions import functions_here, packages_of  # noqa: E402
+from compositions.simulation import SimulatedWorld, simulate  # noqa: E402
+from compositions.station import Station, StationRequest, StationResponse  # noqa: E402
 from ground.errors import OrderkitError  # noqa: E402
 from orderkit.adapters.folders.pack_folder import read_folder  # noqa: E402
+from orderkit.adapters.functions.program_function import program_function  # noqa: E402
+from orderkit.adapters.functions.program_store import add_program, program_start  # noqa: E402
 from orderkit.cli.main import run  # noqa: E402
+from orderkit.core.kit.compositions import name_shown  # noqa: E402
 from orderkit.core.kit.model import Direction, Kit  # noqa: E402
 from orderkit.core.kit.pack import read_pack  # noqa: E402
 from orderkit.core.order.change import FieldEdit  # noqa: E402
@@ -62,13 +70,17 @@ from orderkit_standins.serve_platform import (  # noqa: E402
     Running,
     running,
 )
+from orderkit_workshop.check import KitUnderCheck, PackFacts  # noqa: E402
+from orderkit_workshop.check.kit_under_check import steps_in  # noqa: E402
+from orderkit_workshop.check.trial_orders import orders_of  # noqa: E402
+from orderkit_workshop.registry.function_images import image_of_file  # noqa: E402
 
 Manifest = dict[str, Any]
 Row = dict[str, Any]
 TEAM, REQUESTER = "ae86", "user:default/wild"
 GROUP = "apiextensions.crossplane.io"
 WALK_S, READY_S, QUIET_S, END_S = 240, 40, 0.6, 60
-NESTED_MAX, TRIES = 8, 4
+NESTED_MAX, TRIES, ORDERS_MAX = 8, 4, 6
 
 
 @dataclass(frozen=True)
@@ -165,6 +177,7 @@ class Walk:
     row: Row
     only_check: bool = False
     programs: Path | None = None
+    beside: Path | None = None
 
     @property
     def pack(self) -> Path:
@@ -176,6 +189,8 @@ class Walk:
             return
         kit = read_pack(read_folder(self.pack)).kit("thing")
         self.row["checked"] = not self.row["errors"]
+        if self.composition is not None and self.beside is not None:
+            self._compare_twins(kit)
         if self.composition is None or not self.row["checked"] or self.only_check:
             return
         self._import_nested(kit)
@@ -245,6 +260,34 @@ class Walk:
                 shutil.rmtree(self.pack / "tests" / "kits" / name, ignore_errors=True)
                 self.row.setdefault("nested_failed", []).append([pair[1], row])
 
+    def _compare_twins(self, kit: Kit) -> None:
+        """Ask the twin and the real function the same, for a few orders of the kit."""
+        subject = KitUnderCheck("thing", PackFacts(read_pack(read_folder(self.pack)).files))
+        facts, asked = subject.pack, self.row.setdefault("asked", {})
+        for doc in subject.compositions:
+            steps = steps_in(doc) or ()
+            names = [step.function for step in steps]
+            functions = dict(functions_here({}, facts.packages, names).functions)
+            for name in names:
+                real = _program(
+                    (self.beside or Path()) / f"{function_name(name, facts.packages)}.xpkg"
+                )
+                if real is not None and name in functions:
+                    kind = function_name(name, facts.packages)
+                    counts = asked.setdefault(kind, {"calls": 0, "differ": []})
+                    functions[name] = _both(functions[name], real, counts)
+            around = SimulatedWorld(
+                existing=[d.manifest for d in facts.docs if d.manifest.get("metadata")],
+                scopes=facts.xr_scopes,
+                managed=facts.managed_kinds,
+                composition=name_shown(kit.xrd, doc.manifest),
+                connection=connection_namespace(kit.xrd, doc.manifest),
+            )
+            foreign = dict.fromkeys(set(names) - functions.keys(), "elsewhere")
+            world = World(functions, foreign=foreign, passing=True)
+            for order in orders_of(subject, kit).orders[:ORDERS_MAX]:
+                simulate(order.xr, steps, world, around)
+
     def _add_programs(self) -> None:
         """Bring the programs of functions that are at hand, as a person with a registry would."""
         for name, package in packages_of(read_pack(read_folder(self.pack)).files).items():
@@ -271,6 +314,30 @@ class Walk:
                 manifest = {**fact.manifest, "apiVersion": f"{GROUP}/v1beta1"}
                 _write(folder / f"fact-{number}.yaml", manifest)
         self.row["configs"] = [name for _, _, name, _ in wanted]
+
+
+def _program(file: Path) -> Station | None:
+    """Return the program of a package's file, kept in the cache of this user."""
+    if not file.is_file():
+        return None
+    with image_of_file(file) as image:
+        digest = image.digest
+        if (found := program_function(digest)) is not None:
+            return found
+        add_program(digest, program_start(image.config), image.layers)
+    return program_function(digest)
+
+
+def _both(twin: Station, real: Station, counts: dict[str, Any]) -> Station:
+    def run(request: StationRequest) -> StationResponse:
+        true = answer_of(real(copy.deepcopy(request)))
+        response = twin(copy.deepcopy(request))
+        counts["calls"] += 1
+        if (ours := answer_of(response)) != true and len(counts["differ"]) < TRIES:
+            counts["differ"].append([json.dumps(each, default=str) for each in (ours, true)])
+        return response
+
+    return run
 
 
 def _write(path: Path, manifest: Manifest) -> None:
@@ -326,6 +393,7 @@ class Life:
             self.row["plan_error"] = f"{error} {error.hint}"
             return
         self.row["foretold"] = _verdict(plan)
+        self.row["faults"] = [str(fault) for fault in plan.faults]
         xr = placed_xr(draft.kit, draft.entry.team, draft.xr)
         settings = str(self.running.embedded.state.folder / "platform.yaml")
         words = [f"{name}={text}" for name, text in texts.items()]
@@ -513,7 +581,9 @@ def _apart(
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(WALK_S)
         try:
-            Walk(known, xrd, composition, work, row, given.only_check, given.programs).go()
+            Walk(
+                known, xrd, composition, work, row, given.only_check, given.programs, given.beside
+            ).go()
         except BaseException:  # noqa: BLE001 - it is what the row says
             row["crash"] = traceback.format_exc()[-2000:]
         (work / "row.json").write_text(json.dumps(row, default=str))
@@ -570,6 +640,7 @@ def main() -> None:
     parser.add_argument("--part", default="0/1", help="I/N: this of so many shares")
     parser.add_argument("--every", type=int, default=1, help="of so many XRDs, one")
     parser.add_argument("--programs", type=Path, help="packages: <function>.xpkg")
+    parser.add_argument("--beside", type=Path, help="packages of functions that twins play")
     parser.add_argument("--only-check", action="store_true")
     parser.add_argument("--count", action="store_true")
     given = parser.parse_args()

@@ -256,6 +256,8 @@ def _cluster_after(
 def _created(desired: Manifest, before: Manifest, around: SimulatedWorld, name: str) -> Manifest:
     """Return a desired object as it exists; a status set by the function has no effect."""
     meta = {**metadata(desired), "uid": metadata(before).get("uid") or _uid(desired, around.salt)}
+    if not _scope_of(around)(Kind.of(desired)):
+        meta.pop("namespace", None)  # as the API server does (EnsureObjectNamespaceMatches…)
     created = {**desired, "metadata": meta, "status": before.get("status") or {}}
     failure = around.failures.get(name)
     if around.managed and not failure:

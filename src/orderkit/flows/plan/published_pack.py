@@ -30,7 +30,7 @@ from compositions.python_functions import (
 from compositions.station import Station
 from ground.errors import InvalidInputError, NotFoundError
 from ground.names import CommitSha, RepoId
-from ground.objects.kube_objects import Kind, Manifest, dig, metadata
+from ground.objects.kube_objects import Kind, Manifest, metadata
 from kubeschema.known import layer_of
 from kubeschema.validate import Validator
 from orderkit.core.kit.compositions import composition_of, compositions_of, name_shown
@@ -234,7 +234,7 @@ def _blueprints(
     blueprints, scopes = {}, {}
     for kit in kits:
         composition = composition_of(pack.files, kit)
-        scopes[kit.kind] = dig(kit.xrd, "spec", "scope", default="Namespaced") == "Namespaced"
+        scopes[kit.kind] = kit.namespaced
         if composition is not None:
             steps = steps_of(composition["spec"])
             name = name_shown(kit.xrd, composition)

@@ -22,6 +22,8 @@ _READINESS = ("SuccessfulCreate", "DeriveFromObject", "AllTrue", "DeriveFromCelQ
 def managed_crd(kind: Kind, for_provider: Schema = OPEN, **properties: Schema) -> Manifest:
     """Return the CRD of a managed resource, namespaced if its group is of the new flavour."""
     spec: Schema = {"properties": {"forProvider": for_provider, **properties}}
+    if for_provider is OPEN:  # what the provider has beside it is not known either
+        spec = {**OPEN, **spec}
     return completed_crd(crd(kind, namespaced=is_modern(kind), spec=spec))
 
 

@@ -52,13 +52,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def test_a_kind_that_kits_compose_and_schemas_lack_becomes_ready(
     cluster: Cluster, kind: Kind, home: str
 ) -> None:
-    spec: dict[str, Any] = {"forProvider": {"any": {"thing": 1}}}
+    spec: dict[str, Any] = {"forProvider": {"any": {"thing": 1}}, "rollbackLimit": 3}
     meta = {"namespace": home} if home else {}
     cluster.create(made(kind, "one", meta=meta, spec=spec), owner=TEST)
 
     found = wait(cluster, ObjectKey(kind, "one", home), says("Ready", "True"))
 
     assert dig(found, "spec", "forProvider", "any") == {"thing": 1}
+    assert dig(found, "spec", "rollbackLimit") == 3
     assert (condition(found, "Twin") or {}).get("status") == "True"
 
 

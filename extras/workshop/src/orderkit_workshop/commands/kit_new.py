@@ -134,7 +134,7 @@ def _prompted_fields() -> list[FieldDraft]:
     "--composition",
     default="",
     metavar="NAME",
-    help="Name of the Composition, if there are several.",
+    help="The Composition of orders, if there are several and the XRD names no default.",
 )
 @click.option(
     "--convert",

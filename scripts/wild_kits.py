@@ -45,12 +45,15 @@ from planproof.reading import Outcome, Reader, Seen  # noqa: E402
 from compositions.composed import World, steps_of  # noqa: E402
 from compositions.composition_choice import connection_namespace  # noqa: E402
 from compositions.function_twins.choice import function_name  # noqa: E402
-from compositions.python_functions import functions_here, packages_of  # noqa: E402
+from compositions.python_functions import functions_here, packages_of, runs_here  # noqa: E402
 from compositions.simulation import SimulatedWorld, simulate  # noqa: E402
 from compositions.station import Station, StationRequest, StationResponse  # noqa: E402
 from ground.errors import OrderkitError  # noqa: E402
 from orderkit.adapters.folders.pack_folder import read_folder  # noqa: E402
-from orderkit.adapters.functions.program_function import program_function  # noqa: E402
+from orderkit.adapters.functions.program_function import (  # noqa: E402
+    program_function,
+    program_functions,
+)
 from orderkit.adapters.functions.program_store import add_program, program_start  # noqa: E402
 from orderkit.cli.main import run  # noqa: E402
 from orderkit.core.kit.compositions import name_shown  # noqa: E402
@@ -195,6 +198,9 @@ class Walk:
             return
         self._import_nested(kit)
         self._add_programs()
+        if foreign := self._foreign():
+            self.row["order"] = f"does not run here: {', '.join(foreign)}"
+            return
         self._add_configs()
         kit = read_pack(read_folder(self.pack)).kit("thing")
         if not kit.examples:
@@ -221,6 +227,7 @@ class Walk:
             return False
         answer = json.loads(out)
         row["errors"] = [text for text in answer["findings"] if " error: " in text]
+        row["findings"] = answer["findings"]
         row["next"] = answer["next"]
         return True
 
@@ -298,9 +305,17 @@ class Walk:
                 )
                 self.row.setdefault("programs", []).append(err.strip()[-300:] if code else name)
 
+    def _foreign(self) -> list[str]:
+        """Return the functions of the pack that nothing runs here."""
+        files = read_pack(read_folder(self.pack)).files
+        packages, programs = packages_of(files), program_functions(files)
+        return [n for n in packages if n not in programs and not runs_here(n, packages)]
+
     def _add_configs(self) -> None:
         """Deliver what kit check says that nothing delivers: configs, and facts of the checkout."""
-        _, out, _ = command("kit", "check", "thing", "--pack", str(self.pack), "--json")
+        out = "\n".join(self.row["findings"])
+        if self.row.get("programs"):
+            _, out, _ = command("kit", "check", "thing", "--pack", str(self.pack), "--json")
         folder = self.pack / "gitops" / "config" / "wild"
         wanted = sorted({match.groups() for match in _MISSING.finditer(out.replace('\\"', '"'))})
         for number, (kind, group, name, home) in enumerate(wanted):

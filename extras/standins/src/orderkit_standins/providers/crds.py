@@ -74,15 +74,20 @@ def operated_crd(kind: Kind) -> Manifest:
 
 
 def config_crds(kind: Kind, version: str) -> list[Manifest]:
-    """Return the CRDs of the configs that a managed kind refers to."""
-    group = config_group(kind)
-    config_crd = crd(Kind(group, version, "ProviderConfig"), namespaced=is_modern(kind), spec=OPEN)
-    if not is_modern(kind):
-        return [config_crd]
-    return [
-        config_crd,
-        crd(Kind(group, version, "ClusterProviderConfig"), namespaced=False, spec=OPEN),
-    ]
+    """
+    Return the CRDs of the configs that a managed kind refers to.
+
+    Each is served as v1alpha1 and v1beta1 too: providers have one of them, which no kind tells.
+    """
+    found = []
+    for name in CONFIG_NAMES if is_modern(kind) else CONFIG_NAMES[:1]:
+        is_local = is_modern(kind) and name == CONFIG_NAMES[0]
+        config_crd = crd(Kind(config_group(kind), version, name), namespaced=is_local, spec=OPEN)
+        (stored,) = versions = config_crd["spec"]["versions"]
+        others = [other for other in ("v1beta1", "v1alpha1") if other != version]
+        versions += [{**stored, "name": other, "storage": False} for other in others]
+        found.append(config_crd)
+    return found
 
 
 def crd(kind: Kind, *, namespaced: bool, spec: Schema) -> Manifest:

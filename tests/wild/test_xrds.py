@@ -168,23 +168,26 @@ SCHEMAS = [
         spec={"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}),
     Xrd(trait="Crossplane's reference fields, declared by the author", order={},
         fields={"size": TEXT, "compositionRef": in_group({"name": TEXT})}, shape=Shape.LEGACY,
-        note="left out of the XRD: spec.compositionRef: Crossplane has its own there"),
+        note="left out of the XRD: Crossplane replaces spec.compositionRef with its own"),
     Xrd(trait="spec.crossplane, declared by the author", order={},
         fields={"size": TEXT, "crossplane": in_group({"compositionRef": in_group({"name": TEXT})})},
-        note="left out of the XRD: spec.crossplane"),
+        note="left out of the XRD: Crossplane replaces spec.crossplane"),
     Xrd(trait="status.conditions, declared by the author", order={}, status={
         "url": TEXT, "conditions": {"type": "array", "items": in_group({"type": TEXT})}},
-        note="left out of the XRD: status.conditions"),
+        note="left out of the XRD: Crossplane replaces status.conditions"),
     Xrd(trait="writeConnectionSecretToRef, declared by the author", order={}, shape=Shape.LEGACY,
         fields={"size": TEXT, "writeConnectionSecretToRef": in_group({"name": TEXT})},
         note="spec.writeConnectionSecretToRef"),
     Xrd(trait="a description that ends in a colon", order={},
         fields={"size": {**TEXT, "description": "One of: 's', \"m\" # or l:"}}),
-    Xrd(trait="a keyword of JSON Schema that Crossplane drops", finding="Crossplane drops const",
+    Xrd(trait="a keyword of JSON Schema that Crossplane drops",
+        note="left out of the XRD: Crossplane drops const",
         fields={"size": {**TEXT, "const": "x"}}, order={}),
-    Xrd(trait="a property written beside properties", finding="Crossplane drops name", order={},
+    Xrd(trait="a property written beside properties", order={},
+        note="left out of the XRD: Crossplane drops name",
         fields={"group": {"type": "object", "name": {"type": "string"}}}),
-    Xrd(trait="a default of the whole spec", finding="Crossplane drops default of spec",
+    Xrd(trait="a default of the whole spec",
+        note="left out of the XRD: Crossplane drops default of spec",
         spec={"default": {"size": "m"}}, order={}),
 ]  # fmt: skip
 
@@ -319,6 +322,54 @@ def test_an_import_passes_kit_check_however_it_is_laid_out(
     written = yaml.safe_load((pack / "gitops/apis/thing/composition.yaml").read_text())
     made = written["spec"]["pipeline"][0]["input"]["resources"][1]["base"]
     assert made["data"]["run"] == SCRIPT
+
+
+SECOND = THEIR_COMPOSITION.replace("xthing-default", "xthing-large")
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        ({}, ("--composition", "xthing-large"), "xthing-large"),
+        ({"defaultCompositionRef": {"name": "xthing-large"}}, (), "xthing-large"),
+        (
+            {"defaultCompositionRef": {"name": "xthing-large"}},
+            ("--composition", "xthing-default"),
+            "xthing-default",
+        ),
+    ],
+    ids=["the XRD names none", "the XRD names one", "another is named"],
+)
+def test_every_composition_of_a_kind_comes_with_the_kit(
+    named: tuple[dict[str, Any], tuple[str, ...], str],
+    empty_pack: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    xrd, given, default = named
+    pack = Path(shutil.copytree(empty_pack, tmp_path / "mine"))
+    case = Xrd(trait="", required=("size",), xrd=xrd)
+    facts = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: facts}\n"
+    texts = {"xrd": xrd_text(case), "a": THEIR_COMPOSITION, "b": SECOND, "facts": facts}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    files = [str(tmp_path / f"{name}.yaml") for name in texts]
+    capsys.readouterr()
+
+    code = run(["kit", "import", *files, *given, "--name", "thing", "--pack", str(pack), "--json"])
+
+    added = json.loads(capsys.readouterr().out)
+    apis = pack / "gitops" / "apis" / "thing"
+    (other,) = {"xthing-default", "xthing-large"} - {default}
+    assert (code, [f for f in added["findings"] if " error: " in f]) == (0, [])
+    assert yaml.safe_load((apis / "definition.yaml").read_text())["spec"][
+        "defaultCompositionRef"
+    ] == {"name": default}
+    assert yaml.safe_load((apis / "composition.yaml").read_text())["metadata"]["name"] == default
+    assert (apis / f"composition-{other}.yaml").exists()
+    told = "\n".join(added["next"])
+    assert f"orders get Composition {default}; the pack also has {other}" in told
+    assert f"left out: ConfigMap 'facts' of {tmp_path / 'facts.yaml'}" in told
 
 
 def test_what_is_no_whole_xrd_is_told(

@@ -106,6 +106,18 @@ def test_what_existed_and_is_no_longer_wanted_is_gone_in_the_end() -> None:
     assert done.observed.keys() == {"bay", "database"}
 
 
+def test_a_cluster_scoped_object_exists_without_the_namespace_that_a_function_gave_it() -> None:
+    def say(_: StationRequest, response: StationResponse) -> None:
+        response.want("child", inside("<no value>", "Child", "one", "lab.example.org/v1"))
+
+    around = SimulatedWorld(scopes={Kind("lab.example.org", "v1", "Child"): False})
+
+    done = run(say, around)
+
+    assert done.observed["child"]["metadata"].keys() >= {"name", "uid"}
+    assert "namespace" not in done.observed["child"]["metadata"]
+
+
 def test_requirements_find_given_objects_and_composed_ones() -> None:
     def say(request: StationRequest, response: StationResponse) -> None:
         response.require("limits", "v1", "ConfigMap", match_name="limits", namespace="platform")

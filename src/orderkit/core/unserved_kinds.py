@@ -11,9 +11,12 @@ import re
 
 from ground.objects.kube_objects import Kind
 
-TWINS = ("aws", "gcp", "azure", "kubernetes", "helm", "sql")
+TWINS = ("aws", "gcp", "azure", "kubernetes", "helm", "sql", "nop", "other", "operators")
 """What ``orderkit up --twins`` takes."""
 _FAMILIES = (".upbound.io", ".crossplane.io")
+_PLATFORM_GROUPS = {"argoproj.io"} | {
+    f"{part}.crossplane.io" for part in ("apiextensions", "ops", "pkg", "protection")
+}
 _REFUSAL = re.compile(r'no matches for kind "(\w+)" in version "([\w./-]+)"')
 """What Kubernetes' clients say of such a kind, and so Crossplane's conditions."""
 
@@ -21,6 +24,11 @@ _REFUSAL = re.compile(r'no matches for kind "(\w+)" in version "([\w./-]+)"')
 def is_kubernetes_own(kind: Kind) -> bool:
     """Return whether a kind is one of Kubernetes itself, by its group."""
     return "." not in kind.group or kind.group.endswith(".k8s.io")
+
+
+def is_served_by_platforms(kind: Kind) -> bool:
+    """Say whether every platform serves a kind: Kubernetes', Argo CD's, Crossplane's own."""
+    return is_kubernetes_own(kind) or kind.group in _PLATFORM_GROUPS
 
 
 def unserved_advice(kind: Kind) -> str:
@@ -33,13 +41,14 @@ def unserved_advice(kind: Kind) -> str:
     if not kind.group.endswith(_FAMILIES):
         return (
             "deliver its CRD below gitops/ of the pack, or install what brings it; a file in "
-            "schemas/ does not"
+            "schemas/ does not. On the embedded platform, 'orderkit up --twins operators' plays "
+            "what kit.yaml names in composes"
         )
     provider, twin = _provider_and_twin(kind)
-    play = f"start it with 'orderkit up --twins {twin}'" if twin else f"name {kind} in a Provider"
     return (
-        f"install {provider}, and see that it is healthy; on the embedded platform: 'orderkit kit "
-        f"schemas add {provider}@VERSION' if schemas/ lacks the kind, then {play}"
+        f"install {provider}, and see that it is healthy; on the embedded platform: 'orderkit up "
+        f"--twins {twin}' plays what kit.yaml names in composes or schemas/ has ('orderkit kit "
+        f"schemas add {provider}@VERSION')"
     )
 
 
@@ -53,7 +62,7 @@ def _provider_and_twin(kind: Kind) -> tuple[str, str]:
         family = service = "sql"
     has_service = kind.group.endswith("upbound.io") and service != family
     provider = f"provider-{family}-{service}" if has_service else f"provider-{family}"
-    return provider, family if family in TWINS else ""
+    return provider, family if family in TWINS else "other"
 
 
 def advice_on(message: str) -> str:

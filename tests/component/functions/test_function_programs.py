@@ -258,6 +258,60 @@ def test_a_program_of_a_registry_runs_the_kits_orders(
         assert "in the end" not in capsys.readouterr().out.replace("in the end  Ready", "")
 
 
+DEPENDENCIES = """\
+apiVersion: {meta}
+kind: {kind}
+metadata: {{name: theirs}}
+spec:
+  dependsOn:
+    - {{function: {host}/x/function-tiny, version: ">=v1.0.0"}}
+    - apiVersion: pkg.crossplane.io/v1
+      kind: Function
+      package: {host}/crossplane-contrib/function-patch-and-transform
+      version: ">=v0.0.0"
+    - {{function: {host}/x/function-any, version: ">=v0.0.0"}}
+    - {{provider: {host}/x/provider-aws-s3, version: v2.1.0}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "kind"),
+    [
+        ("crossplane.yaml", ("meta.pkg.crossplane.io/v1", "Configuration")),
+        ("upbound.yaml", ("meta.dev.upbound.io/v2alpha1", "Project")),
+    ],
+)
+def test_the_functions_that_a_configuration_depends_on_come_together(
+    registry: tuple[OwnRegistry, Pushed],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    file: str,
+    kind: tuple[str, str],
+) -> None:
+    host = registry[1].host
+    layers = (functionimages.program_layer(), functionimages.package_layer())
+    registry[1].image("x/function-tiny", "v1.0.0", *layers, program=functionimages.image_config())
+    (tmp_path / file).write_text(DEPENDENCIES.format(meta=kind[0], kind=kind[1], host=host))
+    pack = tmp_path / "pack"
+    assert run(["init", str(pack), "--no-git"]) == 0
+    capsys.readouterr()
+
+    with own_cache(tmp_path / "cache"):
+        assert run(["functions", "add", "--from", str(tmp_path), "--pack", str(pack)]) == 0
+
+    said = capsys.readouterr().out
+    functions = pack / "gitops" / "functions"
+    tiny = yaml.safe_load((functions / "function-tiny.yaml").read_text())
+    twin = yaml.safe_load((functions / "function-patch-and-transform.yaml").read_text())
+    assert tiny["spec"]["package"] == f"{host}/x/function-tiny:v1.0.0"
+    assert tiny["metadata"]["annotations"]["orderkit.dev/runs"] in said
+    assert twin["spec"]["package"].startswith(f"{host}/crossplane-contrib/")
+    assert "function-patch-and-transform  a twin plays it" in said
+    assert "'>=v0.0.0' names no release: orderkit functions add" in said
+    assert not (functions / "function-any.yaml").exists()
+    assert f"orderkit kit schemas add {host}/x/provider-aws-s3@v2.1.0" in said
+
+
 def test_what_is_no_function_for_this_machine_is_refused(
     registry: tuple[OwnRegistry, Pushed],
     pack: Path,

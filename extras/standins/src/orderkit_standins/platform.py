@@ -20,12 +20,13 @@ from compositions.generated_passwords import SEED_NAMESPACE, seed_secret
 from compositions.python_functions import python_functions
 from ground.errors import RefusedError
 from ground.names import CommitSha, RepoId
-from ground.objects.kube_objects import ARGOCD_NAMESPACE
+from ground.objects.kube_objects import ARGOCD_NAMESPACE, Kind
 from orderkit.adapters.folders.confined_stations import confined_stations
-from orderkit.adapters.folders.pack_folder import SCHEMAS, read_room
+from orderkit.adapters.folders.pack_folder import SCHEMAS, read_folder, read_room
 from orderkit.adapters.forge_choice import connect_forge
 from orderkit.adapters.functions.program_function import program_function
 from orderkit.adapters.state_folder import PLATFORM_FILE, StateFolder, write_atomically
+from orderkit.core.kit.pack import read_pack
 from orderkit.core.platform.forge_kinds import ForgeKind
 from orderkit.core.platform.installation import (
     ARGOCD_ACCOUNT,
@@ -43,6 +44,7 @@ from orderkit.core.platform.settings import (
     ServiceSettings,
 )
 from orderkit.core.portal.profile import Profile
+from orderkit.core.unserved_kinds import is_served_by_platforms
 from orderkit.web import serving
 from orderkit_standins.argocd import BareRepositories, EmbeddedArgoCD, argocd_crds
 from orderkit_standins.catalog import EmbeddedCatalog
@@ -120,6 +122,17 @@ def _ports(requested_ports: Ports, state: StateFolder) -> dict[str, int]:
             hint=f"start without --forge-port, or with --forge-port {remembered['forge']}",
         )
     return ports
+
+
+def _library(pack: Path) -> ManagedLibrary:
+    """Return what the twins know: the pack's schemas, and what its kits compose beyond them."""
+    kits = read_pack(read_folder(pack)).kits()
+    composed = {Kind.parse(ref.api_version, ref.kind) for kit in kits for ref in kit.composes}
+    orders = {(kit.kind.group, kit.kind.kind) for kit in kits}
+    foreign = (kind for kind in composed if (kind.group, kind.kind) not in orders)
+    return ManagedLibrary(
+        read_room(pack, SCHEMAS), (kind for kind in foreign if not is_served_by_platforms(kind))
+    )
 
 
 class EmbeddedPlatform:
@@ -214,7 +227,7 @@ class EmbeddedPlatform:
         )
         stops: list[Callable[[], None]] = []
         self._undo.callback(side_by_side, stops)
-        providers = Providers(cluster, ManagedLibrary(read_room(self._pack, SCHEMAS)))
+        providers = Providers(cluster, _library(self._pack))
         providers.ask_for(self._provider_twins)
         for component in (assembly, delivery, providers, Workloads(cluster)):
             component.start()

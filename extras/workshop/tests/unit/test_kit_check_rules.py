@@ -157,6 +157,38 @@ def vm(**spec: str) -> Manifest:
     return thing("VirtualMachine", "vm", VM_KIND[0], "default", spec=spec)
 
 
+DISK_KIND = ("compute.aws.m.upbound.io/v1", "Disk")
+MANAGED_SCHEMA: Changes = {
+    "schemas/disk.yaml": """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: disks.compute.aws.m.upbound.io}
+spec:
+  group: compute.aws.m.upbound.io
+  scope: Namespaced
+  names: {kind: Disk, plural: disks}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema: {properties: {spec: {properties: {forProvider: {type: object}}}}}
+"""
+}
+CONFIG = """
+apiVersion: aws.m.upbound.io/v1beta1
+kind: ClusterProviderConfig
+metadata: {name: theirs}
+spec: {}
+"""
+
+
+def disk(config: str) -> Manifest:
+    reference = {"kind": "ClusterProviderConfig", "name": config}
+    spec = {"forProvider": {}, "providerConfigRef": reference}
+    return thing("Disk", "disk", DISK_KIND[0], "default", spec=spec)
+
+
 def saying(status: Mapping[str, Any] | None = None, *conditions: str) -> Mapping[str, Station]:
     def run(request: StationRequest) -> StationResponse:
         response = labkit.station(request)
@@ -897,6 +929,12 @@ CASES = [
         ),
         not_embedded="LimitRange",
     ),
+    Case(
+        PipelineRule.PROVIDER_CONFIG,
+        "a managed resource with a config of its own",
+        {**MANAGED_SCHEMA, **composing(DISK_KIND), **granting("compute.aws.m.upbound.io", "disks")},
+        also(("disk", disk("theirs")), ready=Ready.TRUE),
+    ),
     Case(PipelineRule.IMPORT_POLICY, "managed at once", IMPORTING, importing("managed")),
     Case(PipelineRule.IMPORT_POLICY, "never managed", IMPORTING, importing("observed")),
     Case(PipelineRule.IMPORT_POLICY, "not named", IMPORTING, importing("named")),
@@ -1010,6 +1048,22 @@ def test_a_kit_that_observes_first_has_no_findings() -> None:
 )  # fmt: skip
 def test_an_import_that_others_agree_to_has_no_findings(changes: Changes) -> None:
     assert told(Case(KitRule.DRIFT, "none", changes, importing())) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "files"),
+    [("default", {}), ("theirs", {"gitops/config/aws.yaml": CONFIG})],
+    ids=["every platform's own", "delivered by the pack"],
+)
+def test_a_config_that_is_there_is_not_told(config: str, files: Changes) -> None:
+    kit = {**composing(DISK_KIND), **granting("compute.aws.m.upbound.io", "disks")}
+    stations = also(("disk", disk(config)), ready=Ready.TRUE)
+
+    found = told(
+        Case(PipelineRule.PROVIDER_CONFIG, "", {**MANAGED_SCHEMA, **kit, **files}, stations)
+    )
+
+    assert found == []
 
 
 def test_layers_that_fit_every_order_have_no_findings() -> None:

@@ -12,7 +12,7 @@ from ground.errors import OrderkitError
 from orderkit_workshop.generate.imported_kit import (
     ImportSource,
     cleaned,
-    composition_for,
+    compositions_for,
     kit_name,
     read_source,
     texts_of,
@@ -166,20 +166,23 @@ def test_a_crd_is_told_from_an_xrd() -> None:
     assert "this is a CRD" in caught.value.hint
 
 
-def test_the_composition_is_the_default_the_only_or_the_named_one() -> None:
+def test_the_first_composition_is_the_default_the_only_or_the_named_one() -> None:
     xrd = yaml.safe_load(XRD)
     a, b, other = composition("a"), composition("b"), composition("c", group="other.example.org")
 
-    def chosen(*objects: dict[str, Any], wanted: str = "", default: str = "") -> str | None:
-        spec = {**xrd["spec"], **({"defaultCompositionRef": {"name": default}} if default else {})}
-        found = composition_for({**xrd, "spec": spec}, with_compositions(*objects), name=wanted)
-        return found.name if found else None
+    def chosen(*objects: dict[str, Any], wanted: str = "", **refs: str) -> list[str]:
+        spec = {**xrd["spec"], **{f"{key}CompositionRef": {"name": n} for key, n in refs.items()}}
+        found = compositions_for({**xrd, "spec": spec}, with_compositions(*objects), name=wanted)
+        return [each.name for each in found]
 
-    assert chosen() is None
-    assert chosen(other) is None
-    assert chosen(a, other) == "a"
-    assert chosen(a, b, default="b") == "b"
-    assert chosen(a, b, default="b", wanted="a") == "a"
+    assert chosen() == []
+    assert chosen(other) == []
+    assert chosen(a, other) == ["a"]
+    assert chosen(a, b, default="b") == ["b", "a"]
+    assert chosen(a, b, default="b", wanted="a") == ["a", "b"]
+    assert chosen(a, b, enforced="b") == ["b", "a"]
+    with pytest.raises(OrderkitError, match="is not 'b', which the XRD enforces"):
+        chosen(a, b, enforced="b", wanted="a")
     for refused in ({}, {"wanted": "c"}, {"default": "gone"}):
         with pytest.raises(OrderkitError, match="must be one of XDatabase"):
             chosen(a, b, other, **refused)

@@ -34,11 +34,13 @@ from kubeschema.xrd import is_legacy, machinery_path, update_policy_of
 
 __all__ = [
     "CHOICE_FIELDS",
+    "CONNECTION",
     "HASH_LABEL",
     "NAME_LABEL",
     "Choice",
     "choose",
     "choose_in_the_end",
+    "connection_namespace",
     "latest_revision",
     "number_of",
     "with_stored_choice",
@@ -56,6 +58,8 @@ CHOICE_FIELDS = (
     "compositionUpdatePolicy",
 )
 """The fields of an XR that the choice reads and writes."""
+CONNECTION = "writeConnectionSecretToRef"
+"""The field of a legacy XR with its connection Secret."""
 
 Pick = Callable[[Sequence[str]], str]
 
@@ -150,6 +154,18 @@ def with_stored_choice(
     return with_value(xr, path, {**own, **missing}) if missing else xr
 
 
+def connection_namespace(xrd: Manifest, composition: Manifest) -> str:
+    """
+    Return where a Composition, or a revision of it, keeps connection Secrets of legacy XRs.
+
+    Empty: nowhere, or the XRs are modern. Crossplane refers each legacy XR that names no Secret to
+    one there, named by the XR's uid (``APIConfigurator`` in ``composite/api.go``).
+    """
+    if not is_legacy(xrd):
+        return ""
+    return _text(dig(composition, "spec", "writeConnectionSecretsToNamespace")) or ""
+
+
 def missing_text(kind: Kind, name: str) -> str:
     """Return the API server's text for an object that does not exist."""
     return f'{kind} "{name}" not found'
@@ -168,13 +184,21 @@ class _Choosing:
         self._default_revision_selector()
         current = self._field("compositionRevisionRef", "name")
         if current and self._field("compositionUpdatePolicy") == "Manual":
-            return self._compatible(self._pinned(str(current)))
+            return self._configured(self._compatible(self._pinned(str(current))))
         latest = self._latest(composition)
         name = metadata(latest)["name"]
         if name != current:
             self.machinery["compositionRevisionRef"] = {"name": name}
             self._tell(SELECT_REASON, f"Selected composition revision: {name}")
-        return self._compatible(latest)
+        return self._configured(self._compatible(latest))
+
+    def _configured(self, revision: Manifest) -> Manifest:
+        """Refer the XR to its connection Secret, if the revision keeps such Secrets."""
+        namespace = connection_namespace(self._xrd, revision)
+        if namespace and self._field(CONNECTION) is None:
+            uid = metadata(self._xr).get("uid", "")
+            self.machinery[CONNECTION] = {"name": uid, "namespace": namespace}
+        return revision
 
     def composition_ref(self) -> str:
         return _text(self._field("compositionRef", "name")) or ""

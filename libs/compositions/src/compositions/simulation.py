@@ -25,6 +25,7 @@ from typing import Any
 
 from compositions.composed import Composed, Lookup, PipelineStep, ScopeOf, World
 from compositions.composed_metadata import preview_uid, root_labelled
+from compositions.composition_choice import CONNECTION
 from compositions.managed_state import ManagedKinds, failed_status
 from compositions.pipeline import compose
 from compositions.simulated_objects import WHEN, made_ready
@@ -62,6 +63,8 @@ class SimulatedWorld:
     """The step that composed an observed resource, by logical name, if known."""
     composition: str = ""
     """The Composition's name that functions see in an XR that names none; empty: none."""
+    connection: str = ""
+    """The namespace of a legacy XR's connection Secret (`connection_namespace`); empty: none."""
     lookup: Lookup | None = None
     """An additional lookup for requirements; the simulation's own objects take precedence."""
     nested_status: Callable[[str, Manifest], Mapping[str, Any] | None] = lambda _name, _manifest: (
@@ -217,8 +220,11 @@ def _prepared(xr: Manifest, salt: str) -> Manifest:
 
 
 def _as_functions_see_it(xr: Manifest, around: SimulatedWorld) -> Manifest:
-    """Return the XR as functions see it, with the Composition that Crossplane has selected."""
+    """Return the XR as functions see it, with what Crossplane has written into its spec."""
     spec = xr.get("spec") or {}
+    if around.connection and CONNECTION not in spec:
+        reference = {"name": metadata(xr)["uid"], "namespace": around.connection}
+        return {**xr, "spec": {**spec, CONNECTION: reference}}
     if not around.composition:
         return xr
     machinery = {**(spec.get("crossplane") or {}), "compositionRef": {"name": around.composition}}
@@ -250,6 +256,8 @@ def _cluster_after(
 def _created(desired: Manifest, before: Manifest, around: SimulatedWorld, name: str) -> Manifest:
     """Return a desired object as it exists; a status set by the function has no effect."""
     meta = {**metadata(desired), "uid": metadata(before).get("uid") or _uid(desired, around.salt)}
+    if not _scope_of(around)(Kind.of(desired)):
+        meta.pop("namespace", None)  # as the API server does (EnsureObjectNamespaceMatches…)
     created = {**desired, "metadata": meta, "status": before.get("status") or {}}
     failure = around.failures.get(name)
     if around.managed and not failure:

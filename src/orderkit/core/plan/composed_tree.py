@@ -202,6 +202,7 @@ class _XrAssembly:
             salt=shop.salt,
             attributed=self.live.attributed,
             composition=self.chosen.composition,
+            connection=self.chosen.connection,
             lookup=shop.lookup,
             nested_status=self._nested_status,
         )

@@ -13,7 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from compositions.composed import Lookup, PipelineStep, steps_of
-from compositions.composition_choice import NAME_LABEL, Choice, choose_in_the_end
+from compositions.composition_choice import (
+    NAME_LABEL,
+    Choice,
+    choose_in_the_end,
+    connection_namespace,
+)
 from compositions.station import Selector
 from ground.objects.kube_objects import (
     COMPOSITION,
@@ -40,6 +45,8 @@ class ComposingRevision:
     steps: Sequence[PipelineStep] = ()
     composition: str = ""
     """As shown in ``spec.crossplane``; empty for legacy XRs."""
+    connection: str = ""
+    """The namespace of the connection Secret of a legacy XR that names none."""
     pinned: str = ""
     """Why a changed Composition does not reach the XR; empty: it does."""
     error: str = ""
@@ -80,6 +87,7 @@ def composing_revision(
     return ComposingRevision(
         steps_of(choice.revision["spec"]),
         "" if is_legacy(xrd) else choice.composition,
+        connection_namespace(xrd, choice.revision),
         _pinned(xr, xrd, choice),
         unknowns=tuple(_unknowns(choice)),
         requirements=requirements,

@@ -30,7 +30,7 @@ from compositions.python_functions import (
 from compositions.station import Station
 from ground.errors import InvalidInputError, NotFoundError
 from ground.names import CommitSha, RepoId
-from ground.objects.kube_objects import Kind, Manifest, dig, metadata
+from ground.objects.kube_objects import Kind, Manifest, metadata
 from kubeschema.known import layer_of
 from kubeschema.validate import Validator
 from orderkit.core.kit.compositions import composition_of, compositions_of, name_shown
@@ -241,7 +241,7 @@ def _blueprints(
     defined = Counter((kit.kind.group, kit.kind.kind) for kit in kits)
     for kit in kits:
         composition = composition_of(pack.files, kit)
-        scopes[kit.kind] = dig(kit.xrd, "spec", "scope", default="Namespaced") == "Namespaced"
+        scopes[kit.kind] = kit.namespaced
         if composition is not None and defined[kit.kind.group, kit.kind.kind] == 1:
             steps = steps_of(composition["spec"])
             name = name_shown(kit.xrd, composition)

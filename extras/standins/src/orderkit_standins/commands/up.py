@@ -106,7 +106,8 @@ forge_option = click.option(
     metavar="NAMES",
     default="",
     help="Providers to imitate without Provider objects in the pack, for the kinds of its "
-    "schemas/: aws,gcp,azure,kubernetes,helm,sql. Default: those that the pack asks for.",
+    "schemas/ and those that its kits compose: aws,gcp,azure,kubernetes,helm,sql,nop,other,"
+    "operators. Default: those that the pack asks for.",
 )
 @forge_option
 def up_command(

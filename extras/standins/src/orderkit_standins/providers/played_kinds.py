@@ -15,6 +15,7 @@ from ground.objects.kube_objects import Kind, Manifest, dig
 from kubeschema.known import Behaviour, read_behaviours, read_crds
 from kubeschema.known.behaviours import Reference, behaviour_of
 from kubeschema.known.managed_kinds import OPEN, config_group, is_managed, kinds_of
+from orderkit_standins.providers.crds import CONFIG_NAMES
 from yamlfiles.documents import Files
 
 Schema = Mapping[str, Any]
@@ -24,12 +25,21 @@ _DESCRIBED = re.compile(
 _ENDINGS = re.compile(r"(ids?|arns?|names?|selflinks?|emails?|s)$")
 
 
+def is_of_provider(kind: Kind) -> bool:
+    """Say whether a kind is a managed resource by its group: those of Crossplane's families."""
+    is_family = kind.group.endswith((".upbound.io", ".crossplane.io")) and "." in kind.group
+    return is_family and "platform" not in kind.group.split(".") and kind.kind not in CONFIG_NAMES
+
+
 class ManagedLibrary:
     """CRDs and behaviours of managed kinds, by kind."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, composed: Iterable[Kind] = ()) -> None:
         """
         Read the files of a pack's ``schemas/``.
+
+        Args:
+            composed: Kinds that kits compose; those without a schema are played openly.
 
         Raises:
             InvalidInputError: One of them cannot be read.
@@ -38,11 +48,16 @@ class ManagedLibrary:
         self._behaviours = read_behaviours(files)
         self.played: dict[object, frozenset[Kind]] = {}
         """Kinds that are played now, by the twin."""
+        known = {(kind.group, kind.kind) for kind in self.crds}
+        newest = {(kind.group, kind.kind): kind for kind in sorted(composed)}
+        self._open = frozenset(kind for pair, kind in newest.items() if pair not in known)
+        self.operated_kinds = frozenset(k for k in newest.values() if not is_of_provider(k))
+        """Kinds that kits compose and that no provider has: an operator's, or another cluster's."""
 
     @property
     def managed_kinds(self) -> frozenset[Kind]:
-        """The managed kinds of the pack's ``schemas/``, in the version that is stored."""
-        return frozenset(
+        """The managed kinds of the pack's ``schemas/``, as stored, and what kits compose beyond."""
+        return frozenset(filter(is_of_provider, self._open)) | frozenset(
             kind
             for crd in self.crds.values()
             if is_managed(crd)

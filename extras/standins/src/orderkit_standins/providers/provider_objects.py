@@ -6,6 +6,9 @@ A pack asks by annotations of its Provider:
     embedded.orderkit.dev/twin: aws                aws, gcp, azure, helm, sql: a cloud's kinds
     embedded.orderkit.dev/twin: kubernetes         plays provider-kubernetes (also: objects)
     embedded.orderkit.dev/twin: cloud              plays any cloud; needs kinds
+    embedded.orderkit.dev/twin: nop                plays provider-nop
+    embedded.orderkit.dev/twin: other              plays the managed kinds of all other providers
+    embedded.orderkit.dev/twin: operators          every other kind that kits compose is Ready
     embedded.orderkit.dev/kinds: Bucket.v1beta1.storage.gcp.m.upbound.io, ...
     embedded.orderkit.dev/delay: 2s                until its things are ready; default 2s
     embedded.orderkit.dev/fail: quota              everything fails so (`managed_state.FAILURES`)
@@ -39,7 +42,15 @@ from orderkit_standins.crossplane.events import OWNER, EventRecorder
 from orderkit_standins.crossplane.reconciler_context import ReconcilerContext, is_deleting
 from orderkit_standins.providers import kubernetes_twin
 from orderkit_standins.providers.cloud_twin import CloudSettings, CloudTwin, external_crd
-from orderkit_standins.providers.crds import config_crds, managed_crd, object_crd
+from orderkit_standins.providers.crds import (
+    CONFIG_NAMES,
+    config_crds,
+    managed_crd,
+    nop_crd,
+    object_crd,
+    operated_crd,
+)
+from orderkit_standins.providers.plain_twins import NOP_KINDS, NopTwin, OperatorTwin
 from orderkit_standins.providers.played_kinds import ManagedLibrary
 
 PROVIDER = Kind("pkg.crossplane.io", "v1", "Provider")
@@ -47,7 +58,8 @@ TWIN, KINDS, DELAY = (f"embedded.orderkit.dev/{name}" for name in ("twin", "kind
 DEFAULT_CONFIG = "embedded.orderkit.dev/default-config"
 """Annotation of a Provider for which nobody delivers a config: its twin makes one, ``default``."""
 CLOUDS = ("aws", "gcp", "azure")
-TWINS = (*CLOUDS, "kubernetes", "helm", "sql")
+_PROVIDERS = (*CLOUDS, "kubernetes", "helm", "sql", "nop")
+TWINS = (*_PROVIDERS, "other", "operators")
 """The twins that can be started without a Provider of the pack."""
 _ALWAYS = {
     "helm": ("Release.v1beta1.helm.m.crossplane.io",),
@@ -215,6 +227,14 @@ class Providers:
             objects = [self._library.crds.get(kind) or object_crd(kind) for kind in kinds]
             crds = [*objects, *_config_crds(kinds, kubernetes_twin.CONFIG_VERSION)]
             return crds, kubernetes_twin.ObjectTwin, str(twin_name)
+        if twin_name == "nop":
+            nops = [self._library.crds.get(kind) or nop_crd(kind) for kind in NOP_KINDS]
+            return [*nops, *_config_crds(NOP_KINDS, "")], NopTwin, str(twin_name)
+        if twin_name == "operators":
+            kinds = tuple(sorted(self._library.operated_kinds))
+            crds = [self._library.crds.get(kind) or operated_crd(kind) for kind in kinds]
+            watched = tuple(kind for kind in kinds if kind.kind not in CONFIG_NAMES)
+            return crds, lambda site: OperatorTwin(site, watched), repr(kinds)
         if twin_name not in {"cloud", *TWINS}:
             name = metadata(provider)["name"]
             raise UnknownTwinError(
@@ -247,8 +267,8 @@ class Providers:
         if not unclaimed and not earlier_providers:
             twin_name = annotations_of(provider).get(TWIN)
             raise UnknownTwinError(
-                f"schemas/ of the pack has no kind of {twin_name}: add their CRDs, or name kinds "
-                f"in the annotation {KINDS}"
+                f"neither schemas/ of the pack nor its kits have a kind of {twin_name}: add their "
+                f"CRDs, or name kinds in the annotation {KINDS}"
             )
         return unclaimed
 
@@ -313,6 +333,8 @@ def _service(provider: Manifest) -> str:
 def _is_of(kind: Kind, twin_name: str, service: str) -> bool:
     """Return whether a kind is of a cloud's provider, or of its package for one service."""
     labels = kind.group.split(".")
+    if twin_name == "other":
+        return not any(_is_of(kind, name, "") for name in _PROVIDERS)
     if twin_name in CLOUDS:
         ours = kind.group.endswith((".upbound.io", ".crossplane.io")) and twin_name in labels[:2]
         return ours and (not service or labels[0] == service)

@@ -126,6 +126,12 @@ class PipelineRule(Coded):
         "The embedded cluster does not serve a kind of Kubernetes that the kit composes.",
         "try the kit on a cluster; on the embedded platform its orders fail",
     )
+    PROVIDER_CONFIG = (
+        "provider-config",
+        _W,
+        "A composed resource names a ProviderConfig that neither the pack nor the order makes.",
+        "deliver it in gitops/config, or make it on every cluster of the platform",
+    )
     IMPORT_POLICY = (
         "import-policy",
         _E,

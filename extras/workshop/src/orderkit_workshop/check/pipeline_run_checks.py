@@ -29,6 +29,7 @@ from ground.objects.scopes import is_namespaced
 from kubeschema.validate import Validator
 from kubeschema.validate.located_findings import Located
 from orderkit.core.kit.model import Kit
+from orderkit.core.plan.judging.object_references import config_of
 from orderkit_workshop.check.kit_under_check import KitUnderCheck, finding_at, steps_in
 from orderkit_workshop.check.pipeline_rule_codes import PipelineRule
 from orderkit_workshop.check.schema_checks import unfit_fields
@@ -73,6 +74,7 @@ def _judged(
             yield rule, message, message
     yield from _scopes(subject, run)
     yield from _schemas(subject, run)
+    yield from _configs(subject, run)
     yield from _imports(subject, run)
     yield from _composes_something(run, full)
     if run.simulation.settled:
@@ -203,6 +205,24 @@ def _schemas(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
     for name, desired in run.simulation.final.resources.items():
         for unfit in unfit_fields(subject.pack.schemas, name, desired.manifest):
             yield PipelineRule.COMPOSED_SCHEMA, str(unfit), unfit.fault
+
+
+def _configs(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:
+    """Name the ProviderConfigs that nothing delivers; ``default`` is every platform's own."""
+    delivered = [doc.manifest for doc in subject.pack.docs if metadata(doc.manifest)]
+    made = {
+        (Kind.of(manifest).group, Kind.of(manifest).kind, metadata(manifest).get("name"))
+        for manifest in (*delivered, *run.simulation.observed.values())
+    }
+    for name, desired in run.simulation.final.resources.items():
+        config = config_of(desired.manifest)
+        if config is None or config.name == "default":
+            continue
+        if (config.kind.group, config.kind.kind, config.name) not in made:
+            wanted = f'{config.kind.kind}.{config.kind.group} "{config.name}"'
+            home = " in the order's namespace" if config.namespace else ""
+            message = f"'{name}' needs {wanted}{home}, which nothing delivers"
+            yield PipelineRule.PROVIDER_CONFIG, message, wanted
 
 
 def _imports(subject: KitUnderCheck, run: Run) -> Iterator[Verdict]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from operator import and_
 
 from compositions.composed import Composed, World
+from compositions.composition_choice import connection_namespace
 from compositions.generated_passwords import STAND_IN_SEED
 from compositions.pipeline import compose
 from compositions.python_functions import functions_here
@@ -111,6 +112,7 @@ def _run(subject: KitUnderCheck, doc: Doc, order: Order, *, twice: bool) -> Run:
         scopes=subject.pack.xr_scopes,
         managed=subject.pack.managed_kinds,
         composition=name_shown(xrd, doc.manifest) if xrd else "",
+        connection=connection_namespace(xrd, doc.manifest) if xrd else "",
     )
     first = simulate(order.xr, steps, World(tracer.wrap(functions)), around)
     again = simulate(order.xr, steps, World(functions), around) if twice else first

@@ -69,6 +69,14 @@ def functions_command(context: click.Context, folder: str, as_json: bool) -> Non
 @pack_option
 @click.option("--name", default="", help="The Function that it runs. Default: by its package.")
 @click.option(
+    "--from",
+    "configuration",
+    type=PathOption(),
+    metavar="PATH",
+    help="Instead: every function that a crossplane.yaml or upbound.yaml (or a folder with one) "
+    "depends on. Providers are named with the command that brings their schemas.",
+)
+@click.option(
     "--ca-file",
     type=PathOption(),
     metavar="FILE",
@@ -76,7 +84,12 @@ def functions_command(context: click.Context, folder: str, as_json: bool) -> Non
 )
 @json_option
 def functions_add(
-    package: str, pack: LocalPack, name: str, ca_file: Path | None, as_json: bool
+    package: str,
+    pack: LocalPack,
+    name: str,
+    configuration: Path | None,
+    ca_file: Path | None,
+    as_json: bool,
 ) -> None:
     """
     Bring a function's program to this machine, and run it for the pack's orders.
@@ -96,6 +109,11 @@ def functions_add(
         reference_of,
     )
 
+    if configuration is not None:
+        if package or name:
+            raise click.UsageError("give PACKAGE, or --from")
+        _add_from(pack, configuration, ca_file, as_json=as_json)
+        return
     if not package:
         added = list(add_missing(pack, lambda reference: image_of_registry(reference, ca_file)))
     elif Path(package).is_file():
@@ -116,3 +134,30 @@ def functions_add(
         say(f"{function}  program {program.digest}")
     if not added:
         say("every program that the pack names is on this machine")
+
+
+def _add_from(pack: LocalPack, path: Path, ca_file: Path | None, *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from orderkit.adapters.folders.template_folder import read_limited
+    from orderkit.cli.output import emit_json
+    from orderkit_workshop.generate.imported_kit import read_source
+    from orderkit_workshop.registry.function_images import image_of_registry
+    from orderkit_workshop.stories.function_programs import add_dependencies
+
+    files = (
+        [path / name for name in ("crossplane.yaml", "upbound.yaml")] if path.is_dir() else [path]
+    )
+    sources = (
+        read_source(str(file), read_limited(file, field="--from"))
+        for file in files
+        if file.exists() or file == path
+    )
+    objects = [manifest for source in sources for manifest in source.objects]
+    rows = add_dependencies(pack, objects, lambda wanted: image_of_registry(wanted, ca_file))
+    if as_json:
+        emit_json("orderkit.dependencies-added/v1", {"added": [asdict(row) for row in rows]})
+        return
+    for row in rows:
+        done = f"program {row.digest}" if row.digest else row.note
+        say(f"{row.name or row.package}  {done}")

@@ -134,7 +134,7 @@ def _prompted_fields() -> list[FieldDraft]:
     "--composition",
     default="",
     metavar="NAME",
-    help="Name of the Composition, if there are several.",
+    help="The Composition of orders, if there are several and the XRD names no default.",
 )
 @click.option(
     "--convert",
@@ -165,7 +165,7 @@ def kit_import(
 
     Give files ('-' is standard input) or --from-cluster. Without a Composition, the kit gets a
     first station to edit. With one, its Functions are added: their packages come from the files,
-    or from crossplane.yaml and functions.yaml beside them.
+    or from crossplane.yaml, upbound.yaml and functions.yaml beside them.
 
     Example: orderkit kit import xrd.yaml composition.yaml --convert
     """
@@ -215,6 +215,7 @@ def _beside(files: tuple[str, ...]) -> list[ImportSource]:
 
 _PACKAGE_FILES = (
     "crossplane.yaml",
+    "upbound.yaml",
     "functions.yaml",
     "functions/*.yaml",
     "examples/functions.yaml",
@@ -231,7 +232,7 @@ def _folders_above(files: tuple[str, ...]) -> list[Path]:
         ends = [
             number
             for number, folder in enumerate(above)
-            if (folder / "crossplane.yaml").exists() or (folder / ".git").exists()
+            if any((folder / name).exists() for name in ("crossplane.yaml", "upbound.yaml", ".git"))
         ]
         folders += above[: ends[0] + 1] if ends else above[:1]
     return list(dict.fromkeys(folders))

@@ -3,7 +3,7 @@ Turn existing objects into a pack's files: remove fields that a server added, ke
 
 The text of a file with one document keeps its comments and order, in the pack's YAML style. There
 are two conversions: an XRD that a cluster returns as v1, without features that v2 lacks, is written
-as v2; and fields that Crossplane replaces with its own are left out of an XRD's schema.
+as v2; and what Crossplane drops, or replaces with its own, is left out of an XRD's schema.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from ground.objects.values import ABSENT
-from kubeschema.xrd import GROUP, is_legacy, overridden_fields, xr_kind
+from kubeschema.xrd import GROUP, default_composition, dropped, is_legacy, xr_kind
 from orderkit_workshop.generate.imported_pipeline import source_packages
 from yamlfiles import yaml11
 from yamlfiles.edit import Edit, Op, edit
@@ -121,17 +121,18 @@ def the_xrd(sources: Iterable[ImportSource]) -> SourcedObject:
     raise InvalidInputError(names, [xrd.name for xrd in xrds], "must hold one XRD", hint=hint)
 
 
-def composition_for(
+def compositions_for(
     xrd: Manifest, sources: Iterable[ImportSource], *, name: str = ""
-) -> SourcedObject | None:
+) -> list[SourcedObject]:
     """
-    Return the Composition of an XRD among the sources; None if there is none.
+    Return the Compositions of an XRD among the sources, that of orders that choose none first.
 
     Args:
-        name: The name of the Composition, if there are several and the XRD names no default.
+        name: The name of the first, if there are several and the XRD names no default.
 
     Raises:
-        InvalidInputError: It does not exist, or there are several to choose from.
+        InvalidInputError: It does not exist, is not the one that the XRD enforces, or there are
+            several to choose from.
     """
     kind = xr_kind(xrd)
     compositions = [
@@ -144,13 +145,20 @@ def composition_for(
         )
     ]
     names = [composition.name for composition in compositions]
-    refs = (dig(xrd, "spec", key, "name") for key in ("enforcedCompositionRef", _DEFAULT_REF))
-    default = next((ref for ref in refs if ref in names), "")
-    chosen_name = name or default or (names[0] if len(names) == 1 else "")
+    default = default_composition(xrd)
+    enforced = dig(xrd, "spec", "enforcedCompositionRef", "name")
+    if name and enforced not in (None, name):
+        raise InvalidInputError(
+            "--composition", name, f"is not '{enforced}', which the XRD enforces",
+            hint="leave --composition out, or change enforcedCompositionRef",
+        )  # fmt: skip
+    chosen_name = name or (default if default in names else "")
+    chosen_name = chosen_name or (names[0] if len(names) == 1 else "")
     if chosen_name in names:
-        return compositions[names.index(chosen_name)]
+        first = compositions.pop(names.index(chosen_name))
+        return [first, *compositions]
     if not compositions and not name:
-        return None
+        return []
     raise InvalidInputError(
         "Composition",
         name or names,
@@ -159,7 +167,29 @@ def composition_for(
     )
 
 
-_DEFAULT_REF = "defaultCompositionRef"
+def with_default(xrd: Manifest, compositions: Iterable[str]) -> Manifest:
+    """Return an XRD that names the first of the pack's Compositions, if it has to name one."""
+    names, spec = list(compositions), xrd["spec"]
+    default = default_composition(xrd)
+    if not names or spec.get("enforcedCompositionRef") or default == names[0]:
+        return xrd
+    if len(names) == 1 and not default:
+        return xrd
+    return {**xrd, "spec": {**spec, "defaultCompositionRef": {"name": names[0]}}}
+
+
+def left_out(xrd: Manifest, sources: Iterable[ImportSource]) -> Iterator[str]:
+    """Name the objects of the sources that an import has no place for."""
+    kind = xr_kind(xrd)
+    for candidate in _all(sources):
+        manifest = candidate.manifest
+        is_ours = dig(manifest, "spec", "compositeTypeRef", "kind") == kind.kind
+        known = _is(manifest, XRD) or Kind.of(manifest).group in _OF_PACKAGES
+        if not (known or (_is(manifest, COMPOSITION) and is_ours)):
+            yield f"{manifest['kind']} '{candidate.name}' of {candidate.source.name}"
+
+
+_OF_PACKAGES = {"pkg.crossplane.io", "meta.pkg.crossplane.io", "meta.dev.upbound.io"}
 
 
 def packages_in(sources: Iterable[ImportSource]) -> dict[str, str]:
@@ -200,9 +230,9 @@ def cleaned(manifest: Manifest) -> Manifest:
         cleaned_manifest["spec"] = {k: v for k, v in manifest["spec"].items() if k not in _V1_ONLY}
     if _is(manifest, XRD):
         cleaned_manifest["spec"] = copy.deepcopy(cleaned_manifest["spec"])
-        for steps in overridden_fields(cleaned_manifest):
-            properties = _at(cleaned_manifest, steps[:-1])
-            del properties[steps[-1]]
+        for cut in dropped(cleaned_manifest):
+            parent = _at(cleaned_manifest, cut.steps[:-1])
+            del parent[cut.steps[-1]]
     return cleaned_manifest
 
 

@@ -22,7 +22,12 @@ from ground.objects.kube_objects import FUNCTION, Kind, Manifest, dig, metadata
 from ground.objects.plain_data import copied
 
 _REGISTRY = "__ORDERKIT_REGISTRY__"
-_CONFIGURATION = ("meta.pkg.crossplane.io", "Configuration")
+_CONFIGURATIONS = {
+    ("meta.pkg.crossplane.io", "Configuration"),  # crossplane.yaml
+    ("meta.dev.upbound.io", "Project"),  # upbound.yaml
+}
+_ANY = re.compile(r"v?0\.0\.0")
+"""What ranges that take every release begin with: ``>=v0.0.0``."""
 _RELEASE = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+[-.+0-9A-Za-z]*")
 _PATCHING, _TEMPLATING = "function-patch-and-transform", "function-go-templating"
 _ENVIRONMENT, _EXTRA = "function-environment-configs", "function-extra-resources"
@@ -135,32 +140,63 @@ def _required(step: PipelineStep, packages: Mapping[str, str]) -> set[Kind]:
 
 
 def source_packages(objects: Iterable[Manifest]) -> dict[str, str]:
-    """Return packages by name, from Functions and from the ``dependsOn`` of Configurations."""
+    """
+    Return packages by name, from Functions and from the ``dependsOn`` of Configurations.
+
+    A Function whose package is no image (``crossplane render`` runs it elsewhere) tells none.
+    """
+    manifests = list(objects)
     packages: dict[str, str] = {}
-    declared: dict[str, str] = {}
+    for dependency in dependencies_of(manifests):
+        if dependency.kind == FUNCTION.kind and dependency.release:
+            parts = dependency.path.split("/")
+            packages |= dict.fromkeys((parts[-1], "-".join(parts[-2:])), dependency.package)
+    for manifest in manifests:
+        kind = Kind.of(manifest)
+        package = str(dig(manifest, "spec", "package", default=""))
+        if (kind.group, kind.kind) == (FUNCTION.group, FUNCTION.kind) and "/" in package:
+            packages[str(metadata(manifest).get("name", ""))] = package
+    return packages
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """A package that a Configuration or a Project depends on."""
+
+    kind: str
+    """``Function``, ``Provider`` or ``Configuration``."""
+    path: str
+    version: str
+    """As it is written: a release, or a range of them."""
+
+    @property
+    def release(self) -> str:
+        """The release that the version names; empty: it takes any."""
+        found = _RELEASE.search(self.version)
+        return found[0] if found and not _ANY.fullmatch(found[0]) else ""
+
+    @property
+    def package(self) -> str:
+        return f"{self.path}:{self.release}" if self.release else self.path
+
+
+def dependencies_of(objects: Iterable[Manifest]) -> Iterator[Dependency]:
+    """Yield what Configurations (crossplane.yaml) and Projects (upbound.yaml) depend on."""
     for manifest in objects:
         kind = Kind.of(manifest)
-        if (kind.group, kind.kind) == (FUNCTION.group, FUNCTION.kind):
-            name = str(metadata(manifest).get("name", ""))
-            declared[name] = str(dig(manifest, "spec", "package", default=""))
-        elif (kind.group, kind.kind) == _CONFIGURATION:
-            for dependency in dig(manifest, "spec", "dependsOn", default=None) or ():
-                packages |= _dependency(dependency)
-    return {**packages, **{name: package for name, package in declared.items() if package}}
+        if (kind.group, kind.kind) not in _CONFIGURATIONS:
+            continue
+        for entry in dig(manifest, "spec", "dependsOn", default=None) or ():
+            fields = entry if isinstance(entry, Mapping) else {}
+            kinds = {name: fields.get(name.lower()) for name in _DEPENDENCIES}
+            if fields.get("kind") in kinds:
+                kinds[str(fields["kind"])] = fields.get("package")
+            for name, path in kinds.items():
+                if isinstance(path, str):
+                    yield Dependency(name, path, str(fields.get("version", "")))
 
 
-def _dependency(dependency: Any) -> dict[str, str]:
-    if not isinstance(dependency, Mapping):
-        return {}
-    path = dependency.get("function")
-    if path is None and dependency.get("kind") == FUNCTION.kind:
-        path = dependency.get("package")
-    release = _RELEASE.search(str(dependency.get("version", "")))
-    if not isinstance(path, str) or release is None:
-        return {}
-    package = f"{path}:{release[0]}"
-    parts = path.split("/")
-    return {parts[-1]: package, "-".join(parts[-2:]): package}
+_DEPENDENCIES = ("Function", "Provider", "Configuration")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ decides what runs only among the programs that were added on a machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from compositions.function_twins.choice import TWINS, function_name
 from compositions.python_functions import (
     NAMES,
     PROGRAM,
@@ -20,7 +21,7 @@ from compositions.python_functions import (
     runs_here,
 )
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
-from ground.objects.kube_objects import FUNCTION, Kind, dig, metadata
+from ground.objects.kube_objects import FUNCTION, Kind, Manifest, dig, metadata
 from kubeschema.known.provider_packages import PackageReference, parse_reference
 from orderkit.adapters.functions.program_store import (
     StoredProgram,
@@ -28,8 +29,14 @@ from orderkit.adapters.functions.program_store import (
     program_start,
     stored_program,
 )
+from orderkit_workshop.generate.imported_pipeline import (
+    Dependency,
+    dependencies_of,
+    function_manifest,
+)
 from orderkit_workshop.ports.pack_folder import PackFolder
 from orderkit_workshop.ports.packages import FunctionImage
+from yamlfiles import yaml11
 from yamlfiles.documents import Files
 from yamlfiles.edit import Edit
 from yamlfiles.edited_text import edit_bytes
@@ -101,6 +108,62 @@ def add_function(
     return name, program
 
 
+@dataclass(frozen=True, slots=True)
+class DependencyAdded:
+    """What became of a package that a configuration depends on."""
+
+    package: str
+    name: str = ""
+    """The Function's; empty: it is no function."""
+    digest: str = ""
+    """Of its program; empty: none was brought."""
+    note: str = ""
+
+
+def add_dependencies(
+    pack: PackFolder, objects: Iterable[Manifest], fetch: Fetch
+) -> Iterator[DependencyAdded]:
+    """
+    Declare the functions that a configuration depends on, and bring their programs.
+
+    A function that a twin plays needs no program. Providers and configurations are named with what
+    brings them.
+
+    Raises:
+        NotFoundError: Nothing depends on anything. Else as `add_function`.
+    """
+    dependencies = list(dict.fromkeys(dependencies_of(objects)))
+    if not dependencies:
+        raise NotFoundError(
+            "no file of --from has spec.dependsOn",
+            hint="give crossplane.yaml or upbound.yaml of a configuration, or its folder",
+        )
+    for dependency in dependencies:
+        yield _added(pack, dependency, fetch)
+
+
+def _added(pack: PackFolder, dependency: Dependency, fetch: Fetch) -> DependencyAdded:
+    package, release = dependency.package, dependency.release
+    if dependency.kind != FUNCTION.kind:
+        command = f"orderkit kit schemas add {dependency.path}@{release or 'VERSION'}"
+        if dependency.kind == "Configuration":
+            command = "orderkit kit import XRD.yaml COMPOSITION.yaml, of its repository"
+        return DependencyAdded(package, note=f"{dependency.kind}: {command}")
+    name = _installed(pack.files(), package, _last(package))
+    function = function_name(name, {name: package})
+    if function in TWINS:
+        path = PurePosixPath("gitops", "functions", f"{name}.yaml")
+        if name not in packages_of(pack.files()) and not pack.exists(path):
+            twin = f"{dependency.path}:{release or TWINS[function].release}"
+            pack.write(path, yaml11.dump(function_manifest(name, twin)).encode())
+        return DependencyAdded(package, name, note="a twin plays it: no program is needed")
+    if not release:
+        note = f"version '{dependency.version}' names no release"
+        return DependencyAdded(package, name, note=f"{note}: orderkit functions add {package}:TAG")
+    added, program = add_function(pack, fetch(parse_reference(package)), package)
+    return DependencyAdded(package, added, program.digest)
+
+
 def add_missing(pack: PackFolder, fetch: Fetch) -> Iterator[tuple[str, StoredProgram]]:
     """
     Bring every program that the pack names and this machine lacks.
@@ -137,8 +200,12 @@ def _installed(files: Files, package: str, own_name: str) -> str:
     address = _address(package)
     packages = packages_of(files)
     named = [name for name, other in packages.items() if address and _address(other) == address]
-    last = [n for n, other in packages.items() if _address(other).rpartition("/")[2] == own_name]
+    last = [n for n, other in packages.items() if _last(other) == own_name]
     return next(iter([*named, *(n for n in packages if n == own_name), *last]), own_name)
+
+
+def _last(package: str) -> str:
+    return _address(package).rpartition("/")[2]
 
 
 def _address(package: str) -> str:

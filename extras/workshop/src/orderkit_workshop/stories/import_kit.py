@@ -42,11 +42,13 @@ from orderkit_workshop.generate.imported_kit import (
     ImportSource,
     SourcedObject,
     cleaned,
-    composition_for,
+    compositions_for,
     kit_name,
+    left_out,
     packages_in,
     texts_of,
     the_xrd,
+    with_default,
 )
 from orderkit_workshop.generate.imported_pipeline import (
     FunctionsToAdd,
@@ -106,28 +108,32 @@ def import_kit(request: ImportRequest) -> Imported:
     xrd = the_xrd(request.sources)
     _check(xrd)
     _check_fields(xrd, request.not_secret)
-    source = composition_for(xrd.manifest, request.sources, name=request.composition)
+    found = compositions_for(xrd.manifest, request.sources, name=request.composition)
     name = request.name or kit_name(xrd.manifest)
-    composition = None if source is None else _composition(request, source)
-    added, unguessed = _added(request, name, xrd, composition)
-    notes = _next(request.pack, name, xrd, composition, unguessed)
-    return Imported(added, tuple(notes))
+    compositions = tuple(_composition(request, source) for source in found)
+    added, unguessed = _added(request, name, xrd, compositions)
+    notes = [*_next(request.pack, name, xrd, compositions, unguessed)]
+    notes += [
+        f"left out: {text}; put it below gitops/config if orders need it"
+        for text in left_out(xrd.manifest, request.sources)
+    ]
+    return Imported(added, tuple(dict.fromkeys(notes)))
 
 
 def _added(
-    request: ImportRequest, name: str, xrd: SourcedObject, composition: _Composition | None
+    request: ImportRequest, name: str, xrd: SourcedObject, compositions: Sequence[_Composition]
 ) -> tuple[KitAdded, str]:
     """Add the kit with the example that passes, or without one, and why none does."""
     why = ""
     for example in (Example.SMALL, Example.COMPLETE):
         try:
-            files = _files(request, name, xrd, composition, example)
+            files = _files(request, name, xrd, compositions, example)
             added = add_kit(request.pack, name, files)
         except FailsItselfError as error:
             why = why or error.why
         else:
             return added, "" if added.scenarios else "no example value could be guessed"
-    files = _files(request, name, xrd, composition, Example.NONE)
+    files = _files(request, name, xrd, compositions, Example.NONE)
     return add_kit(request.pack, name, files), why
 
 
@@ -143,8 +149,9 @@ class Example(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Composition:
-    """The Composition of the new kit as the pack will have it."""
+    """A Composition of the new kit as the pack will have it."""
 
+    name: str
     text: bytes
     pipeline: Pipeline
     functions: FunctionsToAdd
@@ -168,7 +175,7 @@ def _composition(request: ImportRequest, source: SourcedObject) -> _Composition:
     texts = texts_of(source, manifest, prepare=move_resources if legacy else None)
     text = in_style(texts, style_of(request.pack))
     pipeline = pipeline_of(manifest, {**functions.packages, **delivered})
-    return _Composition(text, pipeline, functions, notes, map_keys(manifest))
+    return _Composition(source.name, text, pipeline, functions, notes, map_keys(manifest))
 
 
 def from_cluster(cluster: Cluster, name: str) -> ImportSource:
@@ -234,58 +241,68 @@ def _files(
     request: ImportRequest,
     name: str,
     xrd: SourcedObject,
-    composition: _Composition | None,
+    compositions: Sequence[_Composition],
     example: Example,
 ) -> Files:
     """Return the kit's own files: XRD, Composition and functions, the rest from the skeleton."""
     kind = str(dig(xrd.manifest, "spec", "names", "kind", default=name))
-    xrd_manifest = cleaned(xrd.manifest)
+    xrd_manifest = with_default(cleaned(xrd.manifest), (each.name for each in compositions))
     values = skeleton_values(
         name,
         spelt_out(kind),
         xrd_manifest,
         complete=example is Example.COMPLETE,
         not_secret=request.not_secret,
-        keys=composition.keys if composition else None,
+        keys=compositions[0].keys if compositions else None,
     )
     guessed = example is not Example.NONE and values["guessed"]
-    values |= {"starter": composition is None, "guessed": guessed}
-    if composition is not None:
+    values |= {"starter": not compositions, "guessed": guessed}
+    if compositions:
+        pipelines = [each.pipeline for each in compositions]
         values["declared"] = declared_kinds(
-            composition.pipeline.composes, composition.pipeline.requires
+            tuple(sorted({kind for each in pipelines for kind in each.composes})),
+            tuple(sorted({kind for each in pipelines for kind in each.requires})),
         )
     files = {path: file.data for path, file in request.render_skeleton("kit", values).items()}
-    left_out = {PurePosixPath("tests", "kits", name, "team-in-capitals")}
+    unused = {PurePosixPath("tests", "kits", name, "team-in-capitals")}
     if not values["guessed"]:
-        left_out.add(PurePosixPath("tests", "kits"))
+        unused.add(PurePosixPath("tests", "kits"))
     apis = PurePosixPath("gitops", "apis", name)
     style = style_of(request.pack)
     files[apis / "definition.yaml"] = in_style(texts_of(xrd, xrd_manifest), style)
-    if composition is not None:
-        files[apis / "composition.yaml"] = composition.text
-        left_out |= {PurePosixPath("stations"), PurePosixPath("tests", "stations")}
+    if compositions:
+        unused |= {PurePosixPath("stations"), PurePosixPath("tests", "stations")}
+    for number, composition in enumerate(compositions):
+        file_name = f"composition-{composition.name}.yaml" if number else "composition.yaml"
+        files[apis / file_name] = composition.text
         for function, package in composition.functions.packages.items():
             manifest = function_manifest(function, package)
             files[FUNCTIONS / f"{function}.yaml"] = yaml11.dump(manifest).encode()
-    return {path: data for path, data in files.items() if left_out.isdisjoint(path.parents)}
+    return {path: data for path, data in files.items() if unused.isdisjoint(path.parents)}
 
 
 def _next(
     pack: PackFolder,
     name: str,
     xrd: SourcedObject,
-    composition: _Composition | None,
+    compositions: Sequence[_Composition],
     unguessed: str,
 ) -> Iterator[str]:
     """Yield what a person has to know or do that ``kit check`` does not report."""
-    fields = {f"{steps[-3]}.{steps[-1]}" for steps in definitions.overridden_fields(xrd.manifest)}
-    if fields:
-        yield f"left out of the XRD: {', '.join(sorted(fields))}: Crossplane has its own there"
-    if composition is None:
+    dropped = definitions.dropped(xrd.manifest)
+    for text in dict.fromkeys(f"{cut.message}: {cut.hint}" for cut in dropped):
+        yield f"left out of the XRD: {text}"
+    if not compositions:
         yield f"write what the kit is made of in stations/{name}/station.py"
-    else:
+    for composition in compositions:
         yield from composition.notes
         yield from _pipeline_next(pack, name, composition)
+    default = definitions.default_composition(xrd.manifest)
+    if default and compositions and default not in {each.name for each in compositions}:
+        yield f"Composition {default}, the XRD's default, is in none of the files: give it too"
+    if len(compositions) > 1:
+        names = ", ".join(composition.name for composition in compositions[1:])
+        yield f"orders get Composition {compositions[0].name}; the pack also has {names}"
     if unguessed:
         yield f"write tests/kits/{name}/<case>/scenario.yaml by hand: {unguessed}"
     yield f"say in templates/{name}/kit.yaml what the XRD does not: titles, pages, changes, the end"

@@ -20,6 +20,7 @@ from typing import Any
 
 from compositions.composed import PipelineStep, World, steps_of
 from compositions.composed_metadata import preview_uid, root_labelled
+from compositions.composition_choice import connection_namespace
 from compositions.generated_passwords import STAND_IN_SEED
 from compositions.layered_settings import ENVIRONMENT
 from compositions.managed_state import ManagedKinds
@@ -77,6 +78,8 @@ class ScenarioTrial:
     """What composed objects are judged by."""
     composition: str = ""
     """Its name, as the XR shows it."""
+    connection: str = ""
+    """The namespace of the connection Secrets of legacy XRs."""
     layers: tuple[Manifest, ...] = ()
     """The EnvironmentConfigs that the pack delivers."""
     managed: ManagedKinds | None = None
@@ -149,6 +152,7 @@ class ScenarioTrial:
             managed=self.managed,
             failures=scenario.fail,
             composition=self.composition,
+            connection=self.connection,
         )
         once = {"rounds_max": 1} if scenario.run == "once" else {}
         simulation = simulate({**xr, **status}, self.steps, self.world, around, **once)
@@ -238,6 +242,7 @@ def prepare(
         World(functions, foreign=foreign, remote=remote.keys()),
         PackFacts(pack.files).schemas,
         name_shown(kit.xrd, composition) if composition else "",
+        connection_namespace(kit.xrd, composition) if composition else "",
         _layers(pack, values) if any("layers" in step.input for step in steps or ()) else (),
         ManagedKinds.of_pack(pack.files),
     )

@@ -62,6 +62,8 @@ def _merged(present: Any, value: Any, how: Merge) -> Any:
     if how.append and isinstance(present, list) and isinstance(value, list):
         # removeSourceDuplicates in crossplane-runtime: it looks at the top level only.
         value = [entry for entry in value if not any(same(entry, old) for old in present)]
+        if not (value or present):
+            return None  # Go's nil slice, which mergo puts in place of an empty one
     holder = {"arg": present}
     _into(holder, {"arg": value}, how)
     return holder["arg"]

@@ -26,7 +26,7 @@ from kubeschema.xrd.definition import (
     xr_kind,
 )
 from kubeschema.xrd.derived_crds import NAME_MAX, claim_crd_for, crd_for, schema_steps
-from kubeschema.xrd.dropped_keywords import Cut, cuts, overridden_fields
+from kubeschema.xrd.dropped_keywords import Cut, cuts, dropped
 from kubeschema.xrd.own_schema import spec_schema
 from kubeschema.xrd.typed_schema import typed
 from kubeschema.xrd.xrd_error import BrokenXrdError
@@ -45,9 +45,9 @@ __all__ = [
     "crd_for",
     "cuts",
     "default_composition",
+    "dropped",
     "is_legacy",
     "machinery_path",
-    "overridden_fields",
     "problems",
     "referenceable_version",
     "schema_steps",

@@ -8,7 +8,7 @@ Some cuts lose a rule or a field (`Cut.matters`); others lose only notes for peo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ground.objects.kube_objects import Manifest, dig
@@ -78,6 +78,8 @@ class Cut:
     hint: str
     matters: bool
     """A rule, a default or a field is lost. Otherwise only a note."""
+    rewritten: bool = False
+    """The CRD has it, with another name or value."""
 
 
 def cuts(xrd: Manifest) -> tuple[Cut, ...]:
@@ -94,15 +96,9 @@ def cuts(xrd: Manifest) -> tuple[Cut, ...]:
     return tuple(all_cuts)
 
 
-def overridden_fields(xrd: Manifest) -> tuple[Steps, ...]:
-    """Return where an author declares fields that Crossplane replaces with its own."""
-    overridden: list[Steps] = []
-    for index, version in enumerate(versions_of(xrd)):
-        author = dig(version, "schema", "openAPIV3Schema", default=None)
-        if isinstance(author, Mapping):
-            at = schema_steps(index)
-            overridden += [(*at, *cut.steps) for cut in _overridden(xrd, dict(author))]
-    return tuple(overridden)
+def dropped(xrd: Manifest) -> tuple[Cut, ...]:
+    """Return the cuts that take a rule, a default or a field away as a whole."""
+    return tuple(cut for cut in cuts(xrd) if cut.matters and not cut.rewritten)
 
 
 def _of_version(xrd: Manifest, author: Mapping[str, Any], at: Steps) -> list[Cut]:
@@ -114,7 +110,7 @@ def _of_version(xrd: Manifest, author: Mapping[str, Any], at: Steps) -> list[Cut
     version_cuts = [*_top(schema), *_name(schema), *_parts(schema), *_overridden(xrd, schema)]
     cut_steps = {cut.steps for cut in version_cuts}
     version_cuts += [cut for cut in _unread_keywords(reading) if not _below(cut.steps, cut_steps)]
-    return [Cut((*at, *cut.steps), cut.message, cut.hint, cut.matters) for cut in version_cuts]
+    return [replace(cut, steps=(*at, *cut.steps)) for cut in version_cuts]
 
 
 def _below(steps: Steps, cut_steps: set[Steps]) -> bool:
@@ -164,7 +160,8 @@ def _name(schema: Schema) -> Iterator[Cut]:
             f"Crossplane cuts maxLength {name['maxLength']} to {NAME_MAX}: names become labels"
         )
         field_steps = (*at, "properties", "name", "maxLength")
-        yield Cut(field_steps, message, f"write {NAME_MAX} or less", matters=True)
+        hint = f"write {NAME_MAX} or less"
+        yield Cut(field_steps, message, hint, matters=True, rewritten=True)
 
 
 def _parts(schema: Schema) -> Iterator[Cut]:
@@ -212,4 +209,4 @@ def _unread_keywords(reading: SchemaWalk) -> Iterator[Cut]:
         yield Cut(steps, message, hint, matters=not remark)
     for steps, keyword in reading.recased:
         message = f"Crossplane reads {steps[-1]} as {keyword}; other tools do not"
-        yield Cut(steps, message, f"write {keyword}", matters=True)
+        yield Cut(steps, message, f"write {keyword}", matters=True, rewritten=True)

@@ -46,7 +46,7 @@ def _references(after: Assembly) -> Iterator[tuple[OutcomeObject, str, ObjectKey
     objects = list(objects_of(after))
     made = {(obj.kind.group, obj.kind.kind, metadata(obj.manifest).get("name")) for obj in objects}
     for obj in objects:
-        config = None if obj.prefix else _config(obj.manifest)
+        config = None if obj.prefix else config_of(obj.manifest)
         if config and (config.kind.group, config.kind.kind, config.name) not in made:
             yield obj, "spec.providerConfigRef", config
         home = metadata(obj.manifest).get("namespace") or metadata(after.xr).get("namespace")
@@ -56,8 +56,12 @@ def _references(after: Assembly) -> Iterator[tuple[OutcomeObject, str, ObjectKey
                 yield obj, field, ObjectKey(SECRET, name, home)
 
 
-def _config(managed: Manifest) -> ObjectKey | None:
-    """Return the config of a managed resource, by crossplane-runtime's defaults."""
+def config_of(managed: Manifest) -> ObjectKey | None:
+    """
+    Return the config that a managed resource needs, by crossplane-runtime's defaults.
+
+    Its kind has no version. None: the object is no managed resource.
+    """
     kind, spec = Kind.of(managed), managed.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("forProvider"), dict):
         return None

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from orderkit.core.campaign.definition import Campaign
 from orderkit.core.documents import document_schema
 from orderkit.core.kit.kit_schema import KIT_SCHEMA
 from orderkit.core.order.team_file import TeamFile
@@ -23,6 +24,10 @@ SCHEMAS: dict[str, tuple[str, dict[str, Any]]] = {
     "team.schema.json": (
         "team.yaml of Orderkit's ledger",
         document_schema(TeamFile, ("Team",), "team"),
+    ),
+    "campaign.schema.json": (
+        "campaigns/<name>.yaml of Orderkit's ledger",
+        document_schema(Campaign, ("Campaign",), "name"),
     ),
     "prices.schema.json": ("gitops/prices.yaml of an Orderkit pack", PRICES_SCHEMA),
 }

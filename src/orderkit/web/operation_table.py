@@ -10,6 +10,7 @@ from __future__ import annotations
 from orderkit.core.platform.webhook_key import PATH
 from orderkit.web import (
     approval_handlers,
+    campaign_handlers,
     change_handlers,
     form_links,
     health_handlers,
@@ -56,6 +57,7 @@ def operations() -> tuple[ServiceOperation, ...]:
         *_changing(change_handlers.ChangeHandler()),
         *_deciding(),
         *approval_handlers.operations(_ORDER),
+        *campaign_handlers.operations(),
         *_forms(),
         *lease_handlers.operations(_ORDER),
         *_ending(EndRuns()),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from ground.shapes import answer_schemas
+from orderkit.core.campaign.view import CampaignView
 from orderkit.core.order.order_selection import CURSOR_MAX, SORTS
 from orderkit.core.order.order_state import Phase
 from orderkit.core.order.order_view import ListedOrder, OrderRow, OrderView
@@ -89,9 +90,10 @@ COST_SUMS = every(
     ),
     notKnown={"type": "integer"},
 )
-_ANSWERS = answer_schemas([OrderRow, ListedOrder, OrderView])
+_ANSWERS = answer_schemas([OrderRow, ListedOrder, OrderView, CampaignView])
 VIEW_COMPONENTS: dict[str, dict[str, Any]] = {
     **_ANSWERS,
+    "Campaigns": every(campaigns=listed(named("CampaignView"))),
     "Revealed": every(order=TEXT, outputs=listed(every(name=TEXT, value=nullable(TEXT)))),
     "Kits": every(
         kits=listed(

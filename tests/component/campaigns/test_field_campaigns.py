@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+import requests
 from bays import EVE, XR, ask, merge, new_bay, set_
 from commands import Command
 from tests.component.campaigns.conftest import NewDesk, ready
 
 from ground.errors import IncompleteError, NotFoundError, RefusedError
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.cli.connecting import token
+from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.campaign.definition import CAMPAIGN_TRAILER, STEP_TRAILER, path_of
 from orderkit.flows.campaign import starting
 from orderkit.flows.campaign.running import run
@@ -216,7 +217,29 @@ def test_trailers_that_somebody_pushed_do_not_count(desk: NewDesk, site: Running
     assert mine.results() == {bay.order: "ready"}
 
 
-def test_status_shows_waves_and_reasons(desk: NewDesk, orderkit: Command) -> None:
+def test_all_orders_of_a_kit_are_changed_by_one_command(desk: NewDesk, orderkit: Command) -> None:
+    mine = desk(2)
+    for bay, note in zip(mine.bays, ("undefined-7", "fine"), strict=True):
+        ask(bay, set_("note", note))
+    ready(mine.platform, *mine.orders)
+    words = ("change", "--kit", "garage", "--where", "spec.note == 'undefined-7'")
+    edits = ("stage=stage2", "note-", "guests+=eve")
+    planned = orderkit(*words, *edits, "--dry-run")
+    assert "1 order: 1 direct" in planned.out
+    done = orderkit(*words, *edits, "--operation", mine.name)
+    assert done.code == 0, done.err
+    assert mine.results() == {mine.orders[0]: "ready"}
+    spec = mine.bays[0].spec()
+    assert (spec["stage"], spec.get("note"), spec["guests"]) == ("stage2", None, ["eve"])
+    assert mine.bays[1].spec()["note"] == "fine"
+    assert orderkit(*words, *edits, "--operation", mine.name).code == 0
+    assert len(mine.commits(mine.bays[0])) == 1
+    refused = orderkit("change", "--kit", "garage", "guests-=eve")
+    assert (refused.code, "cannot be taken out" in refused.err) == (2, True)
+    assert orderkit("change", "garage-x", "--where", "true", "stage=stage1").code == 2
+
+
+def test_status_shows_waves_and_reasons(desk: NewDesk, orderkit: Command, site: Running) -> None:
     mine = desk(2)
     mine.start(BREAKS, stop={"failed": 2})
     assert mine.run().state == "stopped"
@@ -224,6 +247,10 @@ def test_status_shows_waves_and_reasons(desk: NewDesk, orderkit: Command) -> Non
     assert [(w.name, w.orders, dict(w.counts)) for w in view.waves] == [("all", 2, {"failed": 2})]
     shown = orderkit("campaign", "status", mine.name)
     assert "failed: <order>" in shown.out
+    settings = site.settings.service
+    headers = {SECRET_HEADER: token(settings)}
+    answer = requests.get(f"{settings.url}/v1/campaigns", headers=headers, timeout=60)
+    assert [c["state"] for c in answer.json()["campaigns"] if c["name"] == mine.name] == ["stopped"]
     listed = orderkit("campaign", "status", "--json").json["campaigns"]
     assert [c["state"] for c in listed if c["name"] == mine.name] == ["stopped"]
     with pytest.raises(NotFoundError, match="no campaign 'nix'"):

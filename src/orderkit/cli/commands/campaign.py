@@ -17,6 +17,7 @@ from orderkit.cli.options import (
 
 if TYPE_CHECKING:
     from orderkit.core.campaign.definition import Campaign
+    from orderkit.core.kit.model import How
     from orderkit.flows.campaign.starting import CampaignText
     from orderkit.flows.platform import Platform
     from orderkit.ports.requesters import Requester
@@ -319,6 +320,51 @@ def campaign_drift(
 
 
 # --- what the commands share
+
+
+def change_many(
+    platform: Platform,
+    assignments: tuple[str, ...],
+    kit_name: str,
+    where: str,
+    *,
+    how: How | None,
+    reason: str,
+    operation: str | None,
+    requester: str,
+    dry_run: bool,
+    timeout_s: float,
+    as_json: bool,
+) -> int:
+    """
+    Change all orders of a kit as a campaign of one wave, or plan that.
+
+    Raises:
+        OrderkitError: An edit or the condition is refused, or what the campaign raises.
+    """
+    import uuid
+
+    from orderkit.cli import inputs
+    from orderkit.cli.views import campaign_views
+    from orderkit.core.campaign.definition import Which, parse
+    from orderkit.core.campaign.of_edits import campaign_of
+    from orderkit.flows.campaign import planning, starting
+    from orderkit.flows.platform import published_kit
+    from orderkit.ports.requesters import Requester
+
+    name = operation or f"change-{uuid.uuid4().hex[:8]}"
+    which, edits = Which(kit=kit_name, where=where), inputs.edits(assignments)
+    kit = published_kit(platform, kit_name)
+    campaign = campaign_of(name, kit, which, edits, how=how, reason=reason)
+    data = campaign.to_yaml().encode()
+    campaign, who = parse(data, name="--operation"), Requester(requester)
+    if dry_run:
+        campaign_views.show_plan(planning.plan_campaign(platform, campaign, who), as_json)
+        return 0
+    starting.put(platform, starting.CampaignText(campaign, data), who)
+    is_new = not _has_record(platform, name)
+    starting.start(platform, name, who)
+    return _run(platform, name, who, timeout_s, is_live=False, as_json=as_json, is_new=is_new)
 
 
 def _run(

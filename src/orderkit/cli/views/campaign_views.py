@@ -9,6 +9,7 @@ from orderkit.cli import output
 from orderkit.cli.output import emit_fields, emit_json, emit_table, say
 from orderkit.core.campaign.view import CampaignView, WaveView, view_of
 from orderkit.core.plan.cost import Sums
+from orderkit.core.plan.fleet_plan import counted
 from orderkit.flows.campaign.campaign_files import CampaignFiles
 from orderkit.flows.campaign.planning import CampaignPlan, Fold, PlannedOrder
 from orderkit.flows.campaign.running import Progress
@@ -25,7 +26,7 @@ def show_plan(plan: CampaignPlan, as_json: bool) -> None:
         emit_json("orderkit.campaign-plan/v1", plan.to_json())
         return
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in plan.counts.items())
-    say(f"{plan.campaign.name}: {len(plan.orders):,} orders: {counts or 'none'}")
+    say(f"{plan.campaign.name}: {counted(len(plan.orders))}: {counts or 'none'}")
     _say_folds(plan.folds, plan.costs)
     waves = ", ".join(f"{wave.name} ({len(wave.orders):,})" for wave in plan.waves)
     say(f"  {'waves':<8}  {visible(waves)}")
@@ -49,7 +50,7 @@ def show_drift(orders: tuple[PlannedOrder, ...], folds: Sequence[Fold], as_json:
         emit_json("orderkit.drift/v1", {"orders": [order.to_json() for order in orders]})
         return
     drifted = sum(order.verdict != "same" for order in orders)
-    say(f"{len(orders):,} orders: {drifted:,} differ from the pack")
+    say(f"{counted(len(orders))}: {drifted:,} differ from the pack")
     _say_folds(folds)
 
 

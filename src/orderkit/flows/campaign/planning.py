@@ -23,6 +23,7 @@ from orderkit.core.campaign.record import WaveRecord
 from orderkit.core.campaign.waves import assigned
 from orderkit.core.kit.model import How
 from orderkit.core.plan.cost import Costs, Sums, summed
+from orderkit.core.plan.fleet_plan import counted
 from orderkit.core.plan.plan_markdown import plain_line
 from orderkit.flows.campaign.order_work import HOW, living
 from orderkit.flows.campaign.selecting import Selected, SelectedOrder, kit_of, select
@@ -82,8 +83,7 @@ class Fold:
         return f"{names} and {more:,} more" if more > 0 else names
 
     def __str__(self) -> str:
-        count = len(self.orders)
-        return f"{self.text}: {count:,} order{'s' * (count != 1)} ({self.examples})"
+        return f"{self.text}: {counted(len(self.orders))} ({self.examples})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +343,7 @@ def markdown(plan: CampaignPlan) -> str:
     """Return a plan as the description of a pull request."""
     campaign = plan.campaign
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in plan.counts.items())
-    lines = [campaign.reason, "", f"**{len(plan.orders):,} orders: {counts or 'none'}.**", ""]
+    lines = [campaign.reason, "", f"**{counted(len(plan.orders))}: {counts or 'none'}.**", ""]
     lines += [f"- {fold.kind}: {plain_line(str(fold))}" for fold in plan.folds[:100]]
     if plan.costs:
         lines.append(f"- costs: {plain_line(str(plan.costs))}")

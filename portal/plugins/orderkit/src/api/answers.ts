@@ -33,6 +33,23 @@ export type Attention = {
   button: string | null;
 };
 
+export type CampaignView = {
+  name: string;
+  reason: string;
+  kit: string;
+  kind: string;
+  state: string;
+  why: string | null;
+  by: string | null;
+  started: string | null;
+  attempt: number;
+  waves: WaveView[];
+};
+
+export type Campaigns = {
+  campaigns: CampaignView[];
+};
+
 export type Changed = {
   order: string;
   state: 'unchanged' | 'planned' | 'committed' | 'proposed';
@@ -564,6 +581,12 @@ export type Ready = {
   modelAgeSeconds: number;
 };
 
+export type ReasonView = {
+  result: string;
+  why: string;
+  orders: string[];
+};
+
 export type Registered = {
   order: string;
   team: string;
@@ -682,4 +705,12 @@ export type Trace = {
     object: Object;
     reason: string;
   } | null;
+};
+
+export type WaveView = {
+  name: string;
+  orders: number;
+  closed: string | null;
+  counts: Record<string, number>;
+  reasons: ReasonView[];
 };

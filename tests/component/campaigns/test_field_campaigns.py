@@ -81,8 +81,11 @@ def test_a_canary_stops_a_bad_change_and_takes_it_back(desk: NewDesk) -> None:
         starting.start(mine.platform, mine.name, EVE)
 
     data = mine.file({"set": {"pit": {"bays": 2}}}, **rules).read_bytes()
-    starting.put(mine.platform, starting.CampaignText.read(data, name=mine.name), EVE)
-    starting.retry(mine.platform, mine.name, EVE)
+    text = starting.CampaignText.read(data, name=mine.name)
+    starting.put(mine.platform, text, ADA)
+    with pytest.raises(RefusedError, match="was edited since"):
+        starting.retry(mine.platform, mine.name, EVE)
+    starting.retry(mine.platform, mine.name, EVE, text=text)
     assert mine.run().state == "done"
     assert [bay.spec()["pit"] for bay in mine.bays] == [{"bays": 2}] * 8
     assert set(mine.results().values()) == {"ready"}

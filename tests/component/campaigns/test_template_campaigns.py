@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 import yaml
@@ -14,6 +17,8 @@ from packcopies import copied_pack
 
 from ground.errors import IncompleteError
 from ground.names import RepoId
+from orderkit.adapters.gitea import GiteaForge
+from orderkit.cli.connecting import token
 from orderkit.core.campaign.record import CampaignRecord
 from orderkit.flows.campaign import planning, starting
 from orderkit.flows.campaign.running import run
@@ -208,3 +213,72 @@ def _check_conflicts(fleet: Fleet) -> None:
     proposed = fleet.text("clashing", README, pull.head) or ""
     assert "Ask in #garage." in proposed
     assert "<<<<" not in proposed
+
+
+def test_a_direct_change_asks_the_forge_four_times(
+    fleet: Fleet, site: tuple[Running, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """History, tree, file, write: what many orders share is asked once for all."""
+    teams = [f"counted-{number}" for number in range(3)]
+    for team in teams:
+        add_team(fleet.platform, team, requester=EVE.ref)
+        request = OrderRequest("garage", {"team_name": team, "stage": "stage1"}, EVE.ref)
+        order(fleet.platform, request, on_step=lambda *_: None)
+    fleet.campaign(
+        "counted",
+        what={"fields": {"set": {"stage": "stage2"}}},
+        which={"kit": "garage", "teams": teams},
+        how="direct",
+    )
+    requests: list[str] = []
+    send = http.client.HTTPConnection.putrequest
+
+    def putrequest(
+        connection: http.client.HTTPConnection, method: str, url: str, *more: Any, **named: Any
+    ) -> None:
+        if threading.current_thread().name.startswith("campaign"):  # the service reads, too
+            requests.append(f"{method} {url}")
+        send(connection, method, url, *more, **named)
+
+    monkeypatch.setattr(http.client.HTTPConnection, "putrequest", putrequest)
+    forge = GiteaForge(  # one that remembers no file
+        site[0].settings.forge.url,
+        token=token(site[0].settings.forge),
+        signatures=fleet.platform.signatures,
+    )
+    with forge:
+        behind = replace(fleet.platform, forge=forge)
+        assert run(behind, "counted", EVE, timeout_s=60, is_new=True).state == "done"
+    for team in teams:
+        own = [line for line in requests if f"/repos/{team}/" in line]
+        assert [line.partition("?")[0].rpartition(f"garage-{team}/")[2] for line in own] == [
+            "commits",
+            f"git/trees/{own[1].partition('?')[0][-40:]}",
+            "contents/manifests/xgarage.yaml",
+            "contents",
+        ]
+        in_ledger = f"apps/{team}/"
+        assert not [line for line in requests if in_ledger in line]
+
+
+def test_only_some_files_follow(fleet: Fleet) -> None:
+    """Their order still follows the old pack, so that the others are not passed over later."""
+    team = "partly"
+    add_team(fleet.platform, team, requester=EVE.ref)
+    request = OrderRequest("garage", {"team_name": team, "stage": "stage2"}, EVE.ref)
+    order(fleet.platform, request, on_step=lambda *_: None)
+    before = fleet.text(team, RECORD)
+    for name in ("README.md", "catalog-info.yaml"):
+        path = fleet.pack / SKELETON / name
+        path.write_text(path.read_text().replace("Stage Kit", "Stage kit"))
+    assert fleet.orderkit("platform", "upgrade", "--pack", str(fleet.pack)).code == 0
+    which = {"kit": "garage", "teams": [team]}
+    fleet.campaign("readme", what={"template": {"paths": ["README*"]}}, which=which)
+    assert fleet.run("readme").state == "done"
+    assert "The Stage kit of" in (fleet.text(team, README) or "")
+    assert "Stage Kit" in (fleet.text(team, CATALOG) or "")
+    assert fleet.text(team, RECORD) == before
+    fleet.campaign("others", which=which)
+    assert fleet.run("others").state == "done"
+    assert "Stage Kit" not in (fleet.text(team, CATALOG) or "")
+    assert fleet.text(team, RECORD) != before

@@ -91,9 +91,13 @@ def test_a_record_is_read_as_it_was_written() -> None:
     record = CampaignRecord(
         "mend", "mend-12", "abc", "running", "2026-11-28T02:00:00Z", (wave, WaveRecord("rest", ()))
     )
-    assert parse_record(record.to_yaml().encode(), name="mend") == record
+    assert parse_record(record.to_text().encode(), name="mend") == record
     assert record.current == 1
     assert list(record.orders) == ["a", "b"]
+    for broken in (b"", b"{}", record.to_text().replace("running", "walking").encode()):
+        with pytest.raises(InvalidInputError, match="is missing or unreadable") as refused:
+            parse_record(broken, name="mend")
+        assert "restore it" in refused.value.hint
 
 
 def test_a_campaign_that_is_started_anew_has_another_id() -> None:

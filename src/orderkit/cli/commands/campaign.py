@@ -186,8 +186,9 @@ def campaign_retry(
     from orderkit.ports.requesters import Requester
 
     platform, who = connect_to(platform_file), Requester(requester)
+    text = _text(name) if _is_file(name) else None
     name = _put(platform, name, who)
-    starting.retry(platform, name, who)
+    starting.retry(platform, name, who, text=text)
     return _run(platform, name, who, timeout_s, is_live, as_json)
 
 

@@ -89,7 +89,7 @@ def _judged(campaign: Campaign, fact: OrderFact) -> OrderFact:
         return fact
     if fact.was_unready:
         why = f"it was not Ready before the campaign either: {fact.was_unready}"
-        return replace(fact, phase=OrderPhase.READY, why=why)
+        return replace(fact, phase=OrderPhase.SKIPPED, why=why)
     why = f"not Ready within {gates.ready}: {fact.why}" if is_late else fact.why
     return replace(fact, phase=OrderPhase.FAILED, why=why)
 
@@ -100,11 +100,11 @@ def broken_rule(rule: StopRule, facts: Sequence[OrderFact]) -> str:
     if rule.share is not None:
         if not failed or 100 * len(failed) <= rule.share * len(facts):
             return ""
-        bound = f"more than {rule.share} %"
+        bound = f"at most {rule.share} % may fail"
     elif len(failed) < rule.failed:
         return ""
     else:
-        bound = f"{rule.failed} may not fail"
+        bound = "none may fail" if rule.failed == 1 else f"at most {rule.failed - 1} may fail"
     first = failed[0]
     return f"{len(failed)} of {len(facts)} orders failed ({bound}): {first.order}: {first.why}"
 

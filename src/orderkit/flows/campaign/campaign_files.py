@@ -72,7 +72,7 @@ def write_record(
     Raises:
         ConflictError: Somebody wrote it meanwhile: read again and decide again.
     """
-    data = record.to_yaml().encode()
+    data = record.to_text().encode()
     change = FileChange(record_path(record.name), data, files.record_sha)
     after = (files.record_sha or files.definition)[:12]
     operation = Operation(

@@ -10,12 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from ground.errors import ConflictError, IncompleteError, OrderkitError, RefusedError
+from ground.errors import (
+    ConflictError,
+    IncompleteError,
+    OrderkitError,
+    RefusedError,
+    RemoteError,
+)
 from ground.shapes import changed
 from orderkit.core.campaign.computing import Computer
 from orderkit.core.campaign.deciding import (
@@ -125,6 +130,7 @@ class Run:
     _begun_s: list[float] = field(default_factory=list)
     _good_since: datetime | None = None
     _failures: int = 0
+    _outages: int = 0
     _backs: dict[str, Worked] = field(default_factory=dict)
 
     def run(self) -> CampaignRecord:
@@ -132,18 +138,20 @@ class Run:
         clock = self.platform.clock
         deadline, pause_s = clock.monotonic_s() + self.timeout_s, _PAUSE_S
         while True:
-            files = read_campaign(self.platform, self.name)
-            record = files.record
-            if record is None:
-                raise RefusedError(
-                    f"campaign {self.name} was not started",
-                    hint=f"orderkit campaign start {self.name}",
-                )
-            if record.state not in WORKING:
-                return record
             has_worked = False
-            with suppress(ConflictError):  # somebody else wrote the record: read it again
+            try:
+                files = read_campaign(self.platform, self.name)
+                record = _started(files)
+                if record.state not in WORKING:
+                    return record
                 has_worked = self._step(files, record)
+                self._outages = 0
+            except ConflictError:
+                pass  # somebody else wrote the record: read it again
+            except RemoteError as error:
+                self._outages += 1
+                if not error.retryable or self._outages >= _TRIES:
+                    raise
             pause_s = _PAUSE_S if has_worked else min(pause_s * 1.3, _PAUSE_LONGEST_S)
             if clock.monotonic_s() > deadline:
                 raise IncompleteError(
@@ -387,12 +395,27 @@ class Run:
         for order in wave.orders:
             worked, before = self._backs.get(order), outcomes.get(order)
             if worked and worked.phase is not OrderPhase.SKIPPED:
-                why = worked.why or (before.why if before else "")
+                failed = f"had failed: {before.why}" if before and before.result == "failed" else ""
+                why = worked.why or failed
                 outcomes[order] = OrderOutcome(worked.phase, str(worked.commit or ""), why[:400])
         return changed(wave, outcomes=outcomes)
 
     def _write(self, files: CampaignFiles, record: CampaignRecord, summary: str) -> None:
         write_record(self.platform, files, record, summary, self.requester)
+
+
+def _started(files: CampaignFiles) -> CampaignRecord:
+    """
+    Return the record of a campaign.
+
+    Raises:
+        RefusedError: It was not started.
+    """
+    if files.record is None:
+        name = files.campaign.name
+        hint = f"orderkit campaign start {name}"
+        raise RefusedError(f"campaign {name} was not started", hint=hint)
+    return files.record
 
 
 def living_entries(files: CampaignFiles) -> dict[str, OrderEntry]:

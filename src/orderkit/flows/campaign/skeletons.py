@@ -45,12 +45,14 @@ class Skeletons:
             InvalidInputError: The form refuses the values that the order was placed with.
             NotFoundError: The pack has no template of the kit.
         """
+        return self._rendered(self._published(), record, order, team)
+
+    def _published(self) -> TemplateSource | None:
         with self._lock:
             if self._present is None:
-                self._present = template_at(
-                    self.platform, pack_snapshot(self.platform), self.kit.name
-                )
-        return self._rendered(self._present, record, order, team)
+                files = pack_snapshot(self.platform)
+                self._present = template_at(self.platform, files, self.kit.name)
+            return self._present
 
     def then(
         self, record: OrderFile, order: OrderId, team: TeamName
@@ -71,8 +73,7 @@ class Skeletons:
     @property
     def commit(self) -> str:
         """The commit of the pack's own repository that is published; empty: not known."""
-        with self._lock:
-            return _commit_of(self._present)
+        return _commit_of(self._published())
 
     def _published_from(self, commit: str) -> TemplateSource | None:
         forge, repo = self.platform.forge, self.platform.pack_repo

@@ -31,7 +31,7 @@ from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import FileChange, Operation, PullDraft, PullRequest
 from orderkit.ports.requesters import Requester
 
-_STANDING = ("ready", "made", "failed", "kept")
+_STANDING = ("ready", "made", "failed", "kept", "skipped")
 """Outcomes of orders in which a commit of the campaign may stand."""
 _OVER = ("stopped", "done", "reverted")
 
@@ -236,12 +236,18 @@ def resume(platform: Platform, name: str, requester: Requester) -> CampaignRecor
     return _turn(platform, name, requester, resumed)
 
 
-def retry(platform: Platform, name: str, requester: Requester) -> CampaignRecord:
+def retry(
+    platform: Platform, name: str, requester: Requester, *, text: CampaignText | None = None
+) -> CampaignRecord:
     """
     Try again what failed, was taken back, or was not done when it stopped.
 
     With another file than before only if no commit of the campaign stands: the orders that have
     its old values would be passed over.
+
+    Args:
+        text: The file that the requester wants; None: the one that was started. So nobody slips
+            other values under a retry by somebody else.
 
     Raises:
         RefusedError: It runs, nothing failed, or commits stand that the new file does not explain.
@@ -255,6 +261,11 @@ def retry(platform: Platform, name: str, requester: Requester) -> CampaignRecord
             raise RefusedError(
                 f"campaign {name} is {record.state}, and nothing in it can be tried again",
                 hint=f"orderkit campaign status {name}",
+            )
+        if files.is_edited and (text is None or blob_sha(text.data) != files.definition):
+            raise RefusedError(
+                f"campaigns/{name}.yaml was edited since the campaign was started",
+                hint="name the file that you want: orderkit campaign retry FILE",
             )
         standing = [o for o, out in outcomes.items() if out.result in _STANDING and out.commit]
         if files.is_edited and standing:

@@ -115,6 +115,8 @@ class TemplateWork:
             raise NotFoundError(f"{repo} has no {order_file.PATH}")
         record = order_file.parse(revision.data, name=f"{repo}/{order_file.PATH}")
         entry = live.entry
+        if record.pack_commit and record.pack_commit == self.skeletons.commit:
+            return TemplateDraft((), is_known=True, pack_commit=record.pack_commit)
         now = self.skeletons.now(record, entry.order, entry.team)
         then = self.skeletons.then(record, entry.order, entry.team)
         sides = _Sides(then or {}, now, forge.tree(repo, head))
@@ -130,11 +132,8 @@ class TemplateWork:
 
     def _is_meant(self, path: PurePosixPath) -> bool:
         paths = self.files.paths if self.files else ()
-        return (
-            not paths
-            or path == order_file.PATH
-            or any(fnmatch.fnmatchcase(str(path), pattern) for pattern in paths)
-        )
+        # Without all files, the record must not say that the order follows the new pack.
+        return not paths or any(fnmatch.fnmatchcase(str(path), pattern) for pattern in paths)
 
     def _step(
         self, live: LiveOrder, head: CommitSha, path: PurePosixPath, sides: _Sides

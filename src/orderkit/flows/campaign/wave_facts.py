@@ -282,13 +282,17 @@ class WaveFacts:
             self._made.pop(order, None)
 
 
+def _is_unwell(state: OrderState) -> bool:
+    return not state.ready and state.phase in ("Failing", "Attention")
+
+
 def unready_orders(platform: Platform, computer: Computer, orders: Iterable[str]) -> dict[str, str]:
     """
-    Return the orders that are not Ready, and why.
+    Return the orders that fail or are held, and why; what is on its way is not among them.
 
     Raises:
         RemoteError: The cluster does not answer.
     """
     look = ClusterLook.at(platform, computer, orders)
     states = {order: look.state(order, None) for order in look.orders}
-    return {o: f"{s.phase}: {s.reason}"[:200] for o, s in states.items() if not s.ready}
+    return {o: f"{s.phase}: {s.reason}"[:200] for o, s in states.items() if _is_unwell(s)}

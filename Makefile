@@ -34,6 +34,9 @@ demo-agents: $(RUN) ## order an AI agent, let it spend, pause it, raise it, lose
 demo-clouds: $(RUN) ## workspaces, environments, and clusters on three clouds, with twins of the clouds: a minute
 	$(BIN)/python scripts/demo_clouds.py
 
+demo-campaign: $(RUN) ## change 30 orders in waves; the canary stops a bad change: a minute
+	$(BIN)/python scripts/demo_campaign.py
+
 fmt: $(DEV) ## format the code
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix-only

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 from bench import (
     agents,
+    campaign,
     change,
     delivery,
     edit,
@@ -39,6 +40,7 @@ SUITES: dict[str, Callable[[], Iterator[Figure]]] = {
     "render": rendering.figures,
     "order": platform.figures,
     "change": change.figures,
+    "campaign": campaign.figures,
     "validate": validating.figures,
     "edit": edit.figures,
     "kits": kits.figures,

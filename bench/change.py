@@ -72,8 +72,8 @@ def _many_commits(platform: Platform) -> None:
 
 
 @contextlib.contextmanager
-def _platform(folder: Path) -> Iterator[Platform]:
-    """Run a platform whose stage kit changes directly, with one order."""
+def directly(folder: Path) -> Iterator[Platform]:
+    """Run a platform whose stage kit changes directly."""
     pack = folder / "pack"
     pack.mkdir()
     shutil.copy(reference_pack() / "pack.yaml", pack)
@@ -82,7 +82,13 @@ def _platform(folder: Path) -> Iterator[Platform]:
     kit = pack / "templates" / "garage" / "kit.yaml"
     kit.write_text(kit.read_text().replace("how: review", "how: direct"))
     with running(folder / "state", "--pack", str(pack)):
-        platform = connect(load_settings(str(folder / "state" / "platform.yaml")))
+        yield connect(load_settings(str(folder / "state" / "platform.yaml")))
+
+
+@contextlib.contextmanager
+def _platform(folder: Path) -> Iterator[Platform]:
+    """Run such a platform, with one order."""
+    with directly(folder) as platform:
         add_team(platform, TEAM, requester=REQUESTER)
         wanted = placing.OrderRequest("garage", {"team_name": TEAM, "stage": "stage1"}, REQUESTER)
         placing.order(platform, wanted, on_step=lambda *_: None)

@@ -57,7 +57,8 @@ from orderkit.adapters.functions.program_function import (  # noqa: E402
 from orderkit.adapters.functions.program_store import add_program, program_start  # noqa: E402
 from orderkit.cli.main import run  # noqa: E402
 from orderkit.core.kit.compositions import name_shown  # noqa: E402
-from orderkit.core.kit.kit_file import Direction, Kit  # noqa: E402
+from orderkit.core.kit.kit_file import Direction  # noqa: E402
+from orderkit.core.kit.model import Kit  # noqa: E402
 from orderkit.core.kit.pack import read_pack  # noqa: E402
 from orderkit.core.order.change import FieldEdit  # noqa: E402
 from orderkit.core.plan import Plan  # noqa: E402

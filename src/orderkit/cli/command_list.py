@@ -34,6 +34,7 @@ COMMANDS = {
     "approvals": ("approvals", "List orders and changes that wait for approval."),
     "revert": ("changes", "Take back what one commit did to an order."),
     "history": ("changes", "Tell who changed what in an order, and why."),
+    "campaign": ("campaign", "Make one change over many orders, in waves."),
     "lease": ("lease", "Show, extend and sweep how long orders live."),
     "cost": ("cost", "Say what orders cost in a month or another period, from Git."),
     "prices": ("cost", "Make price tables from the price lists of clouds."),

@@ -41,6 +41,18 @@ def teams(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> l
     return _beginning(incomplete, names)
 
 
+def campaigns(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Offer the campaigns of the ledger."""
+
+    def names() -> Iterable[str]:
+        from orderkit.core.campaign.definition import names_in
+        from orderkit.flows.platform import ledger_snapshot
+
+        return names_in(iter(ledger_snapshot(_platform(ctx)).blobs))
+
+    return _beginning(incomplete, names)
+
+
 def phases(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Offer the phases of orders."""
     from orderkit.core.order.order_selection import PHASES_BY_URGENCY

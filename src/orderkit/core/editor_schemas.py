@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from orderkit.core.campaign.definition import Campaign
 from orderkit.core.documents import document_schema
 from orderkit.core.kit.kit_file import KIT_SCHEMA
 from orderkit.core.order.team_file import TeamFile
@@ -21,6 +22,10 @@ EDITOR_SCHEMAS: Mapping[str, tuple[str, Callable[[], Mapping[str, Any]]]] = {
     "team": (
         "team.yaml of Orderkit's ledger",
         lambda: document_schema(TeamFile, ("Team",), "team"),
+    ),
+    "campaign": (
+        "campaigns/<name>.yaml of Orderkit's ledger",
+        lambda: document_schema(Campaign, ("Campaign",), "name"),
     ),
     "prices": ("gitops/prices.yaml of an Orderkit pack", lambda: PRICES_SCHEMA),
 }

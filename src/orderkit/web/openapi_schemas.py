@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from ground.shapes import answer_schemas
+from orderkit.core.campaign.view import CampaignView
 from orderkit.core.order.change.conflicts import Conflict
 from orderkit.core.order.order_selection import CURSOR_MAX, SORTS
 from orderkit.core.order.order_state import Phase
@@ -179,6 +180,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         age={"type": "number", "description": "For how many seconds they may be out of date."},
         ledger={"type": "string", "description": "The commit of the ledger that they are from."},
     ),
+    "Campaigns": every(campaigns=listed(named("CampaignView"))),
     "Settings": every(spec={"type": "object"}),
     **answer_schemas(
         [
@@ -201,6 +203,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
             OrderRow,
             ListedOrder,
             OrderView,
+            CampaignView,
             Revealed,
             Kits,
             StatementAnswer,

@@ -11,6 +11,7 @@ from ground.shapes import json_schema
 from orderkit.core.platform.webhook_key import PATH
 from orderkit.web import (
     approval_handlers,
+    campaign_handlers,
     change_handlers,
     form_links,
     health_handlers,
@@ -50,6 +51,7 @@ def operations() -> tuple[ServiceOperation, ...]:
         *_changing(change_handlers.ChangeHandler()),
         *_deciding(),
         *approval_handlers.operations(_ORDER),
+        *campaign_handlers.operations(),
         *_forms(),
         *lease_handlers.operations(_ORDER),
         *_ending(EndRuns()),

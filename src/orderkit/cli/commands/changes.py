@@ -50,12 +50,24 @@ _no_wait_option = click.option(
 
 
 @click.command("change")
-@click.argument("order", shell_complete=completion.orders)
+@click.argument("order", metavar="ORDER", shell_complete=completion.orders)
 @click.argument(
     "assignments",
     metavar="FIELD=VALUE...",
     nargs=-1,
     shell_complete=completion.order_fields,
+)
+@click.option(
+    "--kit",
+    "kit_name",
+    metavar="KIT",
+    shell_complete=completion.kits,
+    help="Instead of ORDER: change all orders of this kit, as a campaign of one wave.",
+)
+@click.option(
+    "--where",
+    metavar="CEL",
+    help="With --kit: only orders for which this holds, for example spec.stage == 'stage1'.",
 )
 @click.option(
     "--values",
@@ -92,6 +104,8 @@ _no_wait_option = click.option(
 def change_command(
     order: str,
     assignments: tuple[str, ...],
+    kit_name: str | None,
+    where: str | None,
     values: str | None,
     whole_form: bool,
     base: str | None,
@@ -106,7 +120,7 @@ def change_command(
     timeout_s: float,
     platform_file: str | None,
     as_json: bool,
-) -> None:
+) -> int | None:
     """
     Change fields of ORDER through Git, as far as its kit allows.
 
@@ -114,8 +128,29 @@ def change_command(
     number, FIELD- removes. After a direct change the command waits until that commit is Ready;
     for a reviewed one it prints the address of the pull request.
 
+    With --kit there is no ORDER, and all orders of a kit are changed; 'orderkit campaign' can
+    resume and revert that.
+
     Example: orderkit change garage-ae86 stage=stage3 --reason "race day" --dry-run
     """
+    if kit_name is not None or where is not None:
+        if kit_name is None or values is not None or base or name or accept_loss or no_wait:
+            raise click.UsageError("--kit goes with FIELD=VALUE, --where, --reason, --operation")
+        from orderkit.cli.commands.campaign import change_many
+
+        return change_many(
+            connect_to(platform_file),
+            (order, *assignments),
+            kit_name,
+            where or "",
+            how=_how(reviewed),
+            reason=reason,
+            operation=operation,
+            requester=requester,
+            dry_run=dry_run,
+            timeout_s=timeout_s,
+            as_json=as_json,
+        )
     from orderkit.cli import inputs
     from orderkit.cli.views import change_views
     from orderkit.flows.change import ChangeRequest
@@ -140,6 +175,7 @@ def change_command(
     outcome = _changed(platform, change_request, entry)
     wait_s = None if no_wait else timeout_s
     change_views.show_changed(_finish(platform, outcome, wait_s, as_json=as_json), as_json)
+    return None
 
 
 def _changed(platform: Platform, change_request: ChangeRequest, entry: FormEntry | None) -> Changed:

@@ -12,7 +12,7 @@ people's commits to other fields do not conflict.
 order to what a file says. ``flows.order.delivering`` waits for the delivery.
 """
 
-from orderkit.flows.change.applying import change
+from orderkit.flows.change.applying import change, change_living
 from orderkit.flows.change.request import Changed, ChangeRequest
 
-__all__ = ["ChangeRequest", "Changed", "change"]
+__all__ = ["ChangeRequest", "Changed", "change", "change_living"]

@@ -36,7 +36,7 @@ from orderkit.flows.main_protection import needs_protection
 from orderkit.flows.order import cost_limit
 from orderkit.flows.order.approval_needs import Asking
 from orderkit.flows.order.change_approvals import needs_of_step
-from orderkit.flows.order.live_order import find_living, read_xr
+from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import Commit, FileChange
 
@@ -64,7 +64,11 @@ def change(platform: Platform, request: ChangeRequest) -> Changed:
     check_requester(request.requester.ref)
     if not request.edits:
         raise UsageError("nothing to change", hint="for example stage=stage3")
-    live = find_living(platform, request.order)
+    return change_living(platform, find_living(platform, request.order), request)
+
+
+def change_living(platform: Platform, live: LiveOrder, request: ChangeRequest) -> Changed:
+    """Do what `change` does with an order that was found before; raises what it raises."""
     return _Run(platform, ChangeEditor(platform, live, tidied(request))).run()
 
 
@@ -79,6 +83,7 @@ class _Run:
         searched: CommitSha | None = None
         if self.editor.request.operation:
             searched = self.editor.head()
+        if self.editor.request.operation and searched and not self.editor.request.is_searched:
             repo = self.editor.live.repository
             history = self.platform.forge.commits(repo, ref=searched, limit=_EARLIER)
             earlier = self._repeated_in(history, searched) or Proposer(self.editor).earlier()
@@ -208,7 +213,8 @@ class _Run:
         outcome = self.editor.outcome(draft, state="committed", how=How.DIRECT)
         outcome = replace(outcome, commit=commit_result.commit)
         with suppress(RemoteError):  # the change is committed; failures from here on do not undo it
-            outcome = replace(outcome, other_pulls=proposer.others())
+            if not self.editor.request.is_searched:
+                outcome = replace(outcome, other_pulls=proposer.others())
             if excess := cost_limit.change_excess(self.platform, live, draft.current.xr, draft.xr):
                 warnings = (*outcome.warnings, f"committed, but {excess}")
                 outcome = replace(outcome, warnings=warnings)

@@ -387,6 +387,7 @@ class ChangeEditor:
             (REASON_TRAILER, self.request.reason),
             (REQUEST_TRAILER, self.digest),
             (REQUESTER_ACCOUNT_TRAILER, str(account or "")),
+            *self.request.trailers,
         ]
         return Operation(
             self.operation,

@@ -43,6 +43,10 @@ class ChangeRequest:
     """Make the change even if the plan says that it deletes data."""
     ends: bool = False
     """Part of a confirmed end: commit it directly, even if the kit asks for a review."""
+    trailers: tuple[tuple[str, str], ...] = ()
+    """More trailers of the commit: a key and one line each."""
+    is_searched: bool = False
+    """The caller has just looked for this operation, and at the order's pull requests."""
 
 
 class Pull(Answer, frozen=True):

@@ -35,6 +35,7 @@ class RevertRequest:
     operation: str | None = None
     dry_run: bool = False
     accept_loss: bool = False
+    trailers: tuple[tuple[str, str], ...] = ()
 
 
 def revert(platform: Platform, revert_request: RevertRequest) -> Changed:
@@ -60,6 +61,7 @@ def revert(platform: Platform, revert_request: RevertRequest) -> Changed:
         operation=revert_request.operation,
         dry_run=revert_request.dry_run,
         accept_loss=revert_request.accept_loss,
+        trailers=revert_request.trailers,
     )
     try:
         return change(platform, request)

@@ -47,6 +47,15 @@ def kit_template(platform: Platform, name: str) -> TemplateSource:
     return TemplateSource(template, _folder(platform, pack_files, folder), kit)
 
 
+def template_at(
+    platform: Platform, pack_files: RepositorySnapshot, name: str
+) -> TemplateSource | None:
+    """Return the template of a kit as the pack had it at a commit; None: it had none."""
+    folder = PurePosixPath("templates", name)
+    template = _natural(platform, pack_files, folder)
+    return TemplateSource(template, _folder(platform, pack_files, folder)) if template else None
+
+
 def published_template(platform: Platform, name: str) -> TemplateSource:
     """
     Find a template of the published pack, with its natural steps, by its kit's name or its own.

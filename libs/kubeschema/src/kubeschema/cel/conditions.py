@@ -21,7 +21,7 @@ from kubeschema.cel.evaluation import Activation
 from kubeschema.cel.expressions import Expression
 from kubeschema.cel.type_shapes import CelType, shape_of
 
-__all__ = ["Subject", "condition", "value_at"]
+__all__ = ["METADATA_SCHEMA", "Subject", "condition", "expression", "value_at"]
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "object", "additionalProperties": _TEXT}
@@ -55,8 +55,13 @@ class Subject:
         """Return the subject of conditions over objects of one kind."""
         return cls({"spec": spec, "status": status, "metadata": METADATA_SCHEMA})
 
-    def fault(self, source: str) -> str:
-        """Return why an expression is no condition over these objects; empty if it is one."""
+    def fault(self, source: str, *, is_condition: bool = True) -> str:
+        """
+        Return why an expression is no condition over these objects; empty if it is one.
+
+        Args:
+            is_condition: False: it may have any value.
+        """
         try:
             verdict = Judge(self._shape, spread=True).judge(source)
         except UnavailableError:
@@ -64,7 +69,7 @@ class Subject:
         if verdict.fault:
             match = _FIRST_FAULT.search(verdict.fault)
             return match[1] if match else verdict.fault.splitlines()[0]
-        is_bool = verdict.result.lower() in {"", "bool", "dyn"}
+        is_bool = not is_condition or verdict.result.lower() in {"", "bool", "dyn"}
         return "" if is_bool else f"it is {verdict.result.lower()}, not true or false"
 
     def values(self, manifest: Mapping[str, Any]) -> Activation | str:
@@ -115,6 +120,12 @@ class Condition:
 def condition(source: str) -> Condition:
     """Return a condition, compiled once per text."""
     return Condition(source)
+
+
+@functools.lru_cache(maxsize=1_000)
+def expression(source: str) -> Expression:
+    """Return an expression of any value over a `Subject`'s variables, compiled once per text."""
+    return Expression(source, runner=condition_runner)
 
 
 def value_at(manifest: Mapping[str, Any], path: str) -> Any:

@@ -22,6 +22,23 @@ export type Attention = {
   button: string | null;
 };
 
+export type CampaignView = {
+  name: string;
+  reason: string;
+  kit: string;
+  kind: string;
+  state: string;
+  why: string | null;
+  by: string | null;
+  started: string | null;
+  attempt: number;
+  waves: WaveView[];
+};
+
+export type Campaigns = {
+  campaigns: CampaignView[];
+};
+
 export type Changed = {
   order: string;
   state: 'committed' | 'planned' | 'proposed' | 'unchanged';
@@ -617,6 +634,12 @@ export type Ready = {
   modelAgeSeconds: number;
 };
 
+export type ReasonView = {
+  result: string;
+  why: string;
+  orders: string[];
+};
+
 export type Registered = {
   order: string;
   team: string;
@@ -712,4 +735,12 @@ export type Trace = {
   order: ListedOrder;
   tree: Node;
   failing: Failing | null;
+};
+
+export type WaveView = {
+  name: string;
+  orders: number;
+  closed: string | null;
+  counts: Record<string, number>;
+  reasons: ReasonView[];
 };

@@ -1,0 +1,267 @@
+"""
+``campaigns/<name>.yaml`` of the ledger: one change over many orders.
+
+    spec:
+      reason: the old form wrote "undefined" into notes
+      what:
+        fields:                              # or template: {}
+          set: {stage: stage2}
+          compute: {budget: spec.budget * 2} # CEL over spec, status, metadata and order
+          grow: {laps: 10, guests: [eve]}    # at least 10; the list has eve
+          remove: [note]
+      which: {kit: garage, where: spec.note == 'undefined'}
+      how: kit                               # direct, or review: a pull request for each order
+      waves: [{name: canary, count: 3}, {share: 25, pause: 1h}, {approve: true}]
+      gates: {ready: 10m, soak: 5m, when: status.stage == 'stage2'}
+      stop: {failed: 1, then: takeBack}
+      windows: [{days: [mon, tue], from: '09:00', to: '16:00', zone: Europe/Berlin}]
+      pace: {perMinute: 60, inFlight: 10}
+
+It names nobody: a campaign acts for whoever starts or resumes it, so that a file that somebody puts
+into the ledger gives no rights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+from zoneinfo import available_timezones
+
+from msgspec import Meta
+from msgspec import field as shape_field
+
+from ground.errors import InvalidInputError, OrderkitError, raise_problems
+from ground.names import NAME_MAX, check_label
+from ground.shapes import StrictShape
+from orderkit.core.documents import read_document, write_document
+from orderkit.core.durations import parse_duration
+from orderkit.core.kit.order_terms import MaintenanceWindow
+
+FOLDER = PurePosixPath("campaigns")
+CAMPAIGN_TRAILER = "Orderkit-Campaign"
+STEP_TRAILER = "Orderkit-Campaign-Step"
+"""Trailers of a commit that a campaign made: its id, and wave and attempt."""
+
+_Text = Annotated[str, Meta(min_length=1, max_length=500)]
+_Name = Annotated[str, Meta(min_length=1)]
+_Names = Annotated[tuple[_Name, ...], Meta(extra_json_schema={"uniqueItems": True})]
+_Count = Annotated[int, Meta(ge=1, le=100_000, description="a whole number from 1 on")]
+_Percent = Annotated[int, Meta(ge=1, le=100, description="a percentage: 1 to 100")]
+_Duration = Annotated[
+    str, Meta(pattern="^[1-9][0-9]{0,5}[smhdw]$", description="for example 30s, 10m, 8h or 2d")
+]
+_Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+_Time = Annotated[str, Meta(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$", description="'22:00'")]
+
+
+class FieldValues(StrictShape, frozen=True):
+    """Values that the orders get. A field may be named once."""
+
+    set: Mapping[str, Any] = {}
+    compute: Mapping[str, _Text] = {}
+    """Field -> CEL over the order's own values."""
+    grow: Mapping[str, Any] = {}
+    """Field -> the least a number becomes, or what a list has at least."""
+    remove: _Names = ()
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Every field, as often as it is named."""
+        return (*self.set, *self.compute, *self.grow, *self.remove)
+
+
+class TemplateFiles(StrictShape, frozen=True):
+    """The generated files of orders' repositories follow the pack's present skeleton."""
+
+    paths: _Names = ()
+    """Patterns such as ``manifests/*``; empty: every file of the skeleton."""
+
+
+class What(StrictShape, frozen=True):
+    """The change: one of these."""
+
+    fields: FieldValues | None = None
+    template: TemplateFiles | None = None
+
+
+class Which(StrictShape, frozen=True):
+    """The orders."""
+
+    kit: _Name
+    teams: _Names = ()
+    orders: _Names = ()
+    """Empty: every order of the kit; an order that is placed meanwhile is found too."""
+    but: _Names = shape_field(name="except", default=())
+    where: str = ""
+    """A CEL condition over ``spec``, ``status``, ``metadata`` and ``order``."""
+    share: _Percent | None = None
+    """Only so many of them."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an order that is placed later belongs to it too."""
+        return not self.orders and self.share is None
+
+
+class Wave(StrictShape, frozen=True):
+    """Orders that are changed together; without orders, count or share: all that are left."""
+
+    name: str = ""
+    orders: _Names = ()
+    count: _Count | None = None
+    share: _Percent | None = None
+    """Of all orders of the campaign."""
+    pause: _Duration | None = None
+    """How long after the wave before it begins."""
+    approve: bool = False
+    """It begins when somebody resumes the campaign."""
+
+
+class Gates(StrictShape, frozen=True):
+    """What must hold for an order before its wave is over."""
+
+    ready: _Duration = "15m"
+    """Within this time it is Ready at the campaign's commit, or it has failed."""
+    failing: _Duration = "1m"
+    """An order that is Failing for so long has failed already."""
+    soak: _Duration | None = None
+    """How long all orders of a wave stay Ready before the next wave."""
+    when: str = ""
+    """A CEL condition over ``spec``, ``status``, ``metadata`` and ``order``."""
+
+
+class StopRule(StrictShape, frozen=True):
+    """When the campaign stops, and what becomes of the wave."""
+
+    failed: _Count = 1
+    """It stops as soon as so many orders of a wave have failed."""
+    share: _Percent | None = None
+    """Instead: as soon as more than this share of a wave has failed."""
+    then: Literal["stop", "takeBack"] = "stop"
+
+
+class Window(StrictShape, frozen=True):
+    """When orders may be changed."""
+
+    days: Annotated[tuple[_Day, ...], Meta(min_length=1)]
+    start: _Time = shape_field(name="from")
+    end: _Time = shape_field(name="to")
+    zone: str = "UTC"
+
+
+class Pace(StrictShape, frozen=True):
+    """How fast, at most."""
+
+    per_minute: Annotated[int, Meta(ge=1, le=10_000)] = 300
+    in_flight: Annotated[int, Meta(ge=1, le=1_000)] = 20
+    """Orders that are changed and not Ready yet."""
+
+
+class Campaign(StrictShape, frozen=True):
+    """One change over many orders."""
+
+    name: str
+    reason: _Text
+    what: What
+    which: Which
+    how: Literal["kit", "direct", "review"] = "kit"
+    waves: tuple[Wave, ...] = ()
+    gates: Gates = Gates()
+    stop: StopRule = StopRule()
+    windows: tuple[Window, ...] = ()
+    pace: Pace = Pace()
+
+    @property
+    def maintenance_windows(self) -> tuple[MaintenanceWindow, ...]:
+        """The windows as kits have them."""
+        return tuple(MaintenanceWindow(w.days, w.start, w.end, w.zone) for w in self.windows)
+
+    def to_yaml(self) -> str:
+        """Write the file."""
+        return write_document("Campaign", self, named="name")
+
+
+def path_of(name: str) -> PurePosixPath:
+    """Return the path of a campaign's file in the ledger."""
+    return FOLDER / f"{name}.yaml"
+
+
+def names_in(paths: Iterator[PurePosixPath]) -> list[str]:
+    """Return the campaigns that the ledger's paths have, sorted."""
+    return sorted(path.stem for path in paths if path.parent == FOLDER and path.suffix == ".yaml")
+
+
+def seconds(text: str) -> float:
+    """Return the seconds of a duration that was checked."""
+    if text.endswith("s"):
+        return float(text[:-1])
+    return parse_duration(text, field="").total_seconds()
+
+
+def duration(text: str | None) -> timedelta:
+    """Return a duration that was checked; nothing is no time."""
+    return timedelta(seconds=seconds(text)) if text else timedelta(0)
+
+
+def parse(data: bytes | str, *, name: str) -> Campaign:
+    """
+    Read the file.
+
+    Args:
+        name: What messages call the file.
+
+    Raises:
+        InvalidInputError, SeveralProblemsError: A key or value is refused.
+    """
+    campaign = read_document(Campaign, data, name=name, kinds=("Campaign",), named="name")
+    raise_problems(list(_problems(campaign, name)))
+    return campaign
+
+
+def _problems(campaign: Campaign, file: str) -> Iterator[OrderkitError]:
+    try:
+        check_label(f"{file}: metadata.name", campaign.name, longest=NAME_MAX)
+    except InvalidInputError as error:
+        yield error
+    yield from _what_problems(campaign.what, f"{file}: spec.what")
+    if campaign.which.orders and campaign.which.share:
+        rule, hint = "has no meaning beside orders", "leave one of the two out"
+        yield InvalidInputError(f"{file}: spec.which.share", campaign.which.share, rule, hint=hint)
+    for number, wave in enumerate(campaign.waves):
+        yield from _wave_problems(wave, number, file)
+    for number, window in enumerate(campaign.windows):
+        if window.zone not in available_timezones():
+            field, rule = f"{file}: spec.windows[{number}].zone", "is not a time zone"
+            yield InvalidInputError(field, window.zone, rule, hint="for example Europe/Berlin")
+
+
+def _what_problems(what: What, at: str) -> Iterator[OrderkitError]:
+    if (what.fields is None) == (what.template is None):
+        hint = "give either fields or template"
+        yield InvalidInputError(at, None, "is missing one kind", hint=hint)
+    if what.fields is None:
+        return
+    named = [name.removeprefix("spec.") for name in what.fields.named]
+    if not named:
+        hint = "give set, compute, grow or remove"
+        yield InvalidInputError(f"{at}.fields", None, "is missing a field", hint=hint)
+    for name in sorted({name for name in named if named.count(name) > 1}):
+        hint = "name each field once"
+        yield InvalidInputError(f"{at}.fields", name, "is named twice", hint=hint)
+
+
+def _wave_problems(wave: Wave, number: int, file: str) -> Iterator[OrderkitError]:
+    given = [bool(wave.orders), wave.count is not None, wave.share is not None]
+    if sum(given) > 1:
+        yield InvalidInputError(
+            f"{file}: spec.waves[{number}]", wave.name, "says in two ways which orders it has",
+            hint="give one of orders, count and share; none of them: all orders that are left",
+        )  # fmt: skip
+    if number == 0 and (wave.pause or wave.approve):
+        key = "pause" if wave.pause else "approve"
+        yield InvalidInputError(
+            f"{file}: spec.waves[0].{key}", wave.pause or True, "has no wave before it",
+            hint="leave it out: the first wave begins when somebody starts the campaign",
+        )  # fmt: skip

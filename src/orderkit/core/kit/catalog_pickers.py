@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.kit.kit_file import FieldPath, Hints
+from orderkit.core.kit.form_shapes import FieldPath, Hints
 from orderkit.core.kit.model import Kit
 
 

@@ -17,7 +17,8 @@ from ground.shapes import changed
 from ground.suggestions import did_you_mean
 from orderkit.core.kit import catalog_pickers
 from orderkit.core.kit.field_titles import spelt_out
-from orderkit.core.kit.kit_file import Direction, FieldPath, KitChange
+from orderkit.core.kit.form_shapes import FieldPath
+from orderkit.core.kit.kit_file import Direction, KitChange
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, fields_of, unfolded

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orderkit.core.kit.kit_file import When
+from orderkit.core.kit.form_shapes import When
 
 Schema = dict[str, Any]
 

@@ -26,10 +26,11 @@ from orderkit.core.kit.field_problems import (
     xrd_problems,
 )
 from orderkit.core.kit.form_layout import form_layout
+from orderkit.core.kit.form_shapes import Hints
 from orderkit.core.kit.hidden_fields import guard_of
 from orderkit.core.kit.import_problems import import_problems
 from orderkit.core.kit.js_patterns import to_javascript
-from orderkit.core.kit.kit_file import Hints, How
+from orderkit.core.kit.kit_file import How
 from orderkit.core.kit.lease_problems import lease_problems
 from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER
 from orderkit.core.kit.model import Kit

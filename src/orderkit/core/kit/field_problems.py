@@ -9,8 +9,9 @@ from typing import Literal
 
 from kubeschema.xrd import versions_of
 from orderkit.core.kit.catalog_pickers import prefix_of
+from orderkit.core.kit.form_shapes import Hints
 from orderkit.core.kit.js_patterns import to_javascript
-from orderkit.core.kit.kit_file import Direction, Hints, KitChange
+from orderkit.core.kit.kit_file import Direction, KitChange
 from orderkit.core.kit.literals import quoted
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import FieldShape, KitField, KitFields

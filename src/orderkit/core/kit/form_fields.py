@@ -17,8 +17,9 @@ from orderkit.core.kit.change_forms import parameter_of
 from orderkit.core.kit.conditional_fields import conditions
 from orderkit.core.kit.field_titles import label_of
 from orderkit.core.kit.form_limits import machine_errors, numbers, sizes
+from orderkit.core.kit.form_shapes import FieldPath
 from orderkit.core.kit.hidden_fields import hidden_schema
-from orderkit.core.kit.kit_file import Direction, FieldPath
+from orderkit.core.kit.kit_file import Direction
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import ABSENT, SCALARS, FieldShape, KitField
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from orderkit.core.kit import js_patterns
 from orderkit.core.kit.field_titles import label_of
-from orderkit.core.kit.kit_file import Hidden
+from orderkit.core.kit.form_shapes import Hidden
 from orderkit.core.kit.xrd_fields import FieldShape, KitField
 
 Schema = dict[str, Any]

@@ -8,7 +8,6 @@ Field paths are dotted property paths below ``spec`` of the XR.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -17,7 +16,17 @@ from msgspec import Meta, field
 from ground.objects.kube_objects import Manifest, dig
 from ground.shapes import StrictShape
 from orderkit.core.documents import DocumentName, PlanRules, document_schema
-from orderkit.core.kit.order_terms import Approval, Lease, MaintenanceWindow, Scalar, Text, Values
+from orderkit.core.kit.form_shapes import (
+    UNIQUE,
+    Field,
+    FieldPath,
+    Fields,
+    Hidden,
+    Hints,
+    Link,
+    Page,
+)
+from orderkit.core.kit.order_terms import Approval, Lease, MaintenanceWindow, Text, Values
 from orderkit.core.kit.shown_values import (
     ATTENTION_RULE,
     OUTPUT_RULE,
@@ -25,19 +34,7 @@ from orderkit.core.kit.shown_values import (
     KitFact,
     KitOutput,
 )
-from orderkit.core.platform.baking import BUILT_IN, NAME
 
-FieldPath = str
-"""``teamName``, ``storage.sizeGb``: properties below ``spec``, dotted."""
-_Field = Annotated[
-    Text,
-    Meta(description="A field of the XRD: its path below spec, dotted (teamName, storage.sizeGb)."),
-]
-_UNIQUE = {"uniqueItems": True}
-_Fields = Annotated[
-    tuple[_Field, ...],
-    Meta(min_length=1, description="Fields of the XRD.", extra_json_schema=_UNIQUE),
-]
 _ENTITY_REF = r"^([a-z]+:)?([a-z0-9][-a-z0-9_.]*/)?[A-Za-z0-9][-A-Za-z0-9_.]*$"
 _KEBAB = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 WHO = ("team", "requester", "platform")
@@ -59,162 +56,6 @@ class How(StrEnum):
     REVIEW = "review"
 
 
-class Picker(StrictShape, frozen=True):
-    """A field that is chosen from the catalog."""
-
-    kind: Annotated[
-        Literal["entity", "owner"],
-        Meta(description="entity: any entity of the catalog; owner: users and groups."),
-    ]
-    filter: Annotated[
-        Mapping[str, Any] | tuple[Mapping[str, Any], ...],
-        Meta(description="Which entities: a filter of the catalog, or a list of them."),
-    ] = ()
-    value: Annotated[
-        Literal["reference", "name"],
-        Meta(
-            description="What the field holds: the entity's reference, or its name alone "
-            "(then the filter names one kind, and entities are of the namespace default)."
-        ),
-    ] = "reference"
-
-    @property
-    def filters(self) -> tuple[Mapping[str, Any], ...]:
-        """The filters, any of which an entity has to pass; none: every entity does."""
-        return (self.filter,) if isinstance(self.filter, Mapping) else self.filter
-
-    @property
-    def prefix(self) -> str:
-        """What the field's references begin with; empty if the field holds whole references."""
-        kinds = {str(entity_filter.get("kind", "")).lower() for entity_filter in self.filters}
-        is_name = self.value == "name" and len(kinds) == 1
-        return f"{kinds.pop()}:default/" if is_name else ""
-
-
-class Refers(StrictShape, frozen=True):
-    """A field that names an object of the cluster, which must exist when it is entered."""
-
-    api_version: Text
-    kind: Text
-    ready: Annotated[
-        Text,
-        Meta(description="A path in the object, dotted, that must be true: status.ready."),
-    ] = ""
-
-
-@dataclass(frozen=True, slots=True)
-class When:
-    """A field is shown only if `field` has one of `values`."""
-
-    field: FieldPath
-    values: tuple[Scalar, ...]
-
-
-class Hints(StrictShape, frozen=True):
-    """How a field looks in the form; empty or None: as in the XRD."""
-
-    title: Annotated[Text, Meta(description="Its title. Default: its name, spelt out.")] = ""
-    help: Annotated[
-        Text, Meta(description="The line below it. Default: the XRD's description.")
-    ] = ""
-    placeholder: Annotated[Text, Meta(description="Shown while it is empty.")] = ""
-    widget: Annotated[
-        Text,
-        Meta(description="The form's ui:widget, for example textarea, radio, updown."),
-    ] = ""
-    autofocus: Annotated[bool, Meta(description="The cursor starts here.")] = False
-    error: Annotated[
-        Text,
-        Meta(description="Shown instead of the regular expression that is not matched."),
-    ] = ""
-    labels: Annotated[
-        Mapping[Scalar, Text],
-        Meta(description="Enum value: the text that is shown for it."),
-    ] = {}
-    picker: Annotated[Picker | None, Meta(description="Choose from the catalog.")] = None
-    refers: Annotated[
-        Refers | None,
-        Meta(
-            description="It names an object of the cluster that must be there when it is ordered "
-            "or changed."
-        ),
-    ] = None
-    ask: Annotated[
-        Literal["order", "later"],
-        Meta(description="later: only forms of changes show it; a new order does not have it."),
-    ] = "order"
-    shown_if: Annotated[
-        Mapping[str, Scalar | Annotated[tuple[Scalar, ...], Meta(min_length=1)]],
-        Meta(
-            min_length=1,
-            max_length=1,
-            description="Shown only if another field has this value, or one of these.",
-        ),
-    ] = field(default_factory=dict, name="when")
-    advanced: Annotated[
-        bool | None,
-        Meta(
-            description="Whether it is on the last page. Default: fields of Crossplane and "
-            "providers are (deletionPolicy, providerConfigRef, ...)."
-        ),
-    ] = None
-    secret: Annotated[
-        bool | None,
-        Meta(
-            description="Whether it is a secret: no form asks for it, because orders are plain "
-            "text in Git. Default: its name decides (password, apiKey, ...). false: it is none."
-        ),
-    ] = None
-
-    @property
-    def when(self) -> When | None:
-        """The condition under which it is shown; None: always."""
-        for path, values in self.shown_if.items():
-            return When(path, values if isinstance(values, tuple) else (values,))
-        return None
-
-
-class Hidden(StrictShape, frozen=True):
-    """A field that publishing fills with a value of the platform."""
-
-    value: Annotated[
-        str,
-        Meta(
-            pattern=f"^{NAME}$",
-            description=f"A name in platform.yaml's spec.values, or one of {', '.join(BUILT_IN)}.",
-        ),
-    ] = field(name="from")
-    pattern: Annotated[
-        Text,
-        Meta(
-            description="What the value must match, so that an unbaked one is refused. "
-            "Default: the XRD's pattern."
-        ),
-    ] = ""
-
-    @property
-    def sentinel(self) -> str:
-        """The placeholder in the pack that publishing replaces."""
-        return f"__ORDERKIT_{self.value}__"
-
-
-class Page(StrictShape, frozen=True):
-    """One page of the form."""
-
-    title: Text
-    fields: _Fields
-    description: Text = ""
-
-
-class Link(StrictShape, frozen=True):
-    """A link that is shown when the order is placed; either `url` or `entity_ref`."""
-
-    title: Text
-    url: Text = ""
-    entity_ref: Text = ""
-    icon: Text = ""
-
-
 class AtLeast(StrictShape, frozen=True):
     """A number of the XR's status below which the field of a change may not be set."""
 
@@ -230,7 +71,7 @@ class KitChange(StrictShape, frozen=True):
         str,
         Meta(pattern=_KEBAB, max_length=40, description="Its name in commands and addresses."),
     ]
-    fields: _Fields
+    fields: Fields
     title: Annotated[
         Text, Meta(description="Its title in the portal. Default: the name, spelt out.")
     ] = ""
@@ -345,7 +186,7 @@ class Gate(StrictShape, frozen=True):
         Meta(
             min_length=1,
             description="Causes that are answered 402, payment required. Every other one is 503.",
-            extra_json_schema=_UNIQUE,
+            extra_json_schema=UNIQUE,
         ),
     ]
 
@@ -354,7 +195,7 @@ class Import(StrictShape, frozen=True):
     """How orders take over resources that exist in the cloud: first observed, then managed."""
 
     names: Annotated[
-        Mapping[str, _Field],
+        Mapping[str, Field],
         Meta(
             min_length=1,
             max_length=20,
@@ -410,7 +251,7 @@ class SecretRules(StrictShape, frozen=True):
             max_length=50,
             description="Keys whose values everybody may see, for example host, port, username. "
             "Every other value is masked, and so is what stations make of it.",
-            extra_json_schema=_UNIQUE,
+            extra_json_schema=UNIQUE,
         ),
     ] = ()
 
@@ -467,10 +308,10 @@ class KitFile(StrictShape, frozen=True, kw_only=True):
     tags: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^[a-z0-9:+#]+(-[a-z0-9:+#]+)*$", max_length=63)], ...]
         | None,
-        Meta(description="Tags of the template in the catalog.", extra_json_schema=_UNIQUE),
+        Meta(description="Tags of the template in the catalog.", extra_json_schema=UNIQUE),
     ] = None
     named_from: Annotated[
-        Text | _Fields,
+        Text | Fields,
         Meta(
             description="The fields that name an order, <kit>-<value>-<value>. "
             "Default: the form asks for a name."
@@ -504,11 +345,11 @@ class KitFile(StrictShape, frozen=True, kw_only=True):
         ),
     ] = ""
     yaml_fields: Annotated[
-        tuple[_Field, ...],
+        tuple[Field, ...],
         Meta(
             description="Optional fields that the form takes together as YAML, in one box on its "
             "last page.",
-            extra_json_schema=_UNIQUE,
+            extra_json_schema=UNIQUE,
         ),
     ] = ()
     pages: Annotated[

@@ -19,15 +19,8 @@ from ground.errors import InvalidInputError
 from ground.objects.kube_objects import XRD, Manifest, annotations_of, dig
 from ground.shapes import changed, read_shape
 from orderkit.core.kit.field_titles import spelt_out
-from orderkit.core.kit.kit_file import (
-    KIT_SCHEMA,
-    Example,
-    Hints,
-    How,
-    KitChange,
-    KitFile,
-    is_fixture,
-)
+from orderkit.core.kit.form_shapes import Hints
+from orderkit.core.kit.kit_file import KIT_SCHEMA, Example, How, KitChange, KitFile, is_fixture
 from orderkit.core.kit.model import DEFAULT_OWNER, Kit
 from orderkit.core.kit.shown_values import KitFact, KitOutput
 from yamlfiles import yaml11
@@ -144,8 +137,9 @@ def _with_defaults(file: KitFile, xrd: Manifest) -> Kit:
     kind = str(dig(xrd, "spec", "names", "kind", default=file.name))
     annotations = annotations_of(xrd)
     tags = re.split(r"[,\s]+", annotations.get(f"{TERASKY}backstage-tags", "").strip())
-    given = {name: getattr(file, name) for name in file.__struct_fields__}
-    kit = Kit(**{**given, "tags": ()}, xrd=xrd)
+    given: dict[str, Any] = {name: getattr(file, name) for name in file.__struct_fields__}
+    given["tags"] = ()
+    kit = Kit(**given, xrd=xrd)
     return changed(
         kit,
         title=file.title or annotations.get(f"{TERASKY}title") or spelt_out(kind),

@@ -9,7 +9,8 @@ from typing import Any
 from ground.names import OrderId, TeamName, check_label
 from ground.objects.kube_objects import Kind, Manifest, dig
 from kubeschema.xrd import scope_of, xr_kind
-from orderkit.core.kit.kit_file import AcceptedDanger, FieldPath, KitFile
+from orderkit.core.kit.form_shapes import FieldPath
+from orderkit.core.kit.kit_file import AcceptedDanger, KitFile
 
 DEFAULT_OWNER = "group:default/platform"
 """Who owns the template of a kit in the catalog."""

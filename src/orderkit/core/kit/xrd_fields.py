@@ -21,7 +21,7 @@ from kubeschema.xrd.crossplane_fields import spec_fields
 from orderkit.core.kit import form_rules
 from orderkit.core.kit.field_roles import is_infrastructure, is_secret
 from orderkit.core.kit.form_rules import RuleKeyword
-from orderkit.core.kit.kit_file import FieldPath, Hidden, Hints
+from orderkit.core.kit.form_shapes import FieldPath, Hidden, Hints
 from orderkit.core.kit.model import Kit
 
 Schema = Mapping[str, Any]

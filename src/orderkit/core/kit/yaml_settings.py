@@ -18,7 +18,7 @@ from ground.suggestions import did_you_mean
 from kubeschema.field_paths import value_at as value_of_finding
 from kubeschema.validate import Validator
 from orderkit.core.kit.form_limits import SAFE_MAX
-from orderkit.core.kit.kit_file import FieldPath
+from orderkit.core.kit.form_shapes import FieldPath
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import KitField, fields_of

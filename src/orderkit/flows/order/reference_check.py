@@ -14,7 +14,7 @@ from typing import Any
 
 from ground.errors import InvalidInputError, every
 from ground.objects.kube_objects import Kind, ObjectKey, dig
-from orderkit.core.kit.kit_file import FieldPath, Refers
+from orderkit.core.kit.form_shapes import FieldPath, Refers
 from orderkit.core.kit.model import Kit
 from orderkit.flows.platform import Platform, get_object
 from orderkit.ports.cluster import NoSuchKindError

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.kit.kit_file import Direction, FieldPath
+from orderkit.core.kit.form_shapes import FieldPath
+from orderkit.core.kit.kit_file import Direction
 from orderkit.core.kit.model import Kit
 from orderkit_workshop.generate.cel_text import literal
 

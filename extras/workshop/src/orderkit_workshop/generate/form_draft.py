@@ -15,7 +15,7 @@ from ground.errors import OrderkitError
 from ground.objects.kube_objects import Manifest
 from ground.shapes import changed
 from kubeschema.extensions import PRESERVE
-from orderkit.core.kit.kit_file import FieldPath
+from orderkit.core.kit.form_shapes import FieldPath
 from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import FieldShape, KitField, fields_of

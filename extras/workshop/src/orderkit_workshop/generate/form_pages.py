@@ -18,8 +18,8 @@ from orderkit.core.kit import js_patterns
 from orderkit.core.kit.approval_rules import foretold
 from orderkit.core.kit.form_fields import LABEL_PATTERN, properties_of
 from orderkit.core.kit.form_layout import form_layout
+from orderkit.core.kit.form_shapes import Hidden, Page
 from orderkit.core.kit.hidden_fields import baked_parameter, hidden_schema
-from orderkit.core.kit.kit_file import Hidden, Page
 from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT, YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import KitField, KitFields

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from orderkit.core.kit.form_shapes import Link
 from orderkit.core.kit.generated_mark import comment
-from orderkit.core.kit.kit_file import Link
 from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT, YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import KitField, KitFields, fields_of

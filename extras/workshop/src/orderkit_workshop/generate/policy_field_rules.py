@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from orderkit.core.kit.kit_file import Direction, FieldPath
+from orderkit.core.kit.form_shapes import FieldPath
+from orderkit.core.kit.kit_file import Direction
 from orderkit.core.kit.model import Kit
 from orderkit_workshop.generate.cel_text import either, literal
 from orderkit_workshop.generate.cel_transitions import (

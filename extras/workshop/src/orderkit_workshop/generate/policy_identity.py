@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orderkit.core.kit.kit_file import FieldPath
+from orderkit.core.kit.form_shapes import FieldPath
 from orderkit.core.kit.model import Kit
 from orderkit_workshop.generate.cel_text import Expression, concatenated, either, literal
 from orderkit_workshop.generate.policy_parts import (

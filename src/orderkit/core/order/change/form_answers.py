@@ -15,7 +15,7 @@ from typing import Any
 from ground.objects.values import ABSENT, Steps, path_text, same, value_at
 from kubeschema.field_paths import schema_at
 from orderkit.core.kit.catalog_pickers import names_alone
-from orderkit.core.kit.kit_file import FieldPath
+from orderkit.core.kit.form_shapes import FieldPath
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import KitField

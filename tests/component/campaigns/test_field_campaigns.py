@@ -146,6 +146,10 @@ def test_a_paused_campaign_waits_and_a_wave_waits_for_approval(desk: NewDesk) ->
     assert len(mine.results()) == 1
     starting.resume(mine.platform, mine.name, ADA)
     assert mine.run().state == "done"
+    for turn in (starting.pause, starting.stop):
+        with pytest.raises(RefusedError, match="is done and cannot be") as refused:
+            turn(mine.platform, mine.name, EVE, "")
+        assert refused.value.hint == f"orderkit campaign status {mine.name}"
 
 
 def test_orders_that_match_no_more_or_have_ended_are_passed_over(

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
-from commands import Command
+from commands import Command, Done
 
 from ground.names import RepoId
+from orderkit.flows.team.teams import add_team
 from orderkit_standins.serve_platform import Running
 from yamlfiles import yaml11
 
@@ -248,3 +249,30 @@ def test_the_options_of_a_file_need_one(orderkit: Command) -> None:
     assert "Missing argument 'KIT'" in orderkit("order").err
     assert "belong to --file" in orderkit("order", "garage", "stage=stage1", "--change").err
     assert orderkit("order", "--file", "missing.yaml").code == 2
+
+
+def test_a_file_with_several_orders_is_checked_whole_and_ordered_each(
+    platform: Running, orderkit: Command, write: Write, team: str, tmp_path: Path
+) -> None:
+    other = f"{team}-too"
+    add_team(platform.platform, other, requester="user:default/test")
+    texts = [Path(write(note="one")).read_text(), Path(write(note="two")).read_text()]
+    file = tmp_path / "both.yaml"
+
+    def orders(*parts: str) -> Done:
+        file.write_text("".join(parts))
+        return orderkit("order", "--file", str(file))
+
+    before = platform.platform.forge.head(platform.platform.ledger)
+    twice = orders(*texts)
+    assert (twice.code, "is declared twice" in twice.err) == (2, True), twice.err
+    second = texts[1].replace(team, other)
+    refused = orders(texts[0].replace("stage1", "stage9"), second.replace("stage1", "stage8"))
+    assert refused.code == 2
+    assert "stage9" in refused.err
+    assert "stage8" in refused.err
+    assert platform.platform.forge.head(platform.platform.ledger) == before
+    done = orders(texts[0], second)
+    assert done.code == 0, done.err
+    assert (spec_of(platform, team)["note"], spec_of(platform, other)["note"]) == ("one", "two")
+    assert orders(texts[0], second).code == 0

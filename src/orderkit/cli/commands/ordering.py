@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ground.errors import EXIT_DIFFERS, AlreadyOrderedError, ApprovalError, RefusedError
+from ground.errors import (
+    EXIT_DIFFERS,
+    AlreadyOrderedError,
+    ApprovalError,
+    OrderkitError,
+    RefusedError,
+)
 from orderkit.cli import completion
 from orderkit.cli.commands.changes import accept_loss_option, reason_option
 from orderkit.cli.options import (
@@ -44,7 +50,7 @@ _SIZE_MAX = 1_000_001
     "--file",
     "file",
     type=PathOption(exists=True, dir_okay=False),
-    help="Instead of KIT: a file with an XR of a kit. FIELD=VALUE adds to it.",
+    help="Instead of KIT: a file with an XR of a kit, or with several. FIELD=VALUE adds to one.",
 )
 @click.option(
     "--change",
@@ -151,23 +157,67 @@ class _Ordering:
 
     def from_file(self, file: Path, terms: ChangeTerms, *, is_planned: bool) -> int:
         from orderkit.cli.views import order_views
-        from orderkit.flows.change.declared_order import DeclaredFile, place_declared, read_declared
+        from orderkit.flows.change.declared_order import DeclaredFile, read_every
 
         with file.open("rb") as stream:
             data = stream.read(_SIZE_MAX)
         platform = connect_to(self.platform_file)
         declared_file = DeclaredFile(str(file), data, self.values, self.requester)
-        declared = read_declared(platform, declared_file)
+        orders = read_every(platform, declared_file)
+        if len(orders) > 1:
+            return self._many(platform, file, orders, terms, is_planned=is_planned)
+        (declared,) = orders
         if is_planned:
             return self._plan_file(platform, declared)
-        outcome = place_declared(platform, declared, terms, on_step=self._progress())
+        outcome = self._placed(platform, file, declared, terms)
         changed = outcome.changed
-        if changed is not None and changed.state == "planned":
-            raise self._differing(file, changed)
         report = self._waited(platform, outcome)
         order_views.show_declared(outcome, report, self.as_json)
         is_proposed = changed is not None and changed.state == "proposed"
         return ApprovalError.exit_code if is_proposed else 0
+
+    def _placed(
+        self, platform: Platform, file: Path, declared: DeclaredOrder, terms: ChangeTerms
+    ) -> Declared:
+        from orderkit.flows.change.declared_order import place_declared
+
+        outcome = place_declared(platform, declared, terms, on_step=self._progress())
+        if outcome.changed is not None and outcome.changed.state == "planned":
+            raise self._differing(file, outcome.changed)
+        return outcome
+
+    def _many(
+        self,
+        platform: Platform,
+        file: Path,
+        orders: tuple[DeclaredOrder, ...],
+        terms: ChangeTerms,
+        *,
+        is_planned: bool,
+    ) -> int:
+        """Order everything that a file declares; what is refused does not stop the others."""
+        from ground.errors import raise_problems
+        from orderkit.cli.views import order_views
+
+        if self.values or self.as_json:
+            raise click.UsageError("FIELD=VALUE and --json are for a file with one order")
+        if is_planned:
+            return max(self._plan_file(platform, declared) for declared in orders)
+        placed: list[Declared] = []
+        problems: list[OrderkitError] = []
+        for declared in orders:
+            try:
+                placed.append(self._placed(platform, file, declared, terms))
+            except OrderkitError as error:
+                problems += error.problems
+        for outcome in placed:
+            try:
+                order_views.show_declared(outcome, self._waited(platform, outcome), as_json=False)
+            except OrderkitError as error:
+                problems += error.problems
+        raise_problems(problems)
+        proposed = any(o.changed and o.changed.state == "proposed" for o in placed)
+        return ApprovalError.exit_code if proposed else 0
 
     def _plan_file(self, platform: Platform, declared: DeclaredOrder) -> int:
         from orderkit.cli.views import change_views, plan_views

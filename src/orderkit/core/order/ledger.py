@@ -8,6 +8,7 @@ The ledger's files: their paths and content, and how to find them.
     data/<team>/<order>/approvals.yaml        who agreed to what (core.order.approval)
     data/<team>/<order>/end.yaml              an end under way, never delivered
     data/<team>/<order>/tombstone-<when>.yaml one per end
+    campaigns/<name>.yaml, campaigns/<name>/record.json  (core.campaign), never delivered
 
 The layout limits the damage of a bad file to one order, at worst one team: a malformed file blocks
 every new child of the Application that delivers it (observed on Argo CD 3.2.11). Pure: it writes

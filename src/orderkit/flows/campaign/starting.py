@@ -198,7 +198,10 @@ def _paused(record: CampaignRecord, requester: Requester, why: str) -> CampaignR
     if record.state == "paused":
         return record
     if record.state != "running":
-        raise RefusedError(f"campaign {record.name} is {record.state} and cannot be paused")
+        raise RefusedError(
+            f"campaign {record.name} is {record.state} and cannot be paused",
+            hint=f"orderkit campaign status {record.name}",
+        )
     return in_state(record, "paused", why or "somebody paused it", requester)
 
 
@@ -214,7 +217,10 @@ def stop(platform: Platform, name: str, requester: Requester, why: str) -> Campa
         if record.state == "stopped":
             return record
         if record.state not in ("running", "paused"):
-            raise RefusedError(f"campaign {name} is {record.state} and cannot be stopped")
+            raise RefusedError(
+                f"campaign {name} is {record.state} and cannot be stopped",
+                hint=f"orderkit campaign status {name}",
+            )
         return in_state(record, "stopped", why or "somebody stopped it", requester)
 
     return _turn(platform, name, requester, stopped)

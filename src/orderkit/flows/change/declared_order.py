@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -62,6 +63,8 @@ class DeclaredFile:
     assignments: Mapping[str, str]
     """By form parameter; they win over the file."""
     requester: str
+    number: int | None = None
+    """Which of its objects, from 0; None: it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,27 @@ class Declared:
 # --- reading
 
 
+def read_every(platform: Platform, file: DeclaredFile) -> tuple[DeclaredOrder, ...]:
+    """
+    Read a file with any number of orders, and check all of them. Nothing is written.
+
+    Raises:
+        InvalidInputError, SeveralProblemsError: What is refused in any of them; or one is there
+            twice.
+        ManifestError: The file is not a readable manifest.
+    """
+    count = len(located_manifests(file.name, file.data))
+    if count <= 1:
+        return (read_declared(platform, file),)
+    parts = [replace(file, number=number) for number in range(count)]
+    found = every([partial(read_declared, platform, part) for part in parts])
+    names = [declared.entry.order for declared in found]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        hint = "write each order once"
+        raise InvalidInputError("--file", name, f"is declared twice in {file.name}", hint=hint)
+    return tuple(found)
+
+
 def read_declared(platform: Platform, file: DeclaredFile) -> DeclaredOrder:
     """
     Read a file and check it. Nothing is written.
@@ -135,6 +159,8 @@ def read_declared(platform: Platform, file: DeclaredFile) -> DeclaredOrder:
 
 def _only_object(file: DeclaredFile) -> LocatedManifest:
     objects = located_manifests(file.name, file.data)
+    if file.number is not None:
+        return objects[file.number]
     if len(objects) != 1:
         raise InvalidInputError(
             "--file", file.name, f"holds {len(objects)} objects, and an order is one",

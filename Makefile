@@ -61,6 +61,7 @@ test-all: TESTS = $(HOUSES) tests
 test-all: $(DEV) ## every test that needs no real system: a quarter of an hour
 	scripts/test-tools.sh
 	scripts/engines.sh
+	scripts/descriptions.sh
 	scripts/test.sh $(ARGS) $(TESTS)
 
 # Besides all of tests/security, every test that a row of SECURITY.md names and that needs no real system.
@@ -96,6 +97,7 @@ soak: $(DEV) ## the full random counts, for hours; in parts: make soak PART=rend
 
 bench: $(DEV) ## measure; one JSON object a line. ARGS=--smallest only tries every suite: two minutes
 	scripts/engines.sh
+	scripts/descriptions.sh
 	$(BIN)/python -m bench $(ARGS)
 
 lab: $(DEV) ## bring up a real Gitea, API server and Argo CD and leave them (built once: needs Go)

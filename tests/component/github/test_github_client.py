@@ -6,9 +6,11 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pygit2
 import pytest
+import requests
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -299,3 +301,33 @@ def test_argo_cd_reads_as_an_app_of_its_own(world: World, app: ForgeApp) -> None
     assert app_secret(app, "https://github.com", "https://api.github.com").keys() == {
         "githubAppID", "githubAppPrivateKey",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "widened",
+    [
+        {"rules": [{"type": "deletion"}]},
+        {"bypass_actors": [{"actor_id": 7, "actor_type": "Integration", "bypass_mode": "always"}]},
+        {"rules": [{"type": "update"}, {"type": "deletion"}, {"type": "non_fast_forward"}]},
+    ],
+    ids=["anyone may push", "another App gets past", "no check is required"],
+)
+def test_a_ruleset_that_lets_others_past_is_noticed_and_repaired(
+    world: World, app: ForgeApp, widened: dict[str, Any]
+) -> None:
+    assert app.id == 7
+    repo = world.repo()
+    world.write(repo, "n", "0")
+    client = world.client
+    assert client.protect_branch(repo, "main", checks=["review"])
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    address = f"{world.url}/api/v3/repos/{repo}/rulesets"
+    (found,) = requests.get(address, headers=headers, timeout=30).json()
+    own = f"{address}/{found['id']}"
+    whole = requests.get(own, headers=headers, timeout=30).json()
+    changed = requests.put(own, json={**whole, **widened}, headers=headers, timeout=30)
+    assert changed.status_code == 200, changed.text
+
+    assert not client.is_protected(repo, "main", checks=["review"])
+    assert client.protect_branch(repo, "main", checks=["review"])
+    assert client.is_protected(repo, "main", checks=["review"])

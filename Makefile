@@ -97,7 +97,6 @@ soak: $(DEV) ## the full random counts, for hours; in parts: make soak PART=rend
 
 bench: $(DEV) ## measure; one JSON object a line. ARGS=--smallest only tries every suite: two minutes
 	scripts/engines.sh
-	scripts/descriptions.sh
 	$(BIN)/python -m bench $(ARGS)
 
 lab: $(DEV) ## bring up a real Gitea, API server and Argo CD and leave them (built once: needs Go)

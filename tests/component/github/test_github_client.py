@@ -24,7 +24,7 @@ from ground.errors import (
 )
 from ground.names import BlobSha, RepoId
 from orderkit.adapters.github import GitHubForge, app_tokens
-from orderkit.adapters.github.pacing import Pacer
+from orderkit.adapters.github.pacing import Pacer, TooFastError
 from orderkit.adapters.github.readers import app_secret
 from orderkit.core.platform.settings import ForgeApp
 from orderkit.ports.forge import CommitStatus, FileChange, Operation, TeamRight
@@ -163,6 +163,18 @@ def test_a_refusal_for_speed_is_waited_for_and_nothing_is_lost(world: World) -> 
     timer.join()
 
     assert len(world.client.commits(repo)) == 2
+
+
+def test_who_is_refused_for_speed_again_and_again_is_told_when_to_come_back(world: World) -> None:
+    repo = world.repo()
+    world.write(repo, "n", "0")
+    world.forge.github.limits.created_per_minute = 1
+
+    with pytest.raises(TooFastError, match="used up for") as refused:
+        world.write(repo, "a", "1")
+
+    assert refused.value.retryable
+    assert len(world.client.commits(repo)) == 1
 
 
 def test_a_head_that_is_shown_late_makes_no_conflict_of_ours(world: World) -> None:

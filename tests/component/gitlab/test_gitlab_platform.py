@@ -33,6 +33,7 @@ from orderkit.core.platform.webhook_key import (
     standard_signature,
 )
 from orderkit.flows.change import ChangeRequest, change
+from orderkit.flows.install.forge_check import check_forge
 from orderkit.flows.order import placing
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
@@ -193,3 +194,12 @@ def test_a_state_folder_keeps_its_dialect(site: Running, tmp_path: Path) -> None
         running(request, on_step=lambda *_: None),
     ):
         raise AssertionError("it starts")
+
+
+def test_what_the_live_check_tries_holds_on_the_face(site: Running) -> None:
+    platform = site.platform
+
+    results = check_forge(platform.forge, "ae86", platform.clock, on_case=lambda _: None)
+
+    assert [result.problem for result in results] == [""] * len(results)
+    assert len(results) > 8

@@ -61,6 +61,7 @@ test-all: TESTS = $(HOUSES) tests
 test-all: $(DEV) ## every test that needs no real system: a quarter of an hour
 	scripts/test-tools.sh
 	scripts/engines.sh
+	scripts/descriptions.sh
 	scripts/test.sh $(ARGS) $(TESTS)
 
 # Besides all of tests/security, every test that a row of SECURITY.md names and that needs no real system.

@@ -6,9 +6,11 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pygit2
 import pytest
+import requests
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -22,7 +24,7 @@ from ground.errors import (
 )
 from ground.names import BlobSha, RepoId
 from orderkit.adapters.github import GitHubForge, app_tokens
-from orderkit.adapters.github.pacing import Pacer
+from orderkit.adapters.github.pacing import Pacer, TooFastError
 from orderkit.adapters.github.readers import app_secret
 from orderkit.core.platform.settings import ForgeApp
 from orderkit.ports.forge import CommitStatus, FileChange, Operation, TeamRight
@@ -163,6 +165,18 @@ def test_a_refusal_for_speed_is_waited_for_and_nothing_is_lost(world: World) -> 
     assert len(world.client.commits(repo)) == 2
 
 
+def test_who_is_refused_for_speed_again_and_again_is_told_when_to_come_back(world: World) -> None:
+    repo = world.repo()
+    world.write(repo, "n", "0")
+    world.forge.github.limits.created_per_minute = 1
+
+    with pytest.raises(TooFastError, match="used up for") as refused:
+        world.write(repo, "a", "1")
+
+    assert refused.value.retryable
+    assert len(world.client.commits(repo)) == 1
+
+
 def test_a_head_that_is_shown_late_makes_no_conflict_of_ours(world: World) -> None:
     """GitHub may show the old head for a while after a write."""
     repo = world.repo()
@@ -299,3 +313,33 @@ def test_argo_cd_reads_as_an_app_of_its_own(world: World, app: ForgeApp) -> None
     assert app_secret(app, "https://github.com", "https://api.github.com").keys() == {
         "githubAppID", "githubAppPrivateKey",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "widened",
+    [
+        {"rules": [{"type": "deletion"}]},
+        {"bypass_actors": [{"actor_id": 7, "actor_type": "Integration", "bypass_mode": "always"}]},
+        {"rules": [{"type": "update"}, {"type": "deletion"}, {"type": "non_fast_forward"}]},
+    ],
+    ids=["anyone may push", "another App gets past", "no check is required"],
+)
+def test_a_ruleset_that_lets_others_past_is_noticed_and_repaired(
+    world: World, app: ForgeApp, widened: dict[str, Any]
+) -> None:
+    assert app.id == 7
+    repo = world.repo()
+    world.write(repo, "n", "0")
+    client = world.client
+    assert client.protect_branch(repo, "main", checks=["review"])
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    address = f"{world.url}/api/v3/repos/{repo}/rulesets"
+    (found,) = requests.get(address, headers=headers, timeout=30).json()
+    own = f"{address}/{found['id']}"
+    whole = requests.get(own, headers=headers, timeout=30).json()
+    changed = requests.put(own, json={**whole, **widened}, headers=headers, timeout=30)
+    assert changed.status_code == 200, changed.text
+
+    assert not client.is_protected(repo, "main", checks=["review"])
+    assert client.protect_branch(repo, "main", checks=["review"])
+    assert client.is_protected(repo, "main", checks=["review"])

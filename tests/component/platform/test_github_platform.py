@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import requests
 from changingpack import changing_pack
 from commands import in_process
 
 from ground.errors import ConflictError
 from ground.names import CommitSha, OrderId, RepoId
 from orderkit.adapters.github import GitHubForge
+from orderkit.cli.connecting import token
 from orderkit.core.order.change import FieldEdit
+from orderkit.core.platform.webhook_key import PATH, hook_key, signature
 from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.end.destroying import destroy
@@ -174,3 +177,33 @@ def test_the_check_of_a_forge_finds_that_all_holds_and_leaves_nothing(
     assert "a repeated write is recognised" in done.out
     left = site.running.embedded.forge.repositories.all()
     assert not [repo for repo in left if "orderkit-check" in repo.repo.name]
+
+
+def test_doctor_says_what_github_can_do_and_finds_nothing_wrong_with_the_forge(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orderkit = in_process(site.running.embedded.state.folder / "platform.yaml", capsys)
+
+    found = {row["what"]: row for row in json.loads(orderkit("doctor", "--json").out)["findings"]}
+
+    assert found["forge"]["verdict"] == found["rights"]["verdict"] == "ok"
+    assert found["github-release"]["verdict"] == "ok"
+    assert "the forge signs our commits" in found["capabilities"]["detail"]
+    assert found["ownership"]["verdict"] == found["protection"]["verdict"] == "ok"
+
+
+def test_a_delivery_of_github_needs_our_signature(site: Site) -> None:
+    settings = site.running.settings
+    key = hook_key(token(settings.service))
+    body = json.dumps({"ref": "refs/heads/main", "repository": {"full_name": "a/b"}}).encode()
+    good = {"X-GitHub-Event": "push", "X-Hub-Signature-256": f"sha256={signature(key, body)}"}
+
+    def status(headers: dict[str, str]) -> int:
+        url = f"{settings.service.url}{PATH}"
+        sent = {**headers, "Content-Type": "application/json"}
+        return requests.post(url, body, headers=sent, timeout=TIMEOUT_S).status_code
+
+    assert status(good) == status(good) == 202
+    assert status({**good, "X-Hub-Signature-256": f"sha256={signature(key, body + b' ')}"}) == 401
+    assert status({"X-GitHub-Event": "push"}) == 401
+    assert status({**good, "X-Gitea-Event": "push"}) == 401  # then Gitea's header counts

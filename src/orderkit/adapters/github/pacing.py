@@ -108,6 +108,10 @@ class Pacer:
         log.info("GitHub's limit: waiting %.0f s", seconds)
         self._clock.sleep(seconds)
 
+    def wait_s(self, resource: str) -> float:
+        """Return for how long GitHub lets nothing of a kind pass, as it said last."""
+        return max(self._due_s(resource, creates=False), 0)
+
     def is_refusal(self, resource: str, answer: ForgeResponse) -> bool:
         """Note what an answer says of the limits; say whether it was refused for speed."""
         headers = answer.headers

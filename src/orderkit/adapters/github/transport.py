@@ -22,7 +22,7 @@ from ground.secrets import register
 from orderkit.adapters.forges.answers import ForgeResponse, moved, refusal
 from orderkit.adapters.forges.transport import Credentials, ForgeTransport, Query
 from orderkit.adapters.github.app_tokens import AppTokens
-from orderkit.adapters.github.pacing import Pacer, pacer_of
+from orderkit.adapters.github.pacing import Pacer, TooFastError, pacer_of
 
 API_VERSION = "2022-11-28"
 GRAPHQL, GIT = "graphql:", "git:"
@@ -108,8 +108,8 @@ class GitHubTransport(ForgeTransport):
             with self._pacer.turn(resource, creates=creates):
                 answer = super().send(method, path, body=body, query=query, as_=as_)
             if not self._pacer.is_refusal(resource, answer):
-                break
-        return answer
+                return answer
+        raise TooFastError(self._pacer.wait_s(resource))
 
     def as_app(self, method: str, path: str) -> Any:
         """

@@ -99,9 +99,13 @@ class _Write(Write[Writing]):
         except StaleHeadError as error:  # GitHub's own word: it was not carried out
             self.doubtful.pop()
             return WriteFailure(error, again=True)
-        except (UnreachableError, TooFastError) as error:
+        except TooFastError as error:  # a proxy may have refused what was carried out: read
+            found = self._find_commit()
+            self.doubtful.pop()
+            return found or WriteFailure(error, again=False)
+        except UnreachableError as error:
             self.doubtful.pop()  # it was never sent
-            return WriteFailure(error, again=isinstance(error, UnreachableError))
+            return WriteFailure(error, again=True)
         except MovedError as error:
             self.doubtful.pop()  # a redirect instead of carrying it out
             return WriteFailure(error, again=False)

@@ -25,7 +25,7 @@ from ground.objects.kube_objects import (
     dig,
     metadata,
 )
-from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.forges.client import ForgeClient
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.cli.connecting import connect, load_settings
 from orderkit.flows.argocd.refreshing import application_key
@@ -45,7 +45,7 @@ def looking_at(state: Path) -> Iterator[Platform]:
         yield platform
     finally:
         assert isinstance(platform.cluster, KubeCluster)
-        assert isinstance(platform.forge, GiteaForge)
+        assert isinstance(platform.forge, ForgeClient)
         platform.cluster.close()
         platform.forge.close()
 

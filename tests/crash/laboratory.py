@@ -25,8 +25,8 @@ COMMAND_DEADLINE_S = 120.0
 class Lab:
     """Starts platforms on ports that stay the same, and commands that go through a watch."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *, forge: str = "gitea") -> None:
+        self.folder, self.forge = folder, forge
         self.zygote = Zygote()
         self.ports = dict(zip(PARTS, free_ports(len(PARTS)), strict=True))
         self.interposer = Interposer(self.ports)
@@ -42,6 +42,7 @@ class Lab:
     def up(self, state: Path, *, faults: Faults | None = None) -> Process:
         """Start ``orderkit up`` on a state folder."""
         arguments = ["up", "--state", str(state), "--pack", str(self._pack), "--team", "ae86"]
+        arguments += ["--forge", self.forge]
         for part, port in self.ports.items():
             arguments += [f"--{part}-port", str(port)]
         return self._keep(self.zygote.start(arguments, self.path("up.log"), faults=faults))

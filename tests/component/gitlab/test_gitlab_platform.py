@@ -16,7 +16,7 @@ from changingpack import changing_pack
 from pullhand import Hand
 
 from ground.errors import RefusedError
-from ground.names import OrderId
+from ground.names import OrderId, RepoId
 from orderkit.adapters.forge_choice import connect_forge
 from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.transport import Credentials, Query
@@ -33,6 +33,7 @@ from orderkit.core.platform.webhook_key import (
     standard_signature,
 )
 from orderkit.flows.change import ChangeRequest, change
+from orderkit.flows.install.forge_check import check_forge
 from orderkit.flows.order import placing
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
@@ -47,7 +48,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         folder / "state",
         changing_pack(folder / "pack"),
         Ports(0, 0, 0, 0),
-        ("ae86",),
+        ("ae86", "rx7"),
         forge="gitlab",
     )
     with running(request, on_step=lambda *_: None) as started:
@@ -162,6 +163,23 @@ def cost(site: Running, act: Callable[[Platform], object]) -> list[str]:
     return list(_Counted.written)
 
 
+def test_a_new_order_has_a_webhook_where_its_group_has_none(site: Running) -> None:
+    """As in GitLab Free, where groups have no webhooks; the face has them, so it is removed."""
+    forge, webhook = site.platform.forge, site.platform.webhook
+    assert isinstance(forge, GitLabForge)
+    assert webhook is not None
+    path = "/groups/orderkit%2Frx7/hooks"
+    for hook in forge._http.get(path).json():  # noqa: SLF001  past the port
+        forge._http.send("DELETE", f"{path}/{hook['id']}")  # noqa: SLF001
+    values = {"team_name": "rx7", "stage": "stage2"}
+    request = placing.OrderRequest("garage", values, "user:default/eve", timeout_s=90)
+
+    done = placing.order(site.platform, request, on_step=lambda *_: None)
+
+    assert forge.has_webhook(RepoId("rx7", done.order), webhook)
+    forge.ensure_webhook("rx7", webhook)
+
+
 def test_what_an_order_and_a_change_write(site: Running) -> None:
     values = {"team_name": "ae86", "stage": "stage1"}
     request = placing.OrderRequest("garage", values, "user:default/eve", timeout_s=90)
@@ -193,3 +211,12 @@ def test_a_state_folder_keeps_its_dialect(site: Running, tmp_path: Path) -> None
         running(request, on_step=lambda *_: None),
     ):
         raise AssertionError("it starts")
+
+
+def test_what_the_live_check_tries_holds_on_the_face(site: Running) -> None:
+    platform = site.platform
+
+    results = check_forge(platform.forge, "ae86", platform.clock, on_case=lambda _: None)
+
+    assert [result.problem for result in results] == [""] * len(results)
+    assert len(results) > 8

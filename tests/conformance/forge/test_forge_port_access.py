@@ -274,7 +274,7 @@ def test_f99_a_webhook_is_there_once_it_was_registered(shop: Workshop, guest: Cl
     webhook = service_webhook("http://127.0.0.1:9/", "key")
     other = Webhook(webhook.url, (*webhook.events, "issues"), "key")
 
-    for target in (repo.owner, repo):
+    for target in (repo, repo.owner):  # an organisation's may count for its repositories
         assert not shop.forge.has_webhook(target, webhook)
         shop.forge.ensure_webhook(target, webhook)
         assert shop.forge.has_webhook(target, webhook)

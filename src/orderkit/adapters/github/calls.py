@@ -29,7 +29,7 @@ class StaleHeadError(ConflictError):
 class GitHubCalls(ForgeCalls):
     """The shared part: paths and lists of GitHub's API."""
 
-    _http: GitHubTransport
+    _http: GitHubTransport  # pyrefly: ignore[bad-override-mutable-attribute]  set once, when made
 
     @property
     def http(self) -> GitHubTransport:

@@ -96,15 +96,12 @@ class _Write(Write[Writing]):
             commit = self._commit(changes)
         except (LostAnswerError, ServerError) as error:
             return self._find_commit() or WriteFailure(error, again=True)
-        except StaleHeadError as error:  # GitHub's own word: it was not carried out
-            self.doubtful.pop()
-            return WriteFailure(error, again=True)
         except TooFastError as error:  # a proxy may have refused what was carried out: read
             found = self._find_commit()
             self.doubtful.pop()
             return found or WriteFailure(error, again=False)
-        except UnreachableError as error:
-            self.doubtful.pop()  # it was never sent
+        except (StaleHeadError, UnreachableError) as error:
+            self.doubtful.pop()  # GitHub's own word that it was not carried out, or never sent
             return WriteFailure(error, again=True)
         except MovedError as error:
             self.doubtful.pop()  # a redirect instead of carrying it out

@@ -32,7 +32,7 @@ GUEST, READS, WRITES, ADMINISTERS, OWNS = 10, 20, 30, 40, 50
 class GitLabCalls(ForgeCalls):
     """The shared part: addresses below our group, and lists of GitLab's API."""
 
-    _http: GitLabTransport
+    _http: GitLabTransport  # pyrefly: ignore[bad-override-mutable-attribute]  set once, when made
     _group: str
 
     @property

@@ -18,7 +18,7 @@ from orderkit.ports.signatures import Signatures
 class GitLabForge(GitLabHooks, ForgeClient):
     """One group of a GitLab behind the `Forge` port. Safe to use from threads."""
 
-    _http: GitLabTransport
+    _http: GitLabTransport  # pyrefly: ignore[bad-override-mutable-attribute]  set once, when made
 
     def __init__(
         self,

@@ -2,15 +2,16 @@
 Webhooks on GitLab: exactly one per URL, with the given secret.
 
 A group's webhook is a feature of GitLab Premium; without it, each project of the group gets one,
-and a project that is made later lacks one until the next call. Deliveries are signed where GitLab
-can (``signing_token``, the Standard Webhooks headers); where it ignores that, the token goes with
-each delivery as ``X-Gitlab-Token``.
+and a project that is made later gets its own when its order is registered. Deliveries are signed
+where GitLab can (``signing_token``, the Standard Webhooks headers); where it ignores that, the
+token goes with each delivery as ``X-Gitlab-Token``.
 
 Source: doc/api/project_webhooks.md, group_webhooks.md; merge requests 230944 and 231325 of GitLab.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -49,19 +50,26 @@ class GitLabHooks(GitLabAccess):
         """
         Say whether there is a webhook for that URL and those events. See the port.
 
+        That of its group counts for a repository.
+
         Raises:
             NotFoundError: No such organisation or repository.
             AccessError: Our account does not own it.
         """
         doing = f"list the webhooks of {target}"
-        wanted = _events(webhook)
-        return all(
-            any(
-                hook.get("alert_status") != _DISABLED
-                and all(bool(hook.get(key)) for key, is_on in wanted.items() if is_on)
-                for hook in self._hooks(path, webhook, doing)
-            )
-            for path in self._hook_paths(target)
+        if all(self._hears(path, webhook, doing) for path in self._hook_paths(target)):
+            return True
+        if isinstance(target, str):
+            return False
+        with suppress(NotFoundError, AccessError):  # GitLab Free has none for groups
+            return self._hears(f"{self._org(target.owner)}/hooks", webhook, doing)
+        return False
+
+    def _hears(self, path: str, webhook: Webhook, doing: str) -> bool:
+        wanted = [key for key, is_on in _events(webhook).items() if is_on]
+        return any(
+            hook.get("alert_status") != _DISABLED and all(bool(hook.get(key)) for key in wanted)
+            for hook in self._hooks(path, webhook, doing)
         )
 
     def _hook_paths(self, target: str | RepoId) -> list[str]:

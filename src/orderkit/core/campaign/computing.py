@@ -169,9 +169,11 @@ def _plain(value: Any) -> Any:
         return {str(_plain(key)): _plain(child) for key, child in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(child) for child in value]
-    if not isinstance(value, str | bool | int | float | None):
-        raise TypeError(f"it is a {type(value).__name__}, which no field of an XR can be")
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(value, str | bool | int) or value is None:
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    raise TypeError(f"it is a {type(value).__name__}, which no field of an XR can be")
 
 
 def _missing(wanted: Sequence[Any], have: Sequence[Any]) -> Iterator[Any]:

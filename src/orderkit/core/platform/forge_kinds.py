@@ -56,6 +56,8 @@ class ForgeCapabilities:
     """Whether the forge itself can refuse a merge without an approval."""
     signs_commits: bool = False
     """Whether the forge signs the commits that we write, besides our own trailers."""
+    organisations_have_webhooks: bool = True
+    """Whether one webhook hears of all repositories of an organisation, in every licence."""
 
     @property
     def report(self) -> str:
@@ -70,6 +72,7 @@ class ForgeCapabilities:
             "the forge requires approvals": self.requires_approvals,
             "only Orderkit's status requires approvals": not self.requires_approvals,
             "the forge signs our commits": self.signs_commits,
+            "each repository has a webhook": not self.organisations_have_webhooks,
         }
         return f"{self.title}: {'; '.join(text for text, holds in facts.items() if holds)}"
 
@@ -89,6 +92,7 @@ GITLAB = ForgeCapabilities(
     ForgePages("-/blob/", "-/blob/", "-/commit/", "-/merge_requests/"),
     deletes_at_once=False,
     requires_approvals=False,
+    organisations_have_webhooks=False,
 )
 """Without what a licence or a setting of the one forge in use adds."""
 KINDS: Mapping[ForgeKind, ForgeCapabilities] = {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
-from ground.errors import AlreadyOrderedError, RefusedError
-from ground.names import MAIN, CommitSha, OrderId, TeamName, check_requester
+from ground.errors import AccessError, AlreadyOrderedError, RefusedError
+from ground.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester
 from ground.shapes import Answer, Known
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, ledger_applications, team_limits
@@ -94,6 +95,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
         check_new(platform, live, snapshot)
     protect_main(platform.forge, entry.repository, kit)
     forbid_squash(platform.forge, entry.repository)
+    _ensure_webhook(platform, entry.repository)
     bypassed = ""
     if is_new:
         live_order.check_observes(platform, live)
@@ -119,6 +121,16 @@ def register(platform: Platform, registration: Registration) -> Registered:
         commit.commit,
         commit.changed,
     )
+
+
+def _ensure_webhook(platform: Platform, repo: RepoId) -> None:
+    """Have the forge tell the service of an order, where an organisation's webhook may not do."""
+    forge, webhook = platform.forge, platform.webhook
+    if webhook is None or forge.capabilities.organisations_have_webhooks:
+        return
+    with suppress(AccessError):  # then 'orderkit doctor' says what is not heard of
+        if not forge.has_webhook(repo, webhook):
+            forge.ensure_webhook(repo, webhook)
 
 
 def _bypassed(

@@ -428,8 +428,10 @@ class Life:
                 return
             self.row["parts"] = len(found.parts)
             self.row["ready"] = _is_ready(found)
-            self.row["synced"] = _said(found, "Synced")
-            self.row["xr_ready"] = _said(found, "Ready")
+            self.row["synced"] = _said(found.xr, "Synced")
+            self.row["xr_ready"] = _said(found.xr, "Ready")
+            parts = {path: _said(part, "Synced") for path, part in found.parts.items()}
+            self.row["failing"] = {p: said for p, said in parts.items() if said[:5] == "False"}
             self._compare("new", plan, None, found)
             if self.row["ready"]:
                 self._change(reader, xr, found, settings)
@@ -507,15 +509,15 @@ def _verdict(plan: Plan) -> str:
     return "not Ready" if plan.faults else plan.readiness
 
 
-def _said(found: Outcome, type_: str) -> str:
-    for said in (found.xr.get("status") or {}).get("conditions") or ():
+def _said(manifest: Manifest, type_: str) -> str:
+    for said in (manifest.get("status") or {}).get("conditions") or ():
         if said["type"] == type_:
             return f"{said['status']} {said.get('reason')} {said.get('message') or ''}"[:900]
     return ""
 
 
 def _is_ready(found: Outcome) -> bool:
-    return all(_said(found, type_).startswith("True") for type_ in ("Synced", "Ready"))
+    return all(_said(found.xr, type_).startswith("True") for type_ in ("Synced", "Ready"))
 
 
 def _other_values(kit: Kit, xr: Manifest) -> Iterator[tuple[str, Any]]:
@@ -612,6 +614,11 @@ def _apart(
     return row
 
 
+def _names_no_package(row: Row) -> bool:
+    words = ("no Function '", "is not a full image name")
+    return any(word in text for text in row["errors"] for word in words)
+
+
 def table(rows: Sequence[Row]) -> str:
     """Return the counts."""
     paired = [row for row in rows if row.get("composition")]
@@ -622,23 +629,42 @@ def table(rows: Sequence[Row]) -> str:
     changed = [row for row in ready if "change_code" in row]
     compared = [row["new_agrees"] for row in ordered if "new_agrees" in row]
     compared += [row["change_agrees"] for row in changed if "change_agrees" in row]
-    keys = ("new_differs", "change_differs")
-    exact = [not row[key] for row in ordered for key in keys if key in row]
+    unknown = [row for row in imported if _names_no_package(row)]
+    others = [row for row in checked if isinstance(row.get("order"), str)]
+    foreign = [row for row in others if row["order"].startswith("does not run here")]
+    wrong = [
+        text
+        for row in ordered
+        for step in ("new", "change")
+        for text in row.get(f"{step}_differs", ())
+        if "/ " in text and "'(nothing)' / " not in text and "has another value: {} / " not in text
+    ]
     counts = {
         "XRDs": len(rows),
         "repositories": len({row["path"].split("/")[0] for row in rows}),
         "with a Composition": len(paired),
         "imported": len(imported),
         "no error": len(checked),
+        "a function's package is in no file": len(unknown),
+        "another error": len(imported) - len(checked) - len(unknown),
+        "a function does not run here": len(foreign),
+        "no example": len(others) - len(foreign),
         "ordered": len(ordered),
         "Ready": len(ready),
         "changed": len(changed),
         "ended": sum(row.get("end") == 0 for row in ordered),
         "plans": len(compared),
         "plans that agree": sum(compared),
-        "plans right in every field": sum(exact),
+        "fields that plans had wrong": len(wrong),
         "killed or crashed": sum("crash" in row or row["import"] is None for row in rows),
     }
+    asked: Counter[str] = Counter()
+    for row in rows:
+        for name, each in (row.get("asked") or {}).items():
+            asked[f"calls of {name}"] += each["calls"]
+            asked[f"Compositions with {name}"] += bool(each["calls"])
+            asked[f"answers of {name} that differ"] += len(each["differ"])
+    counts |= asked
     lines = [f"{count:5} {name}" for name, count in counts.items()]
     causes = Counter(
         re.sub(r"'[^']*'|[0-9]+", "_", text.split(" error: ")[1])[:90]

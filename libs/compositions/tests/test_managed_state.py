@@ -14,6 +14,7 @@ from compositions.managed_state import (
     ManagedKinds,
     ManagedValues,
     assigned_name,
+    at_provider,
     password_of,
     replacement_refusal,
     replacements,
@@ -84,6 +85,24 @@ def test_a_known_kind_shows_what_its_schema_declares() -> None:
         "region": "eu-1",
         "host": "one.eu-1.example.org",
     }
+
+
+@pytest.mark.parametrize(
+    ("group", "identifiers"),
+    [
+        ("iam.aws.upbound.io", {"arn": "arn:aws:iam:eu-1:123456789012:role/one"}),
+        ("things.example.org", {}),
+    ],
+)
+def test_a_kind_without_a_schema_shows_the_identifiers_of_its_cloud(
+    group: str, identifiers: dict[str, str]
+) -> None:
+    role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": {"name": "one"}}
+    values = ManagedValues(role, "one", for_provider={"region": "eu-1"})
+
+    shown = at_provider({}, Behaviour(), values)
+
+    assert shown == {"region": "eu-1", "id": "one", **identifiers}
 
 
 def test_an_unknown_kind_is_left_as_it_is() -> None:

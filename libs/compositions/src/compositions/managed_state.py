@@ -144,7 +144,8 @@ def at_provider(
     Return ``status.atProvider``: what the provider was given, identifiers, what is declared.
 
     Args:
-        schema: Of ``status.atProvider``. Fields that it does not declare are left out.
+        schema: Of ``status.atProvider``. Fields that it does not declare are left out; one that
+            declares none shows everything, and the identifiers of the kind's cloud.
     """
     fields: Mapping[str, Any] = schema.get("properties") or {}
     is_open = not fields or bool(schema.get(PRESERVE))
@@ -154,12 +155,16 @@ def at_provider(
         if (name in fields or is_open) and not _REFERENCES.search(name)
     }
     computed: dict[str, Any] = {"id": values.external_name}
+    clouds = Kind.of(values.managed).group.split(".")
     for name, template in _identifiers(values).items():
-        if name in fields:
+        if name in fields or (not fields and _CLOUD_IDENTIFIERS.get(name) in clouds):
             computed |= values.rendered({name: template})
     declared = replace(values, at_provider={**shown_fields, **computed})
     state = {**shown_fields, **computed, **declared.rendered(behaviour.observed)}
     return {name: value for name, value in state.items() if name in fields or is_open}
+
+
+_CLOUD_IDENTIFIERS = {"arn": "aws", "selfLink": "gcp"}
 
 
 def _identifiers(values: ManagedValues) -> Mapping[str, str]:

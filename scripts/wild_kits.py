@@ -60,6 +60,7 @@ from orderkit.core.kit.compositions import name_shown  # noqa: E402
 from orderkit.core.kit.kit_file import Direction  # noqa: E402
 from orderkit.core.kit.model import Kit  # noqa: E402
 from orderkit.core.kit.pack import read_pack  # noqa: E402
+from orderkit.core.kit.xrd_fields import fields_of  # noqa: E402
 from orderkit.core.order.change import FieldEdit  # noqa: E402
 from orderkit.core.plan import Plan  # noqa: E402
 from orderkit.flows.change.plan_requests import plan_edits  # noqa: E402
@@ -182,6 +183,8 @@ class Walk:
     only_check: bool = False
     programs: Path | None = None
     beside: Path | None = None
+    local_configs: list[Manifest] = field(default_factory=list)
+    """To be made once the team's namespace is there."""
 
     @property
     def pack(self) -> Path:
@@ -211,6 +214,8 @@ class Walk:
             self.folder / "state", self.pack, Ports(0, 0, 0, 0), (TEAM,), twins=TWINS
         )
         with running(request, on_step=lambda *_: None) as platform:
+            for config in self.local_configs:
+                platform.platform.cluster.apply(config, owner="wild")
             Life(self.row, platform, kit).live()
 
     def _imported(self, xrd: Document, composition: Document | None, name: str, row: Row) -> bool:
@@ -323,7 +328,10 @@ class Walk:
             version = "v1alpha1" if "kubernetes" in group else "v1beta1"
             meta = {"name": name, **({"namespace": f"team-{TEAM}"} if home else {})}
             config = {"apiVersion": f"{group}/{version}", "kind": kind, "metadata": meta}
-            _write(folder / f"config-{number}.yaml", {**config, "spec": {}})
+            if home:
+                self.local_configs.append({**config, "spec": {}})
+            else:
+                _write(folder / f"config-{number}.yaml", {**config, "spec": {}})
         text = json.dumps(self.composition.manifest, default=str) if self.composition else ""
         if "EnvironmentConfig" in text:
             for number, fact in enumerate(self.repository.facts):
@@ -524,8 +532,10 @@ def _other_values(kit: Kit, xr: Manifest) -> Iterator[tuple[str, Any]]:
     """Yield fields that may be changed, each with another value that its schema allows."""
     versions = kit.xrd["spec"]["versions"]
     schema = versions[0]["schema"]["openAPIV3Schema"]["properties"].get("spec") or {}
-    for change in kit.changes:
-        for path in () if change.direction is Direction.NEVER else change.fields:
+    shown = tuple(field.path for field in fields_of(kit).walk() if not field.hidden)
+    allowed = [c.fields for c in kit.changes if c.direction is not Direction.NEVER]
+    for paths in allowed or [shown]:
+        for path in paths:
             inner, present = schema, xr.get("spec") or {}
             for step in path.split("."):
                 inner = (inner.get("properties") or {}).get(step) or {}
@@ -552,6 +562,7 @@ def walk_all(folder: Path, results: Path, given: argparse.Namespace) -> None:
     seen: set[str] = set()
     number = 0
     index, _, parts = given.part.partition("/")
+    wanted = set(given.paths.read_text().splitlines()) if given.paths else set()
     with tempfile.TemporaryDirectory(prefix="wild-kits-") as work:
         empty = Path(work) / "empty"
         command("init", str(empty), "--no-git")
@@ -567,7 +578,7 @@ def walk_all(folder: Path, results: Path, given: argparse.Namespace) -> None:
                 path = str(xrd.path.relative_to(folder))
                 if number % given.every or number // given.every % int(parts) != int(index):
                     continue
-                if given.only not in path:
+                if given.only not in path or (given.paths and path not in wanted):
                     continue
                 folders = (empty, Path(work) / "walk")
                 rows.append(_apart(known, xrd, path, folders, given))
@@ -679,6 +690,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("results", type=Path, nargs="*")
     parser.add_argument("--only", default="")
+    parser.add_argument("--paths", type=Path, help="a file with the XRDs to walk, a line for each")
     parser.add_argument("--part", default="0/1", help="I/N: this of so many shares")
     parser.add_argument("--every", type=int, default=1, help="of so many XRDs, one")
     parser.add_argument("--programs", type=Path, help="packages: <function>.xpkg")

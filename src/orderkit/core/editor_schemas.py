@@ -8,13 +8,13 @@ from typing import Any
 
 from orderkit.core.campaign.definition import Campaign
 from orderkit.core.documents import document_schema
-from orderkit.core.kit.kit_file import KIT_SCHEMA
+from orderkit.core.kit.kit_file import kit_schema
 from orderkit.core.order.team_file import TeamFile
-from orderkit.core.plan.price_table import PRICES_SCHEMA
+from orderkit.core.plan.price_table import KINDS, PriceFile
 from orderkit.core.platform.settings import PlatformSettings
 
 EDITOR_SCHEMAS: Mapping[str, tuple[str, Callable[[], Mapping[str, Any]]]] = {
-    "kit": ("kit.yaml of an Orderkit pack", lambda: KIT_SCHEMA),
+    "kit": ("kit.yaml of an Orderkit pack", kit_schema),
     "platform": (
         "platform.yaml of Orderkit",
         lambda: document_schema(PlatformSettings, ("Platform",), "name"),
@@ -27,7 +27,10 @@ EDITOR_SCHEMAS: Mapping[str, tuple[str, Callable[[], Mapping[str, Any]]]] = {
         "campaigns/<name>.yaml of Orderkit's ledger",
         lambda: document_schema(Campaign, ("Campaign",), "name"),
     ),
-    "prices": ("gitops/prices.yaml of an Orderkit pack", lambda: PRICES_SCHEMA),
+    "prices": (
+        "gitops/prices.yaml of an Orderkit pack",
+        lambda: document_schema(PriceFile, KINDS, "name"),
+    ),
 }
 """Title and schema of each file, by what `orderkit schema` calls it."""
 

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import Manifest
 from ground.shapes import changed
+from orderkit.core.documents import document_schema
 from orderkit.core.order.order_cost import OrderCost, sums_answer
 from orderkit.core.plan import Assembly, compare
 from orderkit.core.plan.cost import Bill, costs_answer, costs_of, order_cost
 from orderkit.core.plan.plan_markdown import to_markdown
-from orderkit.core.plan.price_table import PRICES_SCHEMA, PriceTable, read_prices, steps_of
+from orderkit.core.plan.price_table import KINDS, PriceFile, PriceTable, read_prices, steps_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -233,7 +234,7 @@ def test_the_examples_can_be_used_and_say_what_they_are(folder: str) -> None:
 
 
 def test_the_schema_is_one() -> None:
-    jsonschema.Draft202012Validator.check_schema(PRICES_SCHEMA)
+    jsonschema.Draft202012Validator.check_schema(document_schema(PriceFile, KINDS, "name"))
 
 
 def test_what_an_order_costs_names_what_is_not_known() -> None:

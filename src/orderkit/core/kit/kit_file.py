@@ -1,7 +1,7 @@
 """
 The shape of kit.yaml: every key with what it means, for readers, for errors and for editors.
 
-`KIT_SCHEMA` refuses what is not a kit.yaml; what contradicts the XRD is ``core.kit.consistency``'s.
+`kit_schema` refuses what is not a kit.yaml; what contradicts the XRD is ``core.kit.consistency``'s.
 Field paths are dotted property paths below ``spec`` of the XR.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
@@ -453,7 +454,9 @@ def is_fixture(entry: Mapping[str, Any]) -> bool:
     return "apiVersion" in entry
 
 
-def _schema() -> dict[str, Any]:
+@cache
+def kit_schema() -> dict[str, Any]:
+    """Return the JSON Schema of kit.yaml. Nobody may change it."""
     schema = document_schema(KitFile, ("Kit",), "name")
     spec = schema["properties"]["spec"]["properties"]
     _, survivor = spec["end"]["properties"]["survives"]["items"]["anyOf"]
@@ -461,6 +464,3 @@ def _schema() -> dict[str, Any]:
     fact = spec["facts"]["items"]
     spec["facts"]["items"] = {"if": {"required": ["apiVersion"]}, "then": _FIXTURE, "else": fact}
     return schema
-
-
-KIT_SCHEMA = _schema()

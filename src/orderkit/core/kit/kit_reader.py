@@ -20,7 +20,7 @@ from ground.objects.kube_objects import XRD, Manifest, annotations_of, dig
 from ground.shapes import changed, read_shape
 from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.form_shapes import Hints
-from orderkit.core.kit.kit_file import KIT_SCHEMA, Example, How, KitChange, KitFile, is_fixture
+from orderkit.core.kit.kit_file import Example, How, KitChange, KitFile, is_fixture, kit_schema
 from orderkit.core.kit.model import DEFAULT_OWNER, Kit
 from orderkit.core.kit.shown_values import KitFact, KitOutput
 from yamlfiles import yaml11
@@ -102,7 +102,7 @@ def _document(name: str, files: Files) -> dict[str, Any]:
     path = kit_path(name)
     if path not in files:
         return {}
-    document = yaml11.load(files[path], name=str(path), schema=KIT_SCHEMA)
+    document = yaml11.load(files[path], name=str(path), schema=kit_schema())
     if document["metadata"]["name"] != name:
         line = yaml11.line_of(files[path], ("metadata", "name"))
         raise InvalidInputError(

@@ -36,7 +36,7 @@ from msgspec import Meta
 
 from ground.errors import InvalidInputError
 from ground.shapes import StrictShape
-from orderkit.core.documents import DocumentName, document_schema, read_document
+from orderkit.core.documents import DocumentName, read_document
 from yamlfiles import yaml11
 
 PRICES = PurePosixPath("gitops", "prices.yaml")
@@ -164,9 +164,6 @@ class PriceFile(StrictShape, frozen=True, kw_only=True):
         tuple[Annotated[Price, Meta(description="each entry has a kind and a price")], ...],
         Meta(min_length=1, max_length=1000, description="at least one price"),
     ]
-
-
-PRICES_SCHEMA = document_schema(PriceFile, KINDS, "name")
 
 
 class PriceTable(PriceFile, frozen=True, kw_only=True):

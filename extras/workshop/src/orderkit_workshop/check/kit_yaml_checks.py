@@ -20,7 +20,7 @@ from orderkit.core.kit.consistency import problems
 from orderkit.core.kit.field_problems import PLAIN_TEXT_RULE, KitProblem
 from orderkit.core.kit.form_layout import PAGE_MAX
 from orderkit.core.kit.generated_mark import is_generated
-from orderkit.core.kit.kit_file import KIT_SCHEMA, Direction
+from orderkit.core.kit.kit_file import Direction, kit_schema
 from orderkit.core.kit.kit_reader import is_covered, kit_of
 from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Kit
 from orderkit.core.kit.xrd_fields import KitField, fields_of
@@ -250,7 +250,7 @@ def _parameters(node: Any, at: str = "spec.parameters") -> Iterator[tuple[str, s
 def _schema(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
     import jsonschema
 
-    errors = jsonschema.Draft202012Validator(KIT_SCHEMA).iter_errors(doc.manifest)
+    errors = jsonschema.Draft202012Validator(kit_schema()).iter_errors(doc.manifest)
     for error in sorted(errors, key=lambda e: list(map(str, e.absolute_path))):
         at = path_of(error.absolute_path)
         if error.validator == "additionalProperties":

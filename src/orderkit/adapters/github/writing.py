@@ -28,7 +28,7 @@ from ground.errors import (
     UnreachableError,
 )
 from ground.names import BlobSha, CommitSha, RepoId, blob_sha
-from orderkit.adapters.forges.answers import LostAnswerError, ServerError
+from orderkit.adapters.forges.answers import GarbledError, LostAnswerError, ServerError
 from orderkit.adapters.forges.calls import (
     CONFLICT,
     INVALID,
@@ -94,28 +94,25 @@ class _Write(Write[Writing]):
         self.doubtful.append(frozenset(change.path for change in changes))
         try:
             commit = self._commit(changes)
-        except (LostAnswerError, ServerError) as error:
+        except (LostAnswerError, ServerError, GarbledError) as error:
             return self._find_commit() or WriteFailure(error, again=True)
-        except StaleHeadError as error:  # GitHub's own word: it was not carried out
-            self.doubtful.pop()
-            return WriteFailure(error, again=True)
-        except TooFastError as error:  # a proxy may have refused what was carried out: read
-            found = self._find_commit()
-            self.doubtful.pop()
-            return found or WriteFailure(error, again=False)
-        except UnreachableError as error:
-            self.doubtful.pop()  # it was never sent
-            return WriteFailure(error, again=True)
-        except MovedError as error:
-            self.doubtful.pop()  # a redirect instead of carrying it out
-            return WriteFailure(error, again=False)
         except OrderkitError as error:
-            # A proxy may have refused although GitHub carried the request out: always read.
-            found = self._find_commit()
-            self.doubtful.pop()
-            return found or self._judge(error)
+            return self._refused(error)
         self._remember(changes, commit)
         return Written(commit, changed=True)
+
+    def _refused(self, error: OrderkitError) -> Written | WriteFailure:
+        """Return what an error means after which our request is not under way any more."""
+        if isinstance(error, (StaleHeadError, UnreachableError, MovedError)):
+            self.doubtful.pop()  # GitHub's own word, or never sent, or a redirect instead
+            return WriteFailure(error, again=not isinstance(error, MovedError))
+        # A proxy may have refused although GitHub carried the request out: always read.
+        found = self._find_commit()
+        self.doubtful.pop()
+        if found is not None:
+            return found
+        is_limit = isinstance(error, TooFastError)
+        return WriteFailure(error, again=False) if is_limit else self._judge(error)
 
     def _commit(self, changes: Sequence[FileChange]) -> CommitSha:
         """

@@ -31,7 +31,8 @@ SHAPES = {
         "allow_merge_on_skipped_pipeline:b?"
     ),
     "merge": (
-        "iid:i title:s description:s? state:s draft:b source_branch:s target_branch:s "
+        "iid:i source_project_id:i? target_project_id:i title:s description:s? state:s draft:b "
+        "source_branch:s target_branch:s "
         "sha:s detailed_merge_status:s merge_commit_sha:s? squash_commit_sha:s? author:o "
         "created_at:s updated_at:s references:o diff_refs:o?"
     ),

@@ -131,6 +131,8 @@ class GitLabPulls(GitLabWriting, GitLabNotes, SharedBranches, SharedPulls):
         query |= {"source_branch": head} if head else {}
         path = self._project(repo, "merge_requests")
         for item in self._pages(path, query, f"list pulls of {repo}", key="iid"):
+            if head and not is_own(item):
+                continue  # a stranger's fork may have a branch of the same name
             pull = self._pull_of(item, repo)
             if state != "closed" or pull.state != "open":
                 yield pull
@@ -195,3 +197,8 @@ class GitLabPulls(GitLabWriting, GitLabNotes, SharedBranches, SharedPulls):
             author=person(entry.get("author")),
             created=str(entry.get("created_at") or ""),
         )
+
+
+def is_own(entry: Found) -> bool:
+    """Say whether a merge request comes from a branch of the project itself, and not of a fork."""
+    return entry.get("source_project_id") == entry.get("target_project_id")

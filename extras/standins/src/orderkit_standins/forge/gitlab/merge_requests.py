@@ -53,6 +53,8 @@ class MergeRequestEndpoints:
             "id": pull.id,
             "iid": pull.number,
             "project_id": repo.id,
+            "source_project_id": repo.id,
+            "target_project_id": repo.id,
             "title": pull.title,
             "description": issue.body,
             "state": state,

@@ -222,6 +222,14 @@ PUSHES: tuple[Push, ...] = (
         passes_argocd=True,
         refuses_changes=True,
     ),
+    Push(
+        "an annotation that makes the XR a hook",
+        _annotate("hook", "PreSync"),
+        f"{FILE}:6",
+        ("is a hook of Argo CD (argocd.argoproj.io/hook: PreSync), and an order has no hooks",),
+        "take the annotation, or the object, out of manifests/",
+        refuses_changes=True,
+    ),
     *(
         Push(
             f"the annotation {name} of Argo CD",

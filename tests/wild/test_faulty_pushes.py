@@ -107,7 +107,7 @@ def test_a_push_is_explained_alike_everywhere(
     code = run(["validate", str(clone), "--old", str(desk.before), "--pack", str(desk.pack)])
     text = capsys.readouterr().out.replace(f"{clone}/", "")
     if push.delivered or push.passes_argocd:
-        desk.settled(commit, ("Ready",))
+        desk.settled(commit, ("Ready", "Attention"))
     report = status(desk.running.platform, desk.order)
     people = orderkit("status", desk.order).out
     told = desk.told(commit)

@@ -195,6 +195,17 @@ def test_an_open_circuit_breaker_is_reported_although_the_order_is_ready() -> No
     assert not judge(delivered(), xr(), head=HEAD, ending=False).throttled
 
 
+def test_a_delivered_annotation_that_steers_argocd_wants_a_look_and_holds_nobody_up() -> None:
+    steered = xr()
+    steered["metadata"]["annotations"] = {"argocd.argoproj.io/sync-options": "Force=true"}
+
+    state = judge(delivered(), steered, head=HEAD, ending=False)
+
+    assert (state.phase, state.ready, state.is_held) == ("Attention", True, False)
+    assert "sync-options: Force=true steers Argo CD" in state.reason
+    assert state.advice.startswith("take argocd.argoproj.io/sync-options out of the annotations")
+
+
 @pytest.mark.parametrize("synced", ["False", "True"], ids=["Crossplane has seen it", "not yet"])
 def test_a_paused_order_is_neither_ready_nor_failing(synced: str) -> None:
     paused = xr(synced=synced)

@@ -179,6 +179,10 @@ def show_repaired(result: Repaired, *, dry_run: bool, as_json: bool) -> None:
         return
     if not result.steps:
         say(f"{result.entry.order}: nothing to repair")
+        if result.reason:
+            say(f"  reason      {result.reason}")
+        if result.advice:
+            say(f"  what to do  {result.advice}")
     for step in result.steps:
         say(step.what)
         if step.done:

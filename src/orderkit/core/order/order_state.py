@@ -18,6 +18,7 @@ from typing import Any, Literal
 from compositions.paused import PAUSED, annotate_command, how_to_resume, is_paused
 from compositions.python_functions import is_not_run
 from ground.argocd.delivery_hindrances import Hindrance, delivers_nothing, hindrance, short
+from ground.argocd.steering import steering_annotations
 from ground.names import CommitSha
 from ground.objects.kube_objects import Kind, Manifest, condition, dig, metadata
 from orderkit.core.unserved_kinds import advice_on
@@ -110,6 +111,10 @@ def judge(
     throttled = xr is not None and is_throttled(xr)
     is_held = phase == "Attention"
     advice = why.advice or (advice_on(why.reason) if phase == "Failing" else "")
+    if phase == "Ready" and xr is not None:
+        for found in steering_annotations(xr):  # somebody pushed it: what Git has is delivered so
+            reason = f"metadata.annotations: {found}"
+            return OrderState("Attention", reason, head, revision, found.hint, throttled)
     return OrderState(phase, why.reason, head, revision, advice, throttled, is_held)
 
 

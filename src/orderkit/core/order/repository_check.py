@@ -198,7 +198,7 @@ def _steering(manifest: Manifest) -> Iterator[Finding]:
             Reason.STEERS,
             str(found),
             rule="leaves its delivery to Orderkit",
-            hint=f"take {found.name} out of the annotations; commit and push",
+            hint=found.hint,
             severity=severity,
         )
 

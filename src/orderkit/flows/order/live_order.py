@@ -257,7 +257,7 @@ def check_delivers(platform: Platform, live: LiveOrder, xr_file: XrFile) -> None
     commit = xr_file.commit
     has_submodules = SUBMODULES in platform.forge.tree(live.repository, commit)
     others = (entry for entry in _objects_of(platform, live, commit) if not live.is_xr(entry.xr))
-    is_damaged = any(_damaging(xr_file.xr))
+    is_damaged = bool(hooks.hook_refusal(xr_file.xr)) or any(_damaging(xr_file.xr))
     if xr_file.path.parent == MANIFESTS and not (has_submodules or is_damaged or any(others)):
         return
     for fault in filter(_is_undelivered, _faults(platform, live, commit)):
@@ -268,7 +268,7 @@ def check_delivers(platform: Platform, live: LiveOrder, xr_file: XrFile) -> None
 def _is_undelivered(fault: Located) -> bool:
     if not isinstance(fault.about, Finding) or fault.about.severity is not FindingSeverity.ERROR:
         return False
-    reasons = (Reason.NO_XR, Reason.NOT_THE_ORDERS, Reason.STEERS)
+    reasons = (Reason.NO_XR, Reason.NOT_THE_ORDERS, Reason.STEERS, Reason.HOOK)
     return fault.about.reason in reasons or fault.file == SUBMODULES
 
 

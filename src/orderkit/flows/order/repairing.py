@@ -90,6 +90,9 @@ class Repaired:
 
     entry: OrderEntry
     steps: tuple[RepairStep, ...]
+    reason: str = ""
+    """Why the order fails, if it does, although nothing can be restored."""
+    advice: str = ""
 
     @property
     def is_whole(self) -> bool:
@@ -134,7 +137,9 @@ def repair(platform: Platform, request: RepairRequest) -> Repaired:
     if not request.dry_run:
         refresh(platform, ledger.team_application(entry.team))
         refresh(platform, entry.order)
-    return Repaired(entry, tuple(steps.values()))
+    state = report.state
+    left = (state.reason, state.advice) if state.phase == "Failing" else ("", "")
+    return Repaired(entry, tuple(steps.values()), *left)
 
 
 def _name(damage: Damage) -> str:

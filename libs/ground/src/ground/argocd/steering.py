@@ -54,6 +54,10 @@ class SteeringAnnotation:
     is_dangerous: bool = False
     """Whether it deletes or damages the object, with what it holds."""
 
+    @property
+    def hint(self) -> str:
+        return f"take {self.name} out of the annotations; commit and push"
+
     def __str__(self) -> str:
         return f"{self.name}: {self.value} steers Argo CD: {self.effect}"
 

@@ -10,11 +10,11 @@ import functools
 import os
 import secrets
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from compositions.function_processes import read_processes
@@ -32,6 +32,7 @@ from orderkit.adapters.forge_choice import connect_forge
 from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.adapters.state_folder import PLATFORM_FILE, default_state
+from orderkit.cli.late_imports import LazyRenderer, cost_of, plan_new, secrets_of
 from orderkit.core.platform import settings as platform_settings
 from orderkit.core.platform.installation import PlatformTarget
 from orderkit.core.platform.notification_settings import NotificationSettings, read_notifications
@@ -58,18 +59,12 @@ from softwaretemplates.size_limit import MIB
 from yamlfiles import yaml11
 
 if TYPE_CHECKING:
-    from ground.objects.kube_objects import Manifest
     from orderkit.adapters.tokens.oidc_tokens import BelievedGroups
-    from orderkit.core.kit.model import Kit
     from orderkit.core.notify.routing import Channel
-    from orderkit.core.order.order_cost import OrderCost
-    from orderkit.core.plan import Plan
-    from orderkit.core.secret_values import SecretTexts
     from orderkit.flows.notify.notifying import NotifyOptions
     from orderkit.ports.notifier import Notifier
     from orderkit.web.auditing import AuditLog
     from orderkit.web.operations import ServiceOptions
-    from softwaretemplates.render import FileOutcome, Tree, TreeOptions
 
 SERVICE_PROXY = "orderkit"
 """The portal's proxy endpoint that leads to our service: ``/proxy/orderkit``."""
@@ -416,11 +411,11 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         other_clock=cluster.clock,
         pack_repo=settings.pack,
         ledger=settings.ledger,
-        confined=_LazyRenderer(),
+        confined=LazyRenderer(),
         pipeline_functions=LocalFunctions(),
-        secrets_of=_secrets_of,
-        cost_of=_cost_of,
-        plan_new=_plan_new,
+        secrets_of=secrets_of,
+        cost_of=cost_of,
+        plan_new=plan_new,
         teams=settings.teams,
         functions=read_processes(settings.plans.functions),
         service_registers=settings.service.registers,
@@ -453,38 +448,6 @@ def _team_token(forge: ForgeSettings, team: str) -> str:
     if forge.team_token_folder is None:
         return ""
     return token(changed(forge, token_file=forge.team_token_folder / team))
-
-
-def _plan_new(platform: Platform, kit: Kit, xr: Manifest) -> Plan:
-    """Import the planner once an order is proposed."""
-    from orderkit.flows.plan.order_plan import plan_new
-
-    return plan_new(platform, kit, xr)
-
-
-def _secrets_of(platform: Platform, xr: Manifest) -> SecretTexts:
-    """Import the pipeline once there is a text that a station may have written."""
-    from orderkit.flows.plan.order_secrets import order_secrets
-
-    return order_secrets(platform, xr)
-
-
-def _cost_of(platform: Platform, xr: Manifest) -> OrderCost | None:
-    """Import the pipeline once something has a cost."""
-    from orderkit.flows.plan.order_costs import cost_of
-
-    return cost_of(platform, xr)
-
-
-class _LazyRenderer:
-    """Import the renderer once something has to be rendered: few commands do."""
-
-    def __call__(
-        self, files: Tree, values: Mapping[str, Any] | None, options: TreeOptions
-    ) -> list[FileOutcome]:
-        from orderkit.adapters.processes.confined_rendering import judge_confined
-
-        return judge_confined(files, values, options)
 
 
 def _trusting(settings: PlatformSettings, cluster: Cluster) -> ForgeSettings:

@@ -4,8 +4,6 @@ Orderkit's documents: ``apiVersion``, ``kind``, ``metadata.name`` and a ``spec``
 The field `named` of a shape is its ``metadata.name``; the others are the ``spec``. Pure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from pathlib import PurePath

@@ -1,7 +1,5 @@
 """How a kit's form looks: pages, fields, hidden values and links of kit.yaml."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """On what terms a kit's orders live: ``lease``, ``approval`` and ``windows`` of kit.yaml."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Literal
 

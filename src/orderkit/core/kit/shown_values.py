@@ -1,7 +1,5 @@
 """What a kit shows of an order: ``outputs``, ``facts`` and ``attention`` of kit.yaml."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field

@@ -36,6 +36,7 @@ _REASONS = {
     "merge_time": "it is to be merged later",
 }
 _NO_COMMITS = "commits_status"
+_ENDED = "not_open"  # merged or closed since our read, which the next round tells apart
 
 
 class GitLabMerging(GitLabPulls):
@@ -140,7 +141,7 @@ class _Merge(Merge[GitLabMerging]):
                 f"{request}: {_REASONS[status]} ({status})",
                 hint="see which checks, approvals or styles the forge asks for",
             )
-        if status in UNDECIDED or status == "mergeable":
+        if status in UNDECIDED or status in ("mergeable", _ENDED):
             return InProgressError(
                 f"{request}: the forge is still checking whether it can be merged",
                 hint="repeat the command",

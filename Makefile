@@ -26,7 +26,7 @@ $(DEV): requirements-dev.lock $(RUN)
 setup: $(RUN) ## install Orderkit into .venv (then: .venv/bin/orderkit --help)
 
 demo: $(RUN) ## show the whole loop: order, change, repair, end
-	$(BIN)/orderkit demo
+	$(BIN)/orderkit demo $(ARGS)
 
 demo-agents: $(RUN) ## order an AI agent, let it spend, pause it, raise it, lose its data, end it
 	$(BIN)/python -m whisperops demo

@@ -1,24 +1,11 @@
-"""Webhooks on GitHub: exactly one per URL, active, with the given secret."""
+"""Webhooks on GitHub."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from ground.errors import InvalidInputError, OrderkitError
-from ground.names import RepoId
-from ground.secrets import register
-from orderkit.adapters.forges.answers import GarbledError
-from orderkit.adapters.forges.calls import (
-    INVALID,
-    MISSING,
-    Found,
-    checked,
-    done,
-    number_in,
-    object_in,
-)
-from orderkit.adapters.forges.retries import UNCLEAR, settle
-from orderkit.adapters.forges.transport import path_of
+from orderkit.adapters.forges.hooks import ForgeHooks
 from orderkit.adapters.github.calls import GitHubCalls
 from orderkit.ports.forge import Webhook
 
@@ -26,84 +13,12 @@ _NAMES = {"pull_request_only": "pull_request", "pull_request_sync": "pull_reques
 """GitHub's event for each event that the port knows by another name."""
 
 
-class GitHubHooks(GitHubCalls):
+class GitHubHooks(GitHubCalls, ForgeHooks):
     """The part of the port about webhooks."""
 
-    def ensure_webhook(self, target: str | RepoId, webhook: Webhook) -> None:
-        """
-        Make sure there is exactly one active webhook for that URL. Idempotent. See the port.
+    def _events(self, webhook: Webhook) -> Collection[str]:
+        return {_NAMES.get(event, event) for event in webhook.events}
 
-        Raises:
-            NotFoundError: No such organisation or repository.
-            InvalidInputError: The forge refuses the URL.
-        """
-        register(webhook.secret)
-        path, doing = self._hooks_path(target), f"set up a webhook of {target}"
-
-        def act() -> bool:
-            kept = self._ensure_one(path, webhook, doing)
-            for hook in self._hooks(path, webhook, doing):
-                if number_in(hook, "id") != kept:
-                    answer = self._http.send("DELETE", f"{path}/{number_in(hook, 'id')}")
-                    if answer.status != MISSING:
-                        done(answer, doing)
-            return True
-
-        settle(lambda _: None, act, doing)
-
-    def has_webhook(self, target: str | RepoId, webhook: Webhook) -> bool:
-        """
-        Say whether there is an active webhook for that URL and those events. See the port.
-
-        Raises:
-            NotFoundError: No such organisation or repository.
-            AccessError: Our account does not own it.
-        """
-        hooks = self._hooks(self._hooks_path(target), webhook, f"list the webhooks of {target}")
-        events = set(_events(webhook))
-        return any(hook.get("active") and events <= {*hook.get("events", ())} for hook in hooks)
-
-    def _hooks_path(self, target: str | RepoId) -> str:
-        owner = path_of("orgs", target) if isinstance(target, str) else self._path(target)
-        return f"{owner}/hooks"
-
-    def _ensure_one(self, path: str, webhook: Webhook, doing: str) -> int:
-        """Return the id of the webhook to keep: the oldest one after an update, or a new one."""
-        hooks = self._hooks(path, webhook, doing)
-        if hooks:
-            kept = number_in(hooks[0], "id")
-            self._call("PATCH", f"{path}/{kept}", webhook, doing)
-            return kept
-        try:
-            return self._call("POST", path, webhook, doing)
-        except UNCLEAR:
-            raise
-        except OrderkitError as error:
-            if not self._hooks(path, webhook, doing):
-                raise
-            raise GarbledError(f"{doing}: refused and made") from error  # a proxy refused it
-
-    def _hooks(self, path: str, webhook: Webhook, doing: str) -> list[Found]:
-        """Return the webhooks for the URL, oldest first."""
-        hooks = [
-            hook
-            for hook in self._pages(path, {}, doing)
-            if (hook.get("config") or {}).get("url") == webhook.url
-        ]
-        return sorted(hooks, key=lambda hook: number_in(hook, "id"))
-
-    def _call(self, method: str, path: str, webhook: Webhook, doing: str) -> int:
-        config = {"url": webhook.url, "content_type": "json"}
-        if webhook.secret:
-            config["secret"] = webhook.secret
-        body: dict[str, Any] = {"config": config, "events": _events(webhook), "active": True}
-        if method == "POST":
-            body["name"] = "web"
-        answer = self._http.send(method, path, body=body)
-        if answer.status == INVALID:
-            raise InvalidInputError("webhook", webhook.url, f"is refused: {answer.text}")
-        return number_in(object_in(checked(answer, doing), doing), "id")
-
-
-def _events(webhook: Webhook) -> list[str]:
-    return sorted({_NAMES.get(event, event) for event in webhook.events})
+    def _body(self, webhook: Webhook, *, is_new: bool) -> dict[str, Any]:
+        events = {"events": sorted(self._events(webhook))}
+        return {**events, "name": "web"} if is_new else events

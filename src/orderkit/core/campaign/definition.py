@@ -52,8 +52,6 @@ _Percent = Annotated[int, Meta(ge=1, le=100, description="a percentage: 1 to 100
 _Duration = Annotated[
     str, Meta(pattern="^[1-9][0-9]{0,5}[smhdw]$", description="for example 30s, 10m, 8h or 2d")
 ]
-_Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-_Time = Annotated[str, Meta(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$", description="'22:00'")]
 
 
 class FieldValues(StrictShape, frozen=True):
@@ -142,15 +140,6 @@ class StopRule(StrictShape, frozen=True):
     then: Literal["stop", "takeBack"] = "stop"
 
 
-class Window(StrictShape, frozen=True):
-    """When orders may be changed."""
-
-    days: Annotated[tuple[_Day, ...], Meta(min_length=1)]
-    start: _Time = shape_field(name="from")
-    end: _Time = shape_field(name="to")
-    zone: str = "UTC"
-
-
 class Pace(StrictShape, frozen=True):
     """How fast, at most."""
 
@@ -170,13 +159,9 @@ class Campaign(StrictShape, frozen=True):
     waves: tuple[Wave, ...] = ()
     gates: Gates = Gates()
     stop: StopRule = StopRule()
-    windows: tuple[Window, ...] = ()
+    windows: tuple[MaintenanceWindow, ...] = ()
+    """When orders may be changed; empty: at any time."""
     pace: Pace = Pace()
-
-    @property
-    def maintenance_windows(self) -> tuple[MaintenanceWindow, ...]:
-        """The windows as kits have them."""
-        return tuple(MaintenanceWindow(w.days, w.start, w.end, w.zone) for w in self.windows)
 
     def to_yaml(self) -> str:
         """Write the file."""

@@ -243,7 +243,7 @@ class Run:
             now,
             self._good_since,
             datetime.fromisoformat(before) if before else None,
-            opens_at(campaign.maintenance_windows, now),
+            opens_at(campaign.windows, now),
         )
 
     # --- changing orders

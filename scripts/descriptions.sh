@@ -16,5 +16,5 @@ fi
 mkdir -p $to
 rm -f $to/.installed
 cp $from/package.json $from/package-lock.json $to/
-npm --prefix $to ci --ignore-scripts --silent --no-progress --no-audit --no-fund
+(cd $to && npm ci --ignore-scripts --silent --no-progress --no-audit --no-fund)
 echo "$wanted" >$to/.installed

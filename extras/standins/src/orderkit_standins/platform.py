@@ -265,7 +265,10 @@ class EmbeddedPlatform:
         forge.ensure_user(BOT, self._state.credential("forge-password"), admin=True)
         forge.ensure_user(VIEWER, VIEWER, read_only=True)
         for login in self._people:
-            forge.ensure_user(login, self._state.credential(f"user-{login}"))
+            secret = self._state.credential(f"user-{login}")
+            forge.ensure_user(login, secret)
+            if self._forge_kind != "gitea":  # the others' APIs take no passwords
+                forge.ensure_token(login, "up", secret, ["all"])
         forge.ensure_token(BOT, "platform", self._state.credential("forge-token"), BOT_SCOPES)
         host = self.url("forge").partition("://")[2].replace(":", "%3a")
         line = f"http://{BOT}:{self._state.credential('forge-token')}@{host}\n"

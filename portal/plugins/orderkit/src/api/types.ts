@@ -10,7 +10,7 @@ import {
   Kits,
   ListedOrder,
   Node,
-  Object as ObjectKey,
+  ObjectReference as ObjectKey,
   OfferedChange,
   OpenPull as Pull,
   OrderRow as Row,

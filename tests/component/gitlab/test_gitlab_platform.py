@@ -17,6 +17,7 @@ from pullhand import Hand
 
 from ground.errors import RefusedError
 from ground.names import OrderId, RepoId
+from ground.shapes import changed
 from orderkit.adapters.forge_choice import connect_forge
 from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.transport import Credentials, Query
@@ -38,7 +39,7 @@ from orderkit.flows.order import placing
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit_standins.platform import Ports
-from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
+from orderkit_standins.serve_platform import EmbeddedRunRequest, Person, Running, running
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         changing_pack(folder / "pack"),
         Ports(0, 0, 0, 0),
         ("ae86", "rx7"),
+        people=(Person("dan", "ae86"),),
         forge="gitlab",
     )
     with running(request, on_step=lambda *_: None) as started:
@@ -220,3 +222,11 @@ def test_what_the_live_check_tries_holds_on_the_face(site: Running) -> None:
 
     assert [result.problem for result in results] == [""] * len(results)
     assert len(results) > 8
+
+
+def test_a_person_of_the_platform_signs_in_with_what_its_file_has(site: Running) -> None:
+    """GitLab's API takes no passwords, so the file holds a token too."""
+    file = site.embedded.state.folder / "credentials" / "user-dan"
+    settings = changed(site.settings.forge, credentials="file", token_file=file)
+
+    assert connect_forge(settings, None).user() == "dan"

@@ -26,6 +26,7 @@ from orderkit.flows.end.withdrawing import begin_withdrawal
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
+from orderkit.ports.requesters import Requester
 from orderkit_standins.serve_platform import Running
 
 
@@ -145,7 +146,8 @@ def test_a_change_that_waits_is_listed_shown_and_told(
 ) -> None:
     desk.order(stage="stage1")
     bay = Bay(desk.platform, desk.team, desk.team)
-    pull = ask(bay, set_("stage", "stage3")).pull
+    eve = Requester(f"user:default/{desk.eve.login}")
+    pull = ask(bay, set_("stage", "stage3"), requester=eve).pull
     assert pull is not None
     why = "group finance, because stage 3 is expensive"
     service, headers = site.settings.service, {SECRET_HEADER: token(site.settings.service)}

@@ -109,7 +109,7 @@ def test_each_order_gets_the_change_exactly_once(
     added = new_bay(mine.platform, TEAM)
     with open_proxy(site.settings.forge.url) as proxy:
         dice = chances.random("campaign")
-        proxy.plan = Seeded(dice, FAULTS_OF_A_BAD_LINE, write_rate=0.15, read_rate=0.01)
+        proxy.plan = Seeded(dice, FAULTS_OF_A_BAD_LINE, write_rate=0.15, read_rate=0.0)
         forge = GiteaForge(
             proxy.url,
             token=token(site.settings.forge),

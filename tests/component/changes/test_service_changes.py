@@ -275,7 +275,9 @@ def test_a_change_that_is_reviewed_becomes_a_pull_request(ask: Asking, bay: Bay)
 
     assert (status, found["state"], bay.head) == (201, "proposed", before)
     assert found["url"] == found["pull"]["url"]
-    assert found["warnings"] == ["The bay is closed while the paint dries."]
+    warning, counts = found["warnings"]
+    assert warning == "The bay is closed while the paint dries."
+    assert "'user:default/unknown' is not a user of the forge" in counts
     assert "Pull request #1 waits for review" in found["message"]
 
 

@@ -107,7 +107,7 @@ def test_a_change_that_wants_a_review_is_proposed_with_its_plan(lead: Browser, b
     csrf = dict(proposed.form("/sign-out").fields)["csrf"]
     refused = lead.send("POST", merge, data={"csrf": csrf})  # whatever the page shows
     assert refused.status == 403
-    assert "approve" in refused.page.text
+    assert "is not merged" in refused.page.text
 
 
 def test_a_commit_shows_its_plan_and_is_taken_back(lead: Browser, bay: Bay) -> None:

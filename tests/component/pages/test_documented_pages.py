@@ -43,7 +43,7 @@ PAGES = (
     Page("docs/templates.md"),
 )
 """In the order of docs/README.md: what a page leaves behind is there when the next one begins."""
-ELSEWHERE = {"tutorial.md", "install.md", "garage.md"}
+ELSEWHERE = {"tutorial.md", "install.md", "garage.md", "github.md", "gitlab.md"}
 """Pages with ``sh`` blocks that other tests execute; a kit's page is generated."""
 
 

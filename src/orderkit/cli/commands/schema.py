@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-_FILES = ("kit", "platform", "team", "prices")
+_FILES = ("kit", "platform", "team", "campaign", "prices")
 """A test holds them to `orderkit.core.editor_schemas.EDITOR_SCHEMAS`, whose import takes long."""
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
 from ground.errors import OrderkitError, RefusedError
@@ -191,4 +190,4 @@ def _pending(
 def _pending_change(live: LiveOrder, pull: PullRequest, approval: str) -> PendingApproval:
     requester = pull.requester or f"user:default/{pull.author.login}"
     waiting = _pending(live, pull, requester, pull.created, approval)
-    return replace(waiting, number=pull.number)
+    return changed(waiting, number=pull.number)

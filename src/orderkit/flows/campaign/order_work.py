@@ -17,6 +17,7 @@ from ground.errors import (
     InvalidInputError,
     NotFoundError,
     OrderkitError,
+    RemoteError,
 )
 from ground.names import MAIN, CommitSha, OrderId, RepoId
 from ground.objects.kube_objects import Manifest
@@ -213,14 +214,17 @@ def work_on(
     Raises:
         RemoteError: The forge or the cluster fails in a way that may pass: try again later.
     """
-    try:
-        live = living(platform, work.kit, entry, to.ledger)
-    except NotFoundError as error:
-        return Worked(OrderPhase.SKIPPED, str(error))
-    except OrderkitError as error:
-        return _refused(error)
     problem: OrderkitError | None = None
     for _ in range(_ROUNDS):
+        try:
+            live = living(platform, work.kit, entry, to.ledger)
+        except NotFoundError as error:
+            return Worked(OrderPhase.SKIPPED, str(error))
+        except OrderkitError as error:
+            if not _is_odd(error):
+                return _refused(error)
+            problem = error
+            continue
         try:
             return _done(platform, live, to) or _made_now(platform, work, live, to, cluster_xr)
         except (ConflictError, InvalidInputError) as error:
@@ -229,8 +233,15 @@ def work_on(
                 return _refused(error)
             problem = error
         except OrderkitError as error:
-            return _refused(error)
+            if not _is_odd(error):
+                return _refused(error)
+            problem = error
     return _refused(problem or ConflictError("others won every round"))
+
+
+def _is_odd(error: OrderkitError) -> bool:
+    """Say whether an answer means nothing to us: a proxy may have given it, so ask again."""
+    return type(error) is RemoteError
 
 
 def _done(platform: Platform, live: LiveOrder, to: Assignment) -> Worked | None:

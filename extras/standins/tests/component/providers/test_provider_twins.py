@@ -280,7 +280,9 @@ def test_a_managed_resource_is_synced_first_and_ready_after_a_while(cluster: Clu
     found = wait(cluster, key, says("Ready", "True"))
 
     assert found["metadata"]["annotations"]["crossplane.io/external-name"] == "slow"
-    assert found["status"]["atProvider"] == {"location": "EU", "id": "slow"}
+    observed = found["status"]["atProvider"]
+    assert (observed["location"], observed["id"]) == ("EU", "slow")
+    assert observed["selfLink"].endswith("/buckets/slow"), "as Google names it"
     assert "Bucket slow" in external(cluster)
 
 

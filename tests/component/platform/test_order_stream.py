@@ -200,7 +200,8 @@ def test_a_stream_ends_after_a_while(platform: Running, tmp_path: Path) -> None:
         serving(platform, tmp_path, StreamBounds(life_s=0.1)) as short,
         short.stream() as stream,
     ):
-        assert {event.name for event in stream} == {"ready", ""}
+        names = {event.name for event in stream}
+        assert names - {"order"} == {"ready", ""}, "other tests' orders may change meanwhile"
         eventually(lambda: "orderkit_streams_open 0" in short.ask("/metrics").text)
 
 

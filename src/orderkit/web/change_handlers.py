@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import asdict
+
 from ground.errors import InvalidInputError
 from ground.names import CommitSha, TeamName
 from orderkit.core.order.change import FieldConflictError
@@ -162,9 +164,8 @@ def _body(service: Service, live: LiveOrder, outcome: Changed) -> Mapping[str, A
         url = outcome.pull.web_url
     elif outcome.commit:
         url = service.platform.forge.capabilities.pages.commit_page(url, outcome.commit)
-    answer = outcome.answer
-    fields = {name: getattr(answer, name) for name in answer.__struct_fields__}
-    return answers.Changed(**fields, message=_message(outcome), url=url).to_json()
+    answer = answers.Changed(**asdict(outcome.answer), message=_message(outcome), url=url)
+    return answer.to_json()
 
 
 def _message(outcome: Changed) -> str:

@@ -160,7 +160,10 @@ def simulate(
         attributed.update(composed.made_by)
         if composed.error:
             break
-        shown_xr, exists = _with_status(xr, composed), _cluster_after(composed, around, observed)
+        shown_xr, exists = (
+            _with_status(xr, composed),
+            _cluster_after(xr, composed, around, observed),
+        )
         if (shown_xr, exists) == (xr, observed):
             return Simulation(tuple(rounds), settled=True, xr=xr, observed=observed)
         xr, observed = shown_xr, exists
@@ -244,19 +247,22 @@ def _scope_of(around: SimulatedWorld) -> ScopeOf:
 
 
 def _cluster_after(
-    composed: Composed, around: SimulatedWorld, before: Mapping[str, Manifest]
+    xr: Manifest, composed: Composed, around: SimulatedWorld, before: Mapping[str, Manifest]
 ) -> dict[str, Manifest]:
     """Return the composed resources that exist after this round."""
     return dict(composed.kept) | {
-        name: _created(desired.manifest, before.get(name) or {}, around, name)
+        name: _created(xr, desired.manifest, before.get(name) or {}, around, name)
         for name, desired in composed.resources.items()
     }
 
 
-def _created(desired: Manifest, before: Manifest, around: SimulatedWorld, name: str) -> Manifest:
+def _created(
+    xr: Manifest, desired: Manifest, before: Manifest, around: SimulatedWorld, name: str
+) -> Manifest:
     """Return a desired object as it exists; a status set by the function has no effect."""
     meta = {**metadata(desired), "uid": metadata(before).get("uid") or _uid(desired, around.salt)}
-    if not _scope_of(around)(Kind.of(desired)):
+    # What a namespaced XR may not compose keeps its namespace: who judges the plan names it.
+    if not metadata(xr).get("namespace") and not _scope_of(around)(Kind.of(desired)):
         meta.pop("namespace", None)  # as the API server does (EnsureObjectNamespaceMatches…)
     created = {**desired, "metadata": meta, "status": before.get("status") or {}}
     failure = around.failures.get(name)

@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from msgspec import ValidationError
+from msgspec.structs import asdict
 
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import XRD, Manifest, annotations_of, dig
@@ -137,8 +138,7 @@ def _with_defaults(file: KitFile, xrd: Manifest) -> Kit:
     kind = str(dig(xrd, "spec", "names", "kind", default=file.name))
     annotations = annotations_of(xrd)
     tags = re.split(r"[,\s]+", annotations.get(f"{TERASKY}backstage-tags", "").strip())
-    given: dict[str, Any] = {name: getattr(file, name) for name in file.__struct_fields__}
-    given["tags"] = ()
+    given: dict[str, Any] = {**asdict(file), "tags": ()}
     kit = Kit(**given, xrd=xrd)
     return changed(
         kit,

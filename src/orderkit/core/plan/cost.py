@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import ClassVar
 
+from msgspec.structs import asdict
+
 from ground.errors import shorten
 from ground.objects.kube_objects import Kind, Manifest
 from ground.objects.values import same
@@ -294,9 +296,8 @@ def _amount_text(amount: Decimal, unit: str, of: str) -> str:
 
 def costs_answer(costs: Costs) -> CostsAnswer:
     """Return what is said of costs."""
-    sums = sums_answer(costs.sums)
     return CostsAnswer(
-        **{name: getattr(sums, name) for name in sums.__struct_fields__},
+        **asdict(sums_answer(costs.sums)),
         before=costs.before.lines,
         after=costs.after.lines,
         not_priced=costs.after.unpriced,

@@ -18,6 +18,8 @@ from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar
 
+from msgspec.structs import asdict
+
 from ground.errors import InvalidInputError
 from ground.shapes import Answer, Known, exact
 from orderkit.core.order.order_cost import DIGITS, OrderCost
@@ -137,7 +139,7 @@ class CostInterval:
         """What is said of it."""
         cost, amount = self.cost, self.amount
         return IntervalAnswer(
-            **{name: getattr(cost, name) for name in cost.__struct_fields__},
+            **asdict(cost),
             team=self.team,
             kit=self.kit,
             order=self.order,

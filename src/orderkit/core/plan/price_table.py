@@ -33,6 +33,7 @@ from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 from msgspec import Meta
+from msgspec.structs import asdict
 
 from ground.errors import InvalidInputError
 from ground.shapes import StrictShape
@@ -213,7 +214,7 @@ def read_prices(data: str | bytes, *, name: str, today: dt.date | None = None) -
         location = yaml11.field_location(name, data, ("spec", "prices", number))
         _check(price, location, file.currency)
         _check_day(price.date or file.date, location)
-    return PriceTable(**{key: getattr(file, key) for key in file.__struct_fields__}, today=today)
+    return PriceTable(**asdict(file), today=today)
 
 
 def _check_day(text: str, location: str) -> None:

@@ -15,8 +15,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from ground.shapes import StrictShape
+from orderkit.core.documents import DocumentName
 from orderkit.core.platform.baking import SAFE
-from yamlfiles.documents import NAME
 
 CROSSPLANE_ACCOUNT = "system:serviceaccount:crossplane-system:crossplane"
 """The user as which Crossplane writes, if its chart is installed as usual."""
@@ -36,7 +36,6 @@ _Image = Annotated[
         description="give the beginning of image names, without a scheme",
     ),
 ]
-_Name = Annotated[str, Meta(pattern=NAME["pattern"], max_length=NAME["maxLength"])]
 _UNIQUE = Meta(extra_json_schema={"uniqueItems": True})
 
 
@@ -97,7 +96,7 @@ class Mirror(StrictShape, frozen=True):
 
     prefix: _Image
     rewrite: _Image = ""
-    pull_secret: _Name = ""
+    pull_secret: DocumentName = ""
 
 
 _CHART_HAS_A_SOURCE = {
@@ -122,5 +121,5 @@ class Installation(StrictShape, frozen=True):
     )
     argocd: ArgoCDSettings = ArgoCDSettings()
     mirrors: tuple[Annotated[Mirror, Meta(extra_json_schema=_DOES_SOMETHING)], ...] = ()
-    providers: Annotated[tuple[_Name, ...], _UNIQUE] = ()
+    providers: Annotated[tuple[DocumentName, ...], _UNIQUE] = ()
     """Folders of ``gitops/providers`` in addition to those of the pack."""

@@ -240,6 +240,13 @@ COMMANDS: Mapping[str, list[str] | str] = {
         "plan --kit garage --pack OTHER --record FOLDER/b.json --json",
         "plan --kit garage --pack OTHER --markdown",
     ],
+    "campaign": [
+        "campaign plan FOLDER/shown.yaml",
+        "campaign plan FOLDER/shown.yaml --json",
+        "campaign plan FOLDER/refused.yaml",
+        "campaign propose FOLDER/shown.yaml",
+        "campaign status",
+    ],
     # Before `change` commits: merging takes half a minute to say that it conflicts.
     "merge": ["merge ORDER 1", "merge ORDER 999 --json"],
     "approve": ["approve ORDER", "approve ORDER --pull 1", "approve ORDER --pull 999 --json"],
@@ -273,8 +280,10 @@ COMMANDS: Mapping[str, list[str] | str] = {
     "functions": "reads a pack's files and images of functions",
     "stations": "answers Crossplane, which needs the values",
     "access": "makes tokens",
+    "forge": "reads and writes a repository of its own on the forge",
     "platform": "reads the pack and Applications",
     "validate": "reads files of its caller",
+    "schema": "is made of our own classes",
     "edit": "reads files of its caller",
     "render": "reads files of its caller",
     "run": "runs a template",
@@ -311,6 +320,7 @@ OPERATIONS: Mapping[str, tuple[str, str, object] | str] = {
     "mergePull": ("POST", "/v1/orders/ORDER/pulls/999/merge", {}),
     "decideApproval": ("POST", "/v1/orders/ORDER/approval", {"decision": "approve"}),
     "listApprovals": ("GET", "/v1/approvals", None),
+    "listCampaigns": ("GET", "/v1/campaigns", None),
     "orderLease": ("GET", "/v1/orders/ORDER/lease", None),
     "extendLease": ("POST", "/v1/orders/ORDER/lease", {"by": "9w", "reason": "a race"}),
     "endForm": ("GET", "/v1/orders/ORDER/end/form", None),
@@ -338,6 +348,8 @@ def test_no_command_shows_a_secret(site: Site, capsys: pytest.CaptureFixture[str
     station = other / "stations" / "garage" / "station.py"
     station.write_text(station.read_text().replace("@h/", "@other/"))
     pull = Hand(site.running.settings, site.bay).edits("spec:", "spec:\n  note: refuse")
+    for name, values in {"shown": {"stage": "stage2"}, "refused": {"note": "refuse"}}.items():
+        (site.folder / f"{name}.yaml").write_text(_campaign(f"{name}-values", values))
     shown: dict[str, str] = {}
     for lines in COMMANDS.values():
         for line in lines if isinstance(lines, list) else ():
@@ -352,6 +364,7 @@ def test_no_command_shows_a_secret(site: Site, capsys: pytest.CaptureFixture[str
         assert "is not merged, by its plan" in shown[line], shown[line]
         assert "too weak" in shown[line]
     assert MASK in shown["plan ORDER stage=stage2"]
+    assert "too weak" in shown["campaign plan FOLDER/refused.yaml"]
     assert "too weak" in shown["plan ORDER note=refuse"] + shown["status ORDER"]
 
 
@@ -372,6 +385,21 @@ def test_an_output_with_a_secret_in_it_is_read_with_secrets_only(
     assert read.json["outputs"]["address"].startswith("postgres.garage-")
     assert leaks(read.out) != []
     assert leaks(read.err) == []
+
+
+def _campaign(name: str, values: Mapping[str, str]) -> str:
+    return yaml.safe_dump(
+        {
+            "apiVersion": "orderkit.dev/v1alpha1",
+            "kind": "Campaign",
+            "metadata": {"name": name},
+            "spec": {
+                "reason": "to look at what it shows",
+                "what": {"fields": {"set": values}},
+                "which": {"kit": "garage"},
+            },
+        }
+    )
 
 
 def _run(orderkit: Command, site: Site, line: str) -> str:

@@ -114,7 +114,7 @@ def test_an_error_with_json_is_an_object_too(
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [(["statu"], "status"), (["team", "lst"], "list"), (["kit", "chek"], "check")],
+    [(["statuz"], "status"), (["team", "lst"], "list"), (["kit", "chek"], "check")],
 )
 def test_a_misspelled_command_names_the_nearest(
     typed: list[str], meant: str, capsys: Capture
@@ -216,7 +216,7 @@ def test_tab_says_nothing_without_a_platform(
 def test_bash_gets_the_words() -> None:
     shell = {
         "_ORDERKIT_COMPLETE": "bash_complete",
-        "COMP_WORDS": "orderkit stat",
+        "COMP_WORDS": "orderkit statu",
         "COMP_CWORD": "1",
     }
     done = subprocess.run(

@@ -117,12 +117,13 @@ def _is_ready_at(commit: CommitSha, report: OrderReport) -> bool:
 
 
 def _settled(place: Place, push: Push, commit: CommitSha) -> OrderReport:
-    phase = "Ready" if push.delivered or push.passes_argocd else "Failing"
+    is_delivered = push.delivered or push.passes_argocd
+    phases = ("Ready", "Attention") if is_delivered else ("Failing",)
     return roguery.wait_for(
         place.platform,
         place.entry,
-        lambda seen: seen.state.phase == phase and seen.state.head == commit,
-        f"{push.reason}: {phase}",
+        lambda seen: seen.state.phase in phases and seen.state.head == commit,
+        f"{push.reason}: one of {phases}",
     )
 
 

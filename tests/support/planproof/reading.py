@@ -83,18 +83,17 @@ class Reader:
     def discover(self) -> None:
         """Ask which kinds there are; again when there may be new ones."""
         groups = [g for g in self._get("/apis")["groups"] if g["name"] not in _BORING_GROUPS]
-        versions = [group["preferredVersion"]["groupVersion"] for group in groups]
-        roots = ["/api/v1", *(f"/apis/{version}" for version in versions)]
+        found: dict[tuple[str, str], tuple[str, str, str]] = {}
+        for group in [{"name": "", "versions": [{"groupVersion": "v1"}]}, *groups]:
+            # the preferred version comes first, and need not have every kind of its group
+            for version in [each["groupVersion"] for each in group["versions"]]:
+                root = f"/apis/{version}" if group["name"] else "/api/v1"
+                for entry in self._get(root)["resources"]:
+                    name = entry["name"]
+                    if "list" in entry["verbs"] and "/" not in name and name not in _BORING:
+                        found.setdefault((group["name"], name), (root, version, entry["kind"]))
         self._paths = {
-            f"{root}/{entry['name']}": (
-                root.removeprefix("/apis/").removeprefix("/api/"),
-                entry["kind"],
-            )
-            for root in roots
-            for entry in self._get(root)["resources"]
-            if "list" in entry["verbs"]
-            and "/" not in entry["name"]
-            and entry["name"] not in _BORING
+            f"{root}/{name}": (version, kind) for (_, name), (root, version, kind) in found.items()
         }
 
     def revision(self) -> str:

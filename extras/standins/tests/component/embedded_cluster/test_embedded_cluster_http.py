@@ -320,6 +320,33 @@ def test_the_python_client_finds_applies_and_watches(api: Api, tmp_path: Path) -
     assert event["raw_object"]["spec"]["stage"] == "stage3"
 
 
+def test_a_group_prefers_its_most_stable_and_newest_version(api: Api) -> None:
+    """In the order that the documentation of Kubernetes gives as an example."""
+    order = ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1"]
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    versions = [
+        {"name": name, "served": True, "storage": name == "v1", "schema": schema}
+        for name in sorted(order)
+    ]
+    names = {"kind": "Lap", "plural": "laps", "singular": "lap", "listKind": "LapList"}
+    api.cluster.apply(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "laps.versions.dev"},
+            "spec": {
+                "group": "versions.dev", "scope": "Cluster", "names": names, "versions": versions,
+            },
+        },
+        owner="test",
+    )  # fmt: skip
+
+    group = api.ask("GET", "/apis/versions.dev").json()
+
+    assert [each["version"] for each in group["versions"]] == order
+    assert group["preferredVersion"]["version"] == "v10"
+
+
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (

@@ -7,6 +7,8 @@ aggregated form of newer clients is not offered; they fall back to this one.
 
 from __future__ import annotations
 
+import re
+
 from ground.objects.kube_objects import Manifest
 from orderkit_standins.cluster.cluster import VERSION_TEXT
 from orderkit_standins.cluster.kinds import ServedKind
@@ -50,12 +52,26 @@ def group(registry: KindRegistry, name: str) -> Manifest | None:
 
 
 def _group(registry: KindRegistry, name: str) -> Manifest:
-    served = [kind for kind in registry.all() if kind.kind.group == name]
+    served = {kind.kind.version for kind in registry.all() if kind.kind.group == name}
     versions = [
         {"groupVersion": f"{name}/{version}", "version": version}
-        for version in dict.fromkeys(kind.kind.version for kind in served)
+        for version in sorted(served, key=_priority)
     ]
     return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+
+
+def _priority(version: str) -> tuple[int, int, int, str]:
+    """
+    Return the key that puts the preferred version of a group first.
+
+    Stable before beta before alpha, then the higher number; other names last, by alphabet.
+    https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#version-priority
+    """
+    found = re.fullmatch(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?", version)
+    if not found:
+        return (3, 0, 0, version)
+    stage = {"": 0, "beta": 1, "alpha": 2}[found[2] or ""]
+    return (stage, -int(found[1]), -int(found[3] or 0), "")
 
 
 def resource_list(registry: KindRegistry, group_name: str, version: str) -> Manifest | None:

@@ -31,6 +31,7 @@ from ground.objects.kube_objects import Manifest
 from kubeschema import field_paths
 from kubeschema.validate import Finding, Validator
 from orderkit.core.kit.approval_rules import Need
+from orderkit.core.kit.compositions import choice_findings
 from orderkit.core.kit.kit_file import How
 from orderkit.core.order import team_limits
 from orderkit.core.order.change import (
@@ -329,10 +330,11 @@ class ChangeEditor:
 
     def _invalid(self, current: XrFile, new: Manifest) -> list[InvalidInputError]:
         """Judge the new XR and the step from the old one; what was invalid before comes last."""
-        findings = self._validator.check(new, current.xr).findings
+        kit, check = self.live.kit, self._validator.check
+        findings = (*check(new, current.xr).findings, *choice_findings(kit, new))
         if not findings:
             return []
-        old = set(self._validator.check(current.xr).findings)
+        old = {*check(current.xr).findings, *choice_findings(kit, current.xr)}
         caused = [finding for finding in findings if finding not in old]
         if caused:
             return [_refusal(self.live, finding, new) for finding in caused]

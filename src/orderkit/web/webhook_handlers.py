@@ -91,6 +91,8 @@ class PullPlans:
         repo, number = delivery
         if repo in (service.platform.ledger, service.platform.pack_repo):
             service.model.reread()
+        elif number is None:
+            service.model.look_at(repo)
         details: dict[str, Any] = {"repository": str(repo)}
         call.audit_fields.update(details, pull=number or "all")
         if number is not None:

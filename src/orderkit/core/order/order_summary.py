@@ -30,7 +30,13 @@ from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.damage import in_entry, state_with
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.order_cost import OrderCost
-from orderkit.core.order.order_state import PAUSED_PART, REMEDIES, OrderState, judge
+from orderkit.core.order.order_state import (
+    PAUSED_PART,
+    REMEDIES,
+    OrderState,
+    judge,
+    with_undelivered,
+)
 from orderkit.core.order.order_view import (
     Attention,
     Fact,
@@ -87,6 +93,7 @@ def state_of(sources: OrderSources) -> OrderState:
     state = judge(application, sources.xr, head=None, ending=sources.ending, approval=approval)
     if application is None or state.phase in ("Waiting", "Ending"):
         return state
+    state = with_undelivered(state, sources.undelivered)
     return state_with(state, entry.order, list(in_entry(entry, application)))
 
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from msgspec import field
 from msgspec.structs import force_setattr
 
+from ground.argocd.delivery_hindrances import Hindrance
 from ground.objects.kube_objects import Manifest, ObjectKey
 from ground.shapes import Answer, Known, LocatedAnswer, ObjectReference, like
 from orderkit.core.kit.kit_file import How
@@ -55,6 +56,8 @@ class OrderSources:
     """Who has to agree before it is delivered, and why; empty: nobody."""
     change_approval: str = ""
     """Which open changes of it wait for whose agreement, and why; empty: none."""
+    undelivered: Hindrance | None = None
+    """Why what is on its protected main is not delivered; None: it is, or nobody looked."""
     own: PartState | None = None
     """Why its XR fails, by the XR's events; None if nobody asked, or they do not say."""
 

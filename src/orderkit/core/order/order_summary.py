@@ -27,6 +27,7 @@ from orderkit.core.kit.shown_values import KitAttention, KitFact, KitOutput
 from orderkit.core.kit.view_problems import PLACEHOLDER
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import BYPASSED
+from orderkit.core.order.commit_faults import with_faults
 from orderkit.core.order.damage import in_entry, state_with
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.order_cost import OrderCost
@@ -94,6 +95,9 @@ def state_of(sources: OrderSources) -> OrderState:
     if application is None or state.phase in ("Waiting", "Ending"):
         return state
     state = with_undelivered(state, sources.undelivered)
+    check = sources.check
+    if check and (check.commit == state.revision or state.phase in ("Failing", "Delivering")):
+        state = with_faults(state, check)
     return state_with(state, entry.order, list(in_entry(entry, application)))
 
 

@@ -148,15 +148,20 @@ class ChangeEditor:
 
     def outcome(self, draft: EditDraft, *, state: State, how: How) -> Changed:
         """Return the outcome of a draft, without the commit or pull request of its write."""
+        order = self.live.entry.order
         return Changed(
-            order=self.live.entry.order,
+            order=order,
             state=state,
             operation=self.operation,
             diff=draft.diff,
             edits=draft.edits,
             change=draft.verdict.name,
             how=how,
-            warnings=(*draft.verdict.warnings, *map(str, steering_annotations(draft.xr))),
+            warnings=(
+                *draft.verdict.warnings,
+                *map(str, steering_annotations(draft.xr)),
+                *(f"{found.what}: {found.advice(order)}" for found in self.live.remarks),
+            ),
             change_plan=draft.change_plan,
         )
 

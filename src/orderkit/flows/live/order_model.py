@@ -32,6 +32,7 @@ from ground.objects.kube_objects import (
 )
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
+from orderkit.core.order.commit_faults import CommitCheck
 from orderkit.core.order.order_summary import state_of, summarize, with_parts
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
 from orderkit.core.order.part_failures import UNSYNCED, seconds_until
@@ -103,6 +104,7 @@ class OrderModel:
         self._costs = RowCosts(platform, self._note)
         self._causes = RowCauses(platform, self._note)
         self._heads = RowHeads(platform, self._note)
+        self._checks: dict[str, CommitCheck] = {}
         self._records = ForgeRecords()
         self._forge_heard_s, self._forge_error = time.monotonic(), "not read yet"
         self._waiting_changes = WaitingChanges(platform)
@@ -178,9 +180,19 @@ class OrderModel:
 
     def look_at(self, repo: RepoId) -> None:
         """Look soon whether main of an order is delivered: somebody pushed to its repository."""
+        if order := self._order_of(repo):
+            self._heads.look_again(order)
+
+    def note_check(self, repo: RepoId, check: CommitCheck) -> None:
+        """Take what is wrong with the files that somebody pushed to an order's main."""
+        if order := self._order_of(repo):
+            self._checks[order] = check
+            self._note(order)
+
+    def _order_of(self, repo: RepoId) -> str:
+        """Return the order of a repository; empty if it is none's."""
         entry, _ = (self._records.orders or {}).get(repo.name, (None, False))
-        if entry is not None and entry.repository == repo:
-            self._heads.look_again(entry.order)
+        return entry.order if entry is not None and entry.repository == repo else ""
 
     def reread_changes(self) -> None:
         """Look soon which changes wait for approval: the forge reports a pull request."""
@@ -412,6 +424,7 @@ class OrderModel:
             self._costs.forget(order)
             self._causes.forget(order)
             self._heads.forget(order)
+            self._checks.pop(order, None)
             self._due_s.pop(order, None)
             return None
         try:
@@ -428,6 +441,7 @@ class OrderModel:
             sources = OrderSources(
                 entry, is_ending, application, xr, parts, owner, approval, change_approval,
                 self._heads.of(entry, ledger.delivered_commit(application)),
+                self._checks.get(order),
             )  # fmt: skip
             sources = self._looked_closer(order, key, sources)
             parts = sources.judged_parts

@@ -37,6 +37,7 @@ from orderkit.core.gc_pause import uncollected
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.approval import WaitingOrder
+from orderkit.core.order.commit_faults import CommitCheck
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import OrderState
@@ -47,7 +48,7 @@ from orderkit.flows.argocd.commit_pinning import undelivered
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order.approval_records import waiting_order
-from orderkit.flows.order.commit_check import CheckedOrder, CommitCheck, explained_by_files
+from orderkit.flows.order.commit_check import CheckedOrder, explained_by_files
 from orderkit.flows.order.state_without_secrets import without_secrets
 from orderkit.flows.order.window_check import held_by_window
 from orderkit.flows.platform import (

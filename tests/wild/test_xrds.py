@@ -368,7 +368,7 @@ def test_every_composition_of_a_kind_comes_with_the_kit(
     assert yaml.safe_load((apis / "composition.yaml").read_text())["metadata"]["name"] == default
     assert (apis / f"composition-{other}.yaml").exists()
     told = "\n".join(added["next"])
-    assert f"orders get Composition {default}; the pack also has {other}" in told
+    assert f"orders get Composition {default}; their form also offers {other}" in told
     assert f"left out: ConfigMap 'facts' of {tmp_path / 'facts.yaml'}" in told
 
 

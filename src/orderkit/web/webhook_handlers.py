@@ -91,6 +91,8 @@ class PullPlans:
         repo, number = delivery
         if repo in (service.platform.ledger, service.platform.pack_repo):
             service.model.reread()
+        elif number is None:
+            service.model.look_at(repo)
         details: dict[str, Any] = {"repository": str(repo)}
         call.audit_fields.update(details, pull=number or "all")
         if number is not None:
@@ -157,8 +159,14 @@ class PullPlans:
         state = _run_safely(service, str(repo), lambda: self._add_open(service, repo))
         if state != _DONE:
             service.metrics.plan(state)
-        check = lambda: str(keep_checked(service.platform, repo).state)  # noqa: E731
+        check = lambda: self._check(service, repo)  # noqa: E731
         service.metrics.push(_run_safely(service, f"main of {repo}", check))
+
+    @staticmethod
+    def _check(service: Service, repo: RepoId) -> str:
+        check = keep_checked(service.platform, repo)
+        service.model.note_check(repo, check)
+        return str(check.state)
 
     def _settle(self, service: Service, number: int | None) -> str:
         """Bring the orders that a delivery of the ledger is about as far as they may go."""

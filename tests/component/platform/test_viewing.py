@@ -252,7 +252,8 @@ def test_an_order_that_is_well_costs_the_forge_little(
     (seen,) = [r for r in damaged_orders(counted, reports) if r.entry.order == loud]
 
     assert seen.state.ready
-    assert +forge.calls == {"repo": 1, "commits": 1}
+    # the files are read because Argo CD delivers some faults, such as a symbolic link
+    assert +forge.calls == {"repo": 1, "commits": 1, "tree": 1, "read": 1}
 
 
 def test_an_order_is_looked_at_with_the_ledger_that_was_read_before(

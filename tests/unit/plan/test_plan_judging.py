@@ -606,9 +606,24 @@ FROM_VOLUME = running(volumes=[{"name": "v", "secret": {"secretName": "db"}}])
 EXTERNAL = thing("external-secrets.io/v1", "ExternalSecret", "e", spec={"target": {"name": "db"}})
 
 
+def with_password(api: str, home: str, **more: Any) -> Manifest:
+    """Return a database of a provider that reads the password from a Secret."""
+    reference = {"name": "db", "key": "p", **({} if home else {"namespace": "shop"})}
+    spec = {"forProvider": {"passwordSecretRef": reference, **more}}
+    return thing(api, "Instance", "i", spec=spec, **({"namespace": home} if home else {}))
+
+
+RDS, CLASSIC_RDS = "rds.aws.m.upbound.io/v1beta1", "rds.aws.upbound.io/v1beta1"
+WRITER = managed_bucket(writeConnectionSecretToRef={"name": "db"})
+
+
 @pytest.mark.parametrize(
     ("wants", "needed"),
     [
+        ({"it": with_password(RDS, "shop")}, {CONFIG, DATABASE}),
+        ({"it": with_password(CLASSIC_RDS, "")}, {CLASSIC_CONFIG, DATABASE}),
+        ({"it": with_password(RDS, "shop", autoGeneratePassword=True)}, {CONFIG}),
+        ({"it": with_password(RDS, "shop"), "writer": WRITER}, {CONFIG}),
         ({"it": managed_bucket()}, {CONFIG}),
         ({"it": managed_bucket(providerConfigRef=NAMED)}, {OWN_CONFIG}),
         ({"it": CLASSIC}, {CLASSIC_CONFIG}),

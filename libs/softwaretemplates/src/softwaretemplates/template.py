@@ -23,6 +23,7 @@ from ground.errors import (
     with_article,
 )
 from ground.objects.kube_objects import dig
+from ground.objects.values import with_value
 from ground.suggestions import did_you_mean
 from softwaretemplates.form_defaults import fill
 from softwaretemplates.form_schema import Schema, SchemaError, accepts, causes, check, problems
@@ -201,7 +202,8 @@ def read_assignments(
     """
     Return a form's values with ``field=value`` texts, each of the type that its field has.
 
-    Text fields keep their text whatever it looks like: a team named ``yes`` stays a string.
+    Text fields keep their text whatever it looks like: a team named ``yes`` stays a string. A field
+    of a group has a dotted name: ``storage.sizeGb``.
 
     Raises:
         InvalidInputError: Unknown field (the nearest is named), or no JSON of that type.
@@ -211,7 +213,11 @@ def read_assignments(
     values, problems = dict(other_values), []
     for name, text in assignments.items():
         try:
-            values[name] = _typed(name, text, fields)
+            steps = _steps(name, text, fields)
+            values = with_value(values, steps, _typed(name, text, _schema_at(steps, fields)))
+        except KeyError:  # its group is no group in the other values
+            rule = "is in a group that has another value"
+            problems.append(InvalidInputError(name, text, rule, hint="give the whole group"))
         except InvalidInputError as problem:
             problems.append(problem)
     if problems:
@@ -219,11 +225,29 @@ def read_assignments(
     return values
 
 
-def _typed(name: str, text: str, fields: Mapping[str, Schema]) -> object:
-    if name not in fields:
+def _steps(name: str, text: str, fields: Mapping[str, Schema]) -> tuple[str, ...]:
+    """Return the names that lead to a field, those of its groups first."""
+    if name in fields:
+        return (name,)
+    steps = tuple(name.split("."))
+    try:
+        _schema_at(steps, fields)
+    except KeyError:
         hint = did_you_mean(name, fields, f"fields: {', '.join(fields)}")
-        raise InvalidInputError(name, text, "is not a field of this form", hint=hint)
-    type_ = fields[name].get("type", "string")
+        rule = "is not a field of this form"
+        raise InvalidInputError(name, text, rule, hint=hint) from None
+    return steps
+
+
+def _schema_at(steps: Sequence[str], fields: Mapping[str, Schema]) -> Schema:
+    schema: Schema = {"properties": fields}
+    for step in steps:
+        schema = (schema.get("properties") or {})[step]
+    return schema
+
+
+def _typed(name: str, text: str, schema: Schema) -> object:
+    type_ = schema.get("type", "string")
     if type_ == "string":
         return text
     try:

@@ -156,8 +156,9 @@ def by_form_names(
     for text, value in assignments.items():
         name = text
         if kit is not None and text not in fields:
-            parameter = kit.parameter(text.removeprefix("spec."))
-            name = parameter if parameter in fields else text
+            parameter = kit.parameter(kit.full_path(text.removeprefix("spec.")))
+            is_known = parameter in fields or parameter.partition(".")[0] in fields
+            name = parameter if is_known else text
         if name in named:
             raise UsageError(f"{name} is given twice: '{named[name]}' and '{value}'")
         named[name] = value

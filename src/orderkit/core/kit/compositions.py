@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from ground.errors import shorten
 from ground.objects.kube_objects import COMPOSITION, Kind, Manifest, dig, metadata
+from ground.suggestions import did_you_mean
+from kubeschema.validate.findings import Finding, Reason
 from kubeschema.xrd import is_legacy
 from orderkit.core.kit.model import Kit
 from yamlfiles.documents import Files
@@ -16,20 +20,47 @@ def name_shown(xrd: Manifest, composition: Manifest) -> str:
     return "" if is_legacy(xrd) else str(metadata(composition).get("name", ""))
 
 
-def composition_of(files: Files, kit: Kit) -> Manifest | None:
+def composition_of(files: Files, kit: Kit, xr: Manifest | None = None) -> Manifest | None:
     """
-    Return the default Composition for XRs of the kit.
+    Return the Composition for an XR of the kit that names one, else the default one.
 
     Raises:
         ManifestError: A file of ``gitops/apis/<kit>`` is malformed.
     """
     candidates = compositions_of(files, kit)
-    for key in ("enforcedCompositionRef", "defaultCompositionRef"):
-        named_composition = dig(kit.xrd, "spec", key, "name")
+    named_by_xr = chosen_composition(kit, xr) if xr else ""
+    for named_composition in (
+        dig(kit.xrd, "spec", "enforcedCompositionRef", "name"),
+        named_by_xr,
+        dig(kit.xrd, "spec", "defaultCompositionRef", "name"),
+    ):
         for manifest in candidates if named_composition else ():
             if metadata(manifest).get("name") == named_composition:
                 return manifest
     return candidates[0] if candidates else None
+
+
+def chosen_composition(kit: Kit, xr: Manifest) -> str:
+    """Return the Composition that an XR names in the field that the kit offers; empty: none."""
+    path = kit.composition_path
+    name = dig(xr, "spec", *path.split("."), default="") if path else ""
+    return name if isinstance(name, str) else ""
+
+
+def choice_findings(kit: Kit, xr: Manifest) -> Iterator[Finding]:
+    """Yield a finding if an XR names a Composition that the kit does not offer."""
+    name = chosen_composition(kit, xr)
+    if not name or name in kit.offered:
+        return
+    path = f"spec.{kit.composition_path}"
+    yield Finding(
+        path,
+        Reason.NOT_ALLOWED,
+        f'Composition "{shorten(name)}" is not one that kit {kit.name} offers',
+        rule=f"compositions of kit {kit.name}",
+        value=shorten(name),
+        hint=did_you_mean(name, kit.offered, f"Compositions: {', '.join(kit.offered)}"),
+    )
 
 
 def compositions_of(files: Files, kit: Kit) -> list[Manifest]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ground import js_regex
+from ground.objects.kube_objects import dig
 from kubeschema.extensions import PRESERVE
 from orderkit.core.kit.approval_rules import approval_problems, window_problems
 from orderkit.core.kit.field_problems import (
@@ -55,7 +56,7 @@ def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
     checks = _Checks(kit, fields, spec)
     for check in (
         checks.names, checks.aliases, checks.pages, checks.hints, checks.hidden, checks.naming,
-        checks.layout, checks.changes, checks.gate, checks.rest,
+        checks.layout, checks.changes, checks.gate, checks.rest, checks.compositions,
     ):  # fmt: skip
         yield from check()
     yield from lease_problems(kit, fields, spec)
@@ -112,6 +113,19 @@ class _Checks:
 
     def _find(self, path: str) -> KitField | None:
         return self.fields.find(path)
+
+    def compositions(self) -> Iterator[KitProblem]:
+        """Each Composition is offered once, and the XRD lets an order have another than one."""
+        enforced = dig(self.kit.xrd, "spec", "enforcedCompositionRef", "name")
+        if enforced and self.kit.compositions:
+            yield KitProblem("kit", ("spec", "compositions"), enforced,
+                          "is the only Composition that the XRD allows",
+                          "write defaultCompositionRef instead of enforcedCompositionRef in the "
+                          "XRD, or take out spec.compositions")  # fmt: skip
+        for name, count in Counter(self.kit.offered).items():
+            if count > 1:
+                yield KitProblem("kit", ("spec", "compositions"), name, "is offered twice",
+                              "name each Composition once")  # fmt: skip
 
     def aliases(self) -> Iterator[KitProblem]:
         """Every parameter of the form has one field."""
@@ -289,7 +303,7 @@ class _Checks:
                 yield KitProblem("kit", steps, path, f"cannot be baked: it is {field.shape}",
                               "only texts, numbers and yes-or-no can")  # fmt: skip
                 continue
-            pattern = hidden.pattern or str(field.schema.get("pattern") or guard_of(field.shape))
+            pattern = guard_of(hidden, field)
             if not pattern:
                 yield KitProblem("kit", steps, path, "is hidden without a pattern",
                               "give it one: it refuses what was never baked")  # fmt: skip
@@ -302,7 +316,7 @@ class _Checks:
             ):
                 yield KitProblem("kit", pattern_steps, pattern, f"lets {hidden.sentinel} through",
                               "a pattern that the value matches and '__' does not")  # fmt: skip
-            if path in self.kit.fields:
+            if path in (self.spec.get("fields") or ()):
                 yield KitProblem("kit", ("spec", "fields", path), path, "is hidden", "leave it out")
 
     def naming(self) -> Iterator[KitProblem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from orderkit.core.kit import js_patterns
@@ -34,17 +35,21 @@ def guard_pattern(hidden: Hidden, field: KitField) -> str:
     Raises:
         ValueError: The pattern has no equivalent in JavaScript.
     """
-    pattern = hidden.pattern or str(field.schema.get("pattern") or guard_of(field.shape))
-    return js_patterns.to_javascript(pattern)
+    return js_patterns.to_javascript(guard_of(hidden, field))
 
 
-def guard_of(shape: FieldShape) -> str:
-    """Return the pattern of a platform value by its type; empty for text."""
-    return {
+def guard_of(hidden: Hidden, field: KitField) -> str:
+    """Return the pattern of a platform value: kit.yaml's, or the XRD's; empty: there is none."""
+    choices = field.schema.get("enum")
+    if field.shape is FieldShape.TEXT and choices:
+        choices = f"^({'|'.join(re.escape(choice) for choice in choices if choice is not None)})$"
+    by_shape = {
         FieldShape.INTEGER: "^(0|-?[1-9][0-9]*)$",
         FieldShape.NUMBER: r"^(0|-?[1-9][0-9]*)(\.[0-9]+)?$",
         FieldShape.BOOLEAN: "^(true|false)$",
-    }.get(shape, "")
+        FieldShape.TEXT: choices or "",
+    }
+    return hidden.pattern or str(field.schema.get("pattern") or by_shape.get(field.shape, ""))
 
 
 def baked_parameter(title: str, hidden: Hidden, pattern: str) -> Schema:

@@ -176,6 +176,13 @@ class End(StrictShape, frozen=True):
         )
 
 
+class OfferedComposition(StrictShape, frozen=True):
+    """A Composition that an order may have."""
+
+    name: Annotated[Text, Meta(description="Its metadata.name in the pack.")]
+    title: Annotated[Text, Meta(description="What forms call it. Default: its name.")] = ""
+
+
 class Gate(StrictShape, frozen=True):
     """The paths below ``status`` that tell the user of an XR to stop."""
 
@@ -363,6 +370,15 @@ class KitFile(StrictShape, frozen=True, kw_only=True):
     ] = {}
     links: Annotated[
         tuple[Link, ...], Meta(description="Links that are shown when the order is placed.")
+    ] = ()
+    compositions: Annotated[
+        tuple[OfferedComposition, ...],
+        Meta(
+            min_length=2,
+            max_length=50,
+            description="Compositions that an order may have: its form offers them. An order that "
+            "names none gets the XRD's default. Default: only Crossplane chooses.",
+        ),
     ] = ()
     changes: Annotated[
         tuple[KitChange, ...],

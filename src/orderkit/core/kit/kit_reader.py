@@ -23,6 +23,7 @@ from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.form_shapes import Hints
 from orderkit.core.kit.kit_file import Example, How, KitChange, KitFile, is_fixture, kit_schema
 from orderkit.core.kit.model import DEFAULT_OWNER, Kit
+from orderkit.core.kit.order_terms import Scalar
 from orderkit.core.kit.shown_values import KitFact, KitOutput
 from yamlfiles import yaml11
 from yamlfiles.documents import Files
@@ -148,7 +149,7 @@ def _with_defaults(file: KitFile, xrd: Manifest) -> Kit:
         or str(kit.schema.get("description") or ""),
         owner=file.owner or annotations.get(f"{TERASKY}owner") or DEFAULT_OWNER,
         tags=tuple(filter(None, tags)) if file.tags is None else file.tags,
-        fields=_fields(file),
+        fields={**_choice_hints(kit), **_fields(file)},
         changes=(*map(_titled, file.changes), *_import_changes(file)),
         examples=tuple(map(_titled, file.examples)),
         outputs=tuple(map(_titled, file.outputs)),
@@ -161,6 +162,18 @@ T = TypeVar("T", KitChange, Example, KitOutput, KitFact)
 
 def _titled(part: T) -> T:
     return part if part.title else changed(part, title=spelt_out(part.name))
+
+
+def _choice_hints(kit: Kit) -> Mapping[str, Hints]:
+    """Return how the field that chooses a Composition looks, with the groups that it is in."""
+    steps = kit.composition_path.split(".") if kit.compositions else []
+    groups = (".".join(steps[:depth]) for depth in range(1, len(steps)))
+    hints = dict.fromkeys(groups, Hints(title="Composition", advanced=False))
+    if not steps:
+        return hints
+    labels: dict[Scalar, str] = {each.name: each.title or each.name for each in kit.compositions}
+    choice = Hints(title="Composition", advanced=False, labels=labels)
+    return {**hints, kit.composition_path: choice}
 
 
 def _fields(file: KitFile) -> Mapping[str, Hints]:

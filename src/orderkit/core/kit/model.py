@@ -8,7 +8,7 @@ from typing import Any
 
 from ground.names import OrderId, TeamName, check_label
 from ground.objects.kube_objects import Kind, Manifest, dig
-from kubeschema.xrd import scope_of, xr_kind
+from kubeschema.xrd import default_composition, machinery_path, scope_of, xr_kind
 from orderkit.core.kit.form_shapes import FieldPath
 from orderkit.core.kit.kit_file import AcceptedDanger, KitFile
 
@@ -16,6 +16,8 @@ DEFAULT_OWNER = "group:default/platform"
 """Who owns the template of a kit in the catalog."""
 NAME_PARAMETER, TEAM_PARAMETER = "name", "team"
 """The form's own parameters, used if no field holds the order's name or team."""
+COMPOSITION = "composition"
+"""The short name of the field that names an order's Composition."""
 _PART = re.compile(r"([a-z0-9-]*)(?:\{([A-Za-z0-9_.]+)\})?")
 _TEAM_PREFIX = "group:default/"
 """The prefix that the catalog's picker adds to a team."""
@@ -80,7 +82,39 @@ class Kit(KitFile, frozen=True, kw_only=True):
     def spec_schema(self) -> dict[str, Any]:
         """The XRD's schema of ``spec`` at the referenceable version."""
         schema: dict[str, Any] = dig(self.schema, "properties", "spec", default={})
-        return schema
+        return self.with_offered(schema)
+
+    @property
+    def composition_path(self) -> FieldPath:
+        """The field that names an order's Composition; empty: no order names one."""
+        if not self.compositions:
+            return ""
+        return ".".join((*machinery_path(self.xrd)[1:], "compositionRef", "name"))
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The Compositions that an order may name."""
+        return tuple(composition.name for composition in self.compositions)
+
+    def with_offered(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a schema of ``spec`` with the field that chooses among the Compositions."""
+        if not self.compositions:
+            return schema
+        field: dict[str, Any] = {"type": "string", "enum": list(self.offered)}
+        field["description"] = "Which of its Compositions assembles the order."
+        if default := default_composition(self.xrd):
+            field["default"] = default
+        head, *steps = self.composition_path.split(".")
+        for step in reversed(steps):
+            field = {"type": "object", "properties": {step: field}}
+        return {**schema, "properties": {**(schema.get("properties") or {}), head: field}}
+
+    def full_path(self, path: FieldPath) -> FieldPath:
+        """Return a field's path; ``composition`` is short for the one that names it."""
+        if path != COMPOSITION or not self.compositions:
+            return path
+        is_own = path in self.spec_schema["properties"] or path in self.aliases.values()
+        return path if is_own else self.composition_path
 
     @property
     def status_schema(self) -> dict[str, Any]:

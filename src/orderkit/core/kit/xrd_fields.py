@@ -210,7 +210,7 @@ def spec_of(kit: Kit) -> dict[str, Any]:
     ours = spec_fields(scope_of(kit.xrd), "")
     theirs = spec.get("properties") or {}
     spec["properties"] = {name: schema for name, schema in theirs.items() if name not in ours}
-    return spec
+    return kit.with_offered(spec)
 
 
 _BY_TYPE = {

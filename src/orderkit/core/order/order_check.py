@@ -17,6 +17,7 @@ from ground.names import OrderId
 from ground.objects.kube_objects import Kind, Manifest, metadata
 from kubeschema.field_paths import value_at
 from kubeschema.validate import Validator
+from orderkit.core.kit.compositions import choice_findings
 from orderkit.core.kit.pack import Kit
 from orderkit.core.order.order_file import MANIFESTS
 from yamlfiles.manifests import parse_manifests
@@ -52,7 +53,10 @@ def check_order_files(
                 f"is refused: {finding.message}",
                 hint=finding.hint,
             )
-            for finding in (validator or Validator(kit.xrd)).check(xr).findings
+            for finding in (
+                *(validator or Validator(kit.xrd)).check(xr).findings,
+                *choice_findings(kit, xr),
+            )
         ]
     )
     return xr

@@ -12,7 +12,7 @@ the new generation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from compositions.paused import PAUSED, annotate_command, how_to_resume, is_paused
@@ -116,6 +116,17 @@ def judge(
             reason = f"metadata.annotations: {found}"
             return OrderState("Attention", reason, head, revision, found.hint, throttled)
     return OrderState(phase, why.reason, head, revision, advice, throttled, is_held)
+
+
+def with_undelivered(state: OrderState, why: Hindrance | None) -> OrderState:
+    """
+    Return the state of an order whose protected ``main`` may be ahead of what is delivered.
+
+    Argo CD says nothing of it, and it does not pass by itself.
+    """
+    if why is None or state.phase in ("Waiting", "Written", "Ending", "Ended"):
+        return state
+    return replace(state, phase="Failing", reason=why.reason, advice=why.advice)
 
 
 def _judge(

@@ -27,10 +27,17 @@ from orderkit.core.kit.shown_values import KitAttention, KitFact, KitOutput
 from orderkit.core.kit.view_problems import PLACEHOLDER
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import BYPASSED
+from orderkit.core.order.commit_faults import with_faults
 from orderkit.core.order.damage import in_entry, state_with
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.order_cost import OrderCost
-from orderkit.core.order.order_state import PAUSED_PART, REMEDIES, OrderState, judge
+from orderkit.core.order.order_state import (
+    PAUSED_PART,
+    REMEDIES,
+    OrderState,
+    judge,
+    with_undelivered,
+)
 from orderkit.core.order.order_view import (
     Attention,
     Fact,
@@ -87,6 +94,10 @@ def state_of(sources: OrderSources) -> OrderState:
     state = judge(application, sources.xr, head=None, ending=sources.ending, approval=approval)
     if application is None or state.phase in ("Waiting", "Ending"):
         return state
+    state = with_undelivered(state, sources.undelivered)
+    check = sources.check
+    if check and (check.commit == state.revision or state.phase in ("Failing", "Delivering")):
+        state = with_faults(state, check)
     return state_with(state, entry.order, list(in_entry(entry, application)))
 
 

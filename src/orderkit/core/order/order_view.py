@@ -16,9 +16,11 @@ from typing import Annotated, Any
 from msgspec import field
 from msgspec.structs import force_setattr
 
+from ground.argocd.delivery_hindrances import Hindrance
 from ground.objects.kube_objects import Manifest, ObjectKey
 from ground.shapes import Answer, Known, LocatedAnswer, ObjectReference, like
 from orderkit.core.kit.kit_file import How
+from orderkit.core.order.commit_faults import CommitCheck
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.observed_parts import ObservedPart
 from orderkit.core.order.order_cost import OrderCost
@@ -55,6 +57,10 @@ class OrderSources:
     """Who has to agree before it is delivered, and why; empty: nobody."""
     change_approval: str = ""
     """Which open changes of it wait for whose agreement, and why; empty: none."""
+    undelivered: Hindrance | None = None
+    """Why what is on its protected main is not delivered; None: it is, or nobody looked."""
+    check: CommitCheck | None = None
+    """What is wrong with the files of its main; None: nobody looked."""
     own: PartState | None = None
     """Why its XR fails, by the XR's events; None if nobody asked, or they do not say."""
 

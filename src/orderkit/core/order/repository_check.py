@@ -31,6 +31,7 @@ from kubeschema.validate.file_check import (
 )
 from kubeschema.validate.findings import Finding, FindingSeverity, Reason
 from kubeschema.validate.located_findings import Located, located
+from orderkit.core.kit.compositions import choice_findings
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.change import differences, judge_rules
 from orderkit.core.order.order_file import MANIFESTS
@@ -88,7 +89,9 @@ def check_repository(
     xrs = [judged for judged in outcome.objects if repository.is_xr(judged.document.manifest)]
     own = next((xr for xr in xrs if xr.report.name == repository.order), xrs[0] if xrs else None)
     if own is not None:
-        findings = [*_name_findings(repository, own), *_change_findings(repository.kit, own)]
+        kit = repository.kit
+        findings = [*_name_findings(repository, own), *_change_findings(kit, own)]
+        findings += choice_findings(kit, own.document.manifest)
         outcome.add(located(own.file, own.document, finding.path, finding) for finding in findings)
     elif not outcome.findings:
         outcome.add([_missing_xr(repository, outcome)])

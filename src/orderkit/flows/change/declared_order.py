@@ -31,6 +31,7 @@ from kubeschema import field_paths
 from kubeschema.validate import Finding, Validator
 from orderkit.core.kit.catalog_pickers import names_alone
 from orderkit.core.kit.change_forms import by_form_names, order_data
+from orderkit.core.kit.compositions import choice_findings
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import KitField, fields_of
@@ -233,7 +234,8 @@ def _secrets(kit: Kit, spec: Mapping[str, Any]) -> Iterator[InvalidInputError]:
 def _findings(kit: Kit, xr: Manifest, spec: Mapping[str, Any], *, but: list[str]) -> list[Finding]:
     """Return what the XRD refuses; the platform fills in hidden fields, the kit the name."""
     meta = {"name": "order", **metadata(xr)}
-    findings = Validator(kit.xrd).check({**xr, "metadata": meta, "spec": spec}).findings
+    judged = {**xr, "metadata": meta, "spec": spec}
+    findings = (*Validator(kit.xrd).check(judged).findings, *choice_findings(kit, judged))
     skipped = [*but, *(f"spec.{path}" for path in kit.hidden)]
     return [f for f in findings if not any(_is_at(f.path, path) for path in skipped)]
 

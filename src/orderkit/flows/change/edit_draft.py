@@ -31,6 +31,7 @@ from ground.objects.kube_objects import Manifest
 from kubeschema import field_paths
 from kubeschema.validate import Finding, Validator
 from orderkit.core.kit.approval_rules import Need
+from orderkit.core.kit.compositions import choice_findings
 from orderkit.core.kit.kit_file import How
 from orderkit.core.order import team_limits
 from orderkit.core.order.change import (
@@ -147,15 +148,20 @@ class ChangeEditor:
 
     def outcome(self, draft: EditDraft, *, state: State, how: How) -> Changed:
         """Return the outcome of a draft, without the commit or pull request of its write."""
+        order = self.live.entry.order
         return Changed(
-            order=self.live.entry.order,
+            order=order,
             state=state,
             operation=self.operation,
             diff=draft.diff,
             edits=draft.edits,
             change=draft.verdict.name,
             how=how,
-            warnings=(*draft.verdict.warnings, *map(str, steering_annotations(draft.xr))),
+            warnings=(
+                *draft.verdict.warnings,
+                *map(str, steering_annotations(draft.xr)),
+                *(f"{found.what}: {found.advice(order)}" for found in self.live.remarks),
+            ),
             change_plan=draft.change_plan,
         )
 
@@ -329,10 +335,11 @@ class ChangeEditor:
 
     def _invalid(self, current: XrFile, new: Manifest) -> list[InvalidInputError]:
         """Judge the new XR and the step from the old one; what was invalid before comes last."""
-        findings = self._validator.check(new, current.xr).findings
+        kit, check = self.live.kit, self._validator.check
+        findings = (*check(new, current.xr).findings, *choice_findings(kit, new))
         if not findings:
             return []
-        old = set(self._validator.check(current.xr).findings)
+        old = {*check(current.xr).findings, *choice_findings(kit, current.xr)}
         caused = [finding for finding in findings if finding not in old]
         if caused:
             return [_refusal(self.live, finding, new) for finding in caused]

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ground.errors import InProgressError, NotFoundError, OrderkitError
+from ground.names import RepoId
 from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -31,6 +32,7 @@ from ground.objects.kube_objects import (
 )
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
+from orderkit.core.order.commit_faults import CommitCheck
 from orderkit.core.order.order_summary import state_of, summarize, with_parts
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
 from orderkit.core.order.part_failures import UNSYNCED, seconds_until
@@ -44,6 +46,7 @@ from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_ow
 from orderkit.flows.live.live_row import LiveRow
 from orderkit.flows.live.row_causes import RowCauses
 from orderkit.flows.live.row_costs import RowCosts
+from orderkit.flows.live.row_heads import RowHeads
 from orderkit.flows.live.row_masks import RowMasks
 from orderkit.flows.live.waiting_changes import WaitingChanges
 from orderkit.flows.order.order_report import own_xr
@@ -100,6 +103,8 @@ class OrderModel:
         self._masks = RowMasks(platform, self._note)
         self._costs = RowCosts(platform, self._note)
         self._causes = RowCauses(platform, self._note)
+        self._heads = RowHeads(platform, self._note)
+        self._checks: dict[str, CommitCheck] = {}
         self._records = ForgeRecords()
         self._forge_heard_s, self._forge_error = time.monotonic(), "not read yet"
         self._waiting_changes = WaitingChanges(platform)
@@ -173,6 +178,22 @@ class OrderModel:
         """Read ledger and pack soon: somebody says that they changed."""
         self._hint.set()
 
+    def look_at(self, repo: RepoId) -> None:
+        """Look soon whether main of an order is delivered: somebody pushed to its repository."""
+        if order := self._order_of(repo):
+            self._heads.look_again(order)
+
+    def note_check(self, repo: RepoId, check: CommitCheck) -> None:
+        """Take what is wrong with the files that somebody pushed to an order's main."""
+        if order := self._order_of(repo):
+            self._checks[order] = check
+            self._note(order)
+
+    def _order_of(self, repo: RepoId) -> str:
+        """Return the order of a repository; empty if it is none's."""
+        entry, _ = (self._records.orders or {}).get(repo.name, (None, False))
+        return entry.order if entry is not None and entry.repository == repo else ""
+
     def reread_changes(self) -> None:
         """Look soon which changes wait for approval: the forge reports a pull request."""
         self._changes_at_s = time.monotonic()
@@ -185,6 +206,7 @@ class OrderModel:
         self._applications.start()
         self._masks.start()
         self._causes.start()
+        self._heads.start()
         for thread in self._threads:
             thread.start()
 
@@ -196,6 +218,7 @@ class OrderModel:
             self._wake.notify_all()
         self._masks.stop()
         self._causes.stop()
+        self._heads.stop()
         self._costs.stop()
         for thread in self._threads:
             thread.join(_JOIN_S)
@@ -206,6 +229,7 @@ class OrderModel:
             follower.join(_JOIN_S)
         self._masks.join(_JOIN_S)
         self._causes.join(_JOIN_S)
+        self._heads.join(_JOIN_S)
 
     # -- what followers say
 
@@ -399,6 +423,8 @@ class OrderModel:
             self._masks.forget(order)
             self._costs.forget(order)
             self._causes.forget(order)
+            self._heads.forget(order)
+            self._checks.pop(order, None)
             self._due_s.pop(order, None)
             return None
         try:
@@ -413,8 +439,10 @@ class OrderModel:
             owner = waiting.requester if waiting else records.owners.get(order, "")
             change_approval = records.changes.get(order, "")
             sources = OrderSources(
-                entry, is_ending, application, xr, parts, owner, approval, change_approval
-            )
+                entry, is_ending, application, xr, parts, owner, approval, change_approval,
+                self._heads.of(entry, ledger.delivered_commit(application)),
+                self._checks.get(order),
+            )  # fmt: skip
             sources = self._looked_closer(order, key, sources)
             parts = sources.judged_parts
             declared, forge_url = kits.get(kit), self._platform.forge.base_url

@@ -31,11 +31,14 @@ from orderkit.core.order.order_state import short
 from orderkit.core.order.repository_check import SUBMODULES
 from orderkit.core.order.team_file import TeamFile
 from orderkit.flows.argocd.commit_pinning import application_at
+from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order import order_report
 from orderkit.flows.order.commit_check import CheckedOrder, check_commit
+from orderkit.flows.order.repository_damage import on_default_branch, without_main
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
+    get_object,
     ledger_snapshot,
     published_kit,
     published_pack,
@@ -60,6 +63,8 @@ class LiveOrder:
     """What its team may order."""
     edits: tuple[Damage, ...] = ()
     """What people edited in its entry of the ledger."""
+    remarks: tuple[Damage, ...] = ()
+    """What was done to its repository that a change goes on in spite of."""
 
     @property
     def repository(self) -> RepoId:
@@ -134,7 +139,8 @@ def find_living(
     forge_url = platform.forge.base_url
     edits = tuple(in_entry(entry, application, forge_url)) if application else ()
     team = team_of(platform, entry.team, snapshot)
-    return LiveOrder(entry, published_kit(platform, record.kit), record, team, edits)
+    remarks = tuple(on_default_branch(repository))
+    return LiveOrder(entry, published_kit(platform, record.kit), record, team, edits, remarks)
 
 
 def new_live_order(
@@ -205,6 +211,10 @@ def check_kit(platform: Platform, entry: OrderEntry, kit: str) -> Manifest | Non
 def _record(platform: Platform, entry: OrderEntry) -> OrderFile:
     revision = platform.forge.read(entry.repository, order_file.PATH, "main")
     if revision is None:
+        if platform.forge.head(entry.repository) is None:
+            application = get_object(platform, application_key(entry.order))
+            damage = without_main(platform, entry.repository, application)
+            raise NotFoundError(damage.what, hint=damage.advice(entry.order))
         raise NotFoundError(
             f"{entry.repository}: no {order_file.PATH} on branch main",
             hint="restore that file from the repository's history",

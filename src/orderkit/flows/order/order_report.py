@@ -8,7 +8,7 @@ read and one list per kind, whatever the number of orders.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from ground.argocd.delivery_hindrances import applied, tracker
+from ground.argocd.delivery_hindrances import Hindrance, applied, tracker
 from ground.errors import MovedError, NotFoundError
 from ground.names import LABEL, OrderId, TeamName
 from ground.objects.kube_objects import (
@@ -37,6 +37,7 @@ from orderkit.core.gc_pause import uncollected
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.approval import WaitingOrder
+from orderkit.core.order.commit_faults import CommitCheck
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import OrderState
@@ -47,7 +48,7 @@ from orderkit.flows.argocd.commit_pinning import undelivered
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order.approval_records import waiting_order
-from orderkit.flows.order.commit_check import CheckedOrder, CommitCheck, explained_by_files
+from orderkit.flows.order.commit_check import CheckedOrder, explained_by_files
 from orderkit.flows.order.state_without_secrets import without_secrets
 from orderkit.flows.order.window_check import held_by_window
 from orderkit.flows.platform import (
@@ -142,7 +143,8 @@ def list_orders(platform: Platform) -> list[OrderReport]:
     """
     Report every order of the ledger, by team and id.
 
-    Revisions are those that Argo CD compared last; only `status` reads the repository's head.
+    Revisions are those that Argo CD compared last. Only `status` reads the repository's head, and
+    this of a few orders whose main is protected.
     """
     with uncollected(), ThreadPoolExecutor(max_workers=2) as beside:
         ledger_ = beside.submit(ledger_snapshot, platform)
@@ -155,6 +157,8 @@ def list_orders(platform: Platform) -> list[OrderReport]:
         waiting = ledger.waiting_orders(paths)
         entries = sorted({*ledger.entries(paths), *waiting}, key=lambda e: (e.team, e.order))
         proposals = {entry: waiting_order(platform, entry) for entry in waiting}
+        living = [e for e in entries if e.end_path not in paths and e not in proposals]
+        ahead = _ahead(platform, living, cluster_state.applications)
         return [
             _listed(
                 platform,
@@ -162,9 +166,36 @@ def list_orders(platform: Platform) -> list[OrderReport]:
                 cluster_state,
                 ending=entry.end_path in paths,
                 waiting=proposals.get(entry),
+                undelivered=ahead.get(entry),
             )
             for entry in entries
         ]
+
+
+_HEADS_MAX, _AT_ONCE = 20, 8
+
+
+def _ahead(
+    platform: Platform, living: Sequence[OrderEntry], applications: Mapping[str, Manifest]
+) -> dict[OrderEntry, Hindrance]:
+    """
+    Return the orders whose protected main is ahead of what is delivered.
+
+    A few orders are looked at: the service looks at all, and ``doctor`` does.
+    """
+
+    def look(entry: OrderEntry) -> Hindrance | None:
+        head = platform.forge.head(entry.repository)
+        is_pinned = head == ledger.delivered_commit(applications.get(entry.order))
+        return None if is_pinned else undelivered(platform, entry, head)
+
+    pinned = [e for e in living if ledger.delivered_commit(applications.get(e.order))][:_HEADS_MAX]
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        return {
+            entry: why
+            for entry, why in zip(pinned, threads.map(look, pinned), strict=True)
+            if why is not None
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +220,13 @@ def _listed(
     *,
     ending: bool,
     waiting: WaitingOrder | None,
+    undelivered: Hindrance | None,
 ) -> OrderReport:
     application = cluster_state.applications.get(entry.order)
     kit = waiting.kit if waiting else ledger.kit_of(application or {})
     key, xr = own_xr(entry.order, application, cluster_state.kinds, kit, cluster_state.xrs.get)
     sources = _sources(entry, application, xr, waiting, ending=ending)
+    sources = replace(sources, undelivered=undelivered)
     state = without_secrets(platform, xr, state_of(sources))
     return _report(platform, sources, state, (kit, key), cluster_state.kits.get(kit))
 
@@ -237,9 +270,7 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
     state = without_secrets(platform, xr, state)
     state = explained(platform, application, state, entry.team)
     if state.phase == "Delivering" and state.revision != head:
-        why = undelivered(platform, entry, head)
-        if why:  # that does not pass by itself
-            state = replace(state, phase="Failing", reason=why.reason, advice=why.advice)
+        state = order_state.with_undelivered(state, undelivered(platform, entry, head))
     state = held_by_window(platform, kits.get(kit), state)
     checked = CheckedOrder.of(entry, pack, kit, xr)
     check: CommitCheck | None = None

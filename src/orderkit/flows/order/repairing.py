@@ -40,7 +40,12 @@ from orderkit.flows.order.expiry_note import note_expiry
 from orderkit.flows.order.order_damage import DamagedOrder, look, unlisted_entry
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.registrations import was_taken_back
-from orderkit.flows.order.repository_damage import NEWEST, good_record, restoring_branch
+from orderkit.flows.order.repository_damage import (
+    NEWEST,
+    good_record,
+    is_unrelated,
+    restoring_branch,
+)
 from orderkit.flows.platform import (
     Platform,
     get_object,
@@ -91,7 +96,7 @@ class Repaired:
     entry: OrderEntry
     steps: tuple[RepairStep, ...]
     reason: str = ""
-    """Why the order fails, if it does, although nothing can be restored."""
+    """Why the order fails or needs a look, if it does, although nothing can be restored."""
     advice: str = ""
 
     @property
@@ -138,7 +143,8 @@ def repair(platform: Platform, request: RepairRequest) -> Repaired:
         refresh(platform, ledger.team_application(entry.team))
         refresh(platform, entry.order)
     state = report.state
-    left = (state.reason, state.advice) if state.phase == "Failing" else ("", "")
+    is_told = state.phase == "Failing" or (report.check and report.check.errors)
+    left = (state.reason, state.advice) if is_told else ("", "")
     return Repaired(entry, tuple(steps.values()), *left)
 
 
@@ -365,8 +371,13 @@ class _Mending:
         done = f"a pull request brings {short(lost)} back"
         if not self._writes:
             return RepairStep(damage.what, done, "merge it, or close it if nobody wants it back")
-        self._platform.forge.ensure_branch(self._repo, branch, lost)
         operation = self._operation(f"restore-{short(lost)}", f"bring {short(lost)} back")
+        head = self._head
+        if head is not None and is_unrelated(self._platform, self._repo, lost, head):
+            self._platform.forge.ensure_branch(self._repo, branch, head)
+            self._write_files_of(lost, branch, operation)
+        else:
+            self._platform.forge.ensure_branch(self._repo, branch, lost)
         draft = PullDraft(
             head=branch,
             base=MAIN,
@@ -380,6 +391,21 @@ class _Mending:
             f"merge it (orderkit merge {self._entry.order} {pull.number}), or close it if nobody"
             " wants it back",
         )
+
+    def _write_files_of(self, lost: CommitSha, branch: str, operation: Operation) -> None:
+        """Give a branch the files of a commit: no forge merges histories with nothing in common."""
+        forge, repo = self._platform.forge, self._repo
+        tip = forge.head(repo, branch)
+        if tip is None:
+            return  # somebody deleted it just now: a repetition makes it again
+        before, wanted = forge.tree(repo, tip), forge.tree(repo, lost)
+        changes = [FileChange(path, None, before[path]) for path in before.keys() - wanted.keys()]
+        for path, sha in wanted.items():
+            revision = forge.read(repo, path, lost) if before.get(path) != sha else None
+            if revision is not None:
+                changes.append(FileChange(path, revision.data, before.get(path)))
+        if changes:
+            forge.write(repo, changes, operation, branch=branch)
 
     def _expiry(self, damage: Damage) -> RepairStep:
         granted = read_record(application_at(self._platform, self._entry))

@@ -9,7 +9,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from ground.errors import InvalidInputError, MovedError, NotFoundError, RefusedError, shorten
+from ground.errors import (
+    InvalidInputError,
+    MovedError,
+    NotFoundError,
+    RefusedError,
+    RemoteError,
+    shorten,
+)
 from ground.names import MAIN, CommitSha, RepoId
 from ground.objects.kube_objects import Manifest
 from orderkit.core.order import order_file
@@ -19,7 +26,7 @@ from orderkit.core.order.order_state import short
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.platform import Platform
-from orderkit.ports.forge import Commit
+from orderkit.ports.forge import Commit, Repository
 
 NEWEST = 50
 """Commits of a history that are looked at."""
@@ -58,18 +65,23 @@ def on_forge(platform: Platform, entry: OrderEntry, report: OrderReport) -> Iter
         )
     head = report.state.head or platform.forge.head(repo)
     if head is None:
-        yield _without_main(platform, repo, application)
+        yield without_main(platform, repo, application)
         return
-    if repository.default_branch != MAIN:
-        yield Damage(
-            DamageKind.DEFAULT_BRANCH,
-            f"the default branch of {repo} is {shorten(repr(repository.default_branch))}, not"
-            f" {MAIN}: clones and web forms edit a branch that is not delivered",
-        )
+    yield from on_default_branch(repository)
     try:
         yield from _on_main(platform, entry, report, head, repository.clone_url)
     except RefusedError as error:  # somebody pushed a commit that the forge cannot show
         yield Damage(DamageKind.HIDDEN, str(error), error.hint)
+
+
+def on_default_branch(repository: Repository) -> Iterator[Damage]:
+    """Yield that people edit another branch than the one that is delivered."""
+    if repository.default_branch != MAIN:
+        yield Damage(
+            DamageKind.DEFAULT_BRANCH,
+            f"the default branch of {repository.id} is {shorten(repr(repository.default_branch))},"
+            f" not {MAIN}: clones and web forms edit a branch that is not delivered",
+        )
 
 
 def _on_main(
@@ -108,8 +120,12 @@ def _moved(platform: Platform, entry: OrderEntry, error: MovedError) -> Damage:
     )
 
 
-def _without_main(platform: Platform, repo: RepoId, application: Manifest | None) -> Damage:
-    """Name the newest delivered commit that the repository has; it may have been made again."""
+def without_main(platform: Platform, repo: RepoId, application: Manifest | None) -> Damage:
+    """
+    Return the damage of an order whose repository has no main.
+
+    It names the newest delivered commit that the repository has, which may have been made again.
+    """
     what = f"{repo} has no branch main any more"
     for revision in reversed(delivered_commits(application)):
         if _has(platform, repo, CommitSha(revision)):
@@ -194,6 +210,8 @@ def _rewritten(
             pull.state != "open" for pull in platform.forge.pulls(repo, state="all", head=branch)
         ):
             return  # merged: restored; closed: nobody wants it back
+        if _has_files_of(platform, repo, CommitSha(revision), head):
+            return  # only the history is another one
         what = (
             f"main of {repo} was moved to {short(head)} by a forced push, and {short(revision)},"
             " which was delivered before, is not part of it any more"
@@ -205,9 +223,32 @@ def _rewritten(
 def _is_lost(platform: Platform, repo: RepoId, commit: CommitSha, head: CommitSha) -> bool:
     """Say whether the forge has a commit that `head` does not contain."""
     try:
-        return bool(platform.forge.compare(repo, head, commit))
+        if platform.forge.compare(repo, head, commit):
+            return True
     except NotFoundError:
-        return False  # of a repository that was deleted, or collected: nothing to go back to
+        if not _has(platform, repo, commit):
+            return False  # of a repository that was deleted, or collected: nothing to go back to
+    return is_unrelated(platform, repo, commit, head)
+
+
+def is_unrelated(platform: Platform, repo: RepoId, commit: CommitSha, head: CommitSha) -> bool:
+    """
+    Say whether two commits have no history in common.
+
+    Gitea shows no commits between those, in neither direction; GitHub finds nothing to compare.
+    """
+    try:
+        pairs = ((head, commit), (commit, head))
+        return not any(platform.forge.compare(repo, *pair) for pair in pairs)
+    except NotFoundError:
+        return True
+    except RemoteError:  # more commits than the forge shows
+        return False
+
+
+def _has_files_of(platform: Platform, repo: RepoId, commit: CommitSha, head: CommitSha) -> bool:
+    one, other = (dict(platform.forge.tree(repo, each)) for each in (commit, head))
+    return one == other and is_unrelated(platform, repo, commit, head)
 
 
 def _has(platform: Platform, repo: RepoId, commit: CommitSha) -> bool:

@@ -23,6 +23,7 @@ from ground.errors import NotFoundError, OrderkitError, RefusedError, RemoteErro
 from ground.names import MAIN, CommitSha, RepoId
 from ground.objects.kube_objects import Manifest
 from kubeschema.validate import Reason, Validator
+from orderkit.core.kit.compositions import choice_findings
 from orderkit.core.order import ledger
 from orderkit.core.order.change import differences, judge_rules
 from orderkit.core.order.change.object_merge import merged
@@ -244,6 +245,7 @@ def _file_note(path: PurePosixPath) -> str:
 def _judge(live: LiveOrder, old: Manifest, new: Manifest) -> Iterator[str]:
     """Yield what forbids the step: transition rules and the kit's changes."""
     validator = Validator(live.kit.xrd)
+    yield from (f"{found.path}: {found.message}" for found in choice_findings(live.kit, new))
     told = {(f.rule, f.message) for xr in (old, new) for f in validator.check(xr).findings}
     for finding in validator.check(new, old).findings:
         if finding.reason is Reason.TRANSITION and (finding.rule, finding.message) not in told:

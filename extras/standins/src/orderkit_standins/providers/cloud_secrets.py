@@ -20,9 +20,9 @@ from ground.objects.kube_objects import (
     dig,
     metadata,
 )
+from ground.objects.managed_objects import secret_references
 from orderkit_standins.crossplane.reconciler_context import ReconcilerContext
 from orderkit_standins.providers.managed_reconciler import ManagedError
-from orderkit_standins.providers.references import secret_references
 
 SECRET = Kind("", "v1", "Secret")
 OWNER = "cloud-twin"

@@ -199,21 +199,6 @@ def without_references(for_provider: Any) -> Any:
     }
 
 
-def secret_references(for_provider: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the name and value of each reference to a Secret's key that has to exist."""
-    if isinstance(for_provider, list):
-        for entry in for_provider:
-            yield from secret_references(entry)
-    elif isinstance(for_provider, dict):
-        for name, value in for_provider.items():
-            is_secret = _SECRETS.fullmatch(name) and "onfigMap" not in name
-            if is_secret and isinstance(value, dict) and value.get("name") and value.get("key"):
-                if not value.get("optional"):
-                    yield name, value
-            else:
-                yield from secret_references(value)
-
-
 def _is_reference(name: str, value: object) -> bool:
     if not _REFERENCE.fullmatch(name) or _SECRETS.fullmatch(name):
         return False

@@ -98,7 +98,14 @@ def _choice(subject: KitUnderCheck, definition: Doc) -> Iterator[Located]:
     """Find orders that would get a missing or a random Composition."""
     names = {doc.name for doc in subject.compositions}
     spec = definition.manifest["spec"]
-    if not spec.get("enforcedCompositionRef"):
+    kit = subject.kit
+    for at, name in enumerate(kit.offered if kit else ()):
+        if name not in names:
+            message = f"'{name}' is not a Composition of this kit in the pack"
+            hint = did_you_mean(name, sorted(names), f"Compositions: {', '.join(sorted(names))}")
+            path = f"spec.compositions[{at}].name"
+            yield subject.in_kit(KitRule.COMPOSITION_CHOICE, path, message, hint=hint)
+    if not spec.get("enforcedCompositionRef") and not (kit and kit.compositions):
         message = "without enforcedCompositionRef an XR may name another Composition"
         yield finding_at(KitRule.COMPOSITION_OPEN, definition, "spec", message)
     for key in ("enforcedCompositionRef", "defaultCompositionRef"):

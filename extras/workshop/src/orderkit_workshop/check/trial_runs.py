@@ -22,7 +22,7 @@ from compositions.simulation import SimulatedWorld, Simulation, lookup_in, simul
 from compositions.station import Station, StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest, metadata
 from ground.objects.scopes import is_namespaced
-from orderkit.core.kit.compositions import name_shown
+from orderkit.core.kit.compositions import chosen_composition, name_shown
 from orderkit_workshop.check.composition_checks import runnable
 from orderkit_workshop.check.kit_under_check import Doc, KitUnderCheck, steps_in
 from orderkit_workshop.check.trial_orders import Order
@@ -91,7 +91,19 @@ class Run:
 def runs_of(subject: KitUnderCheck, orders: Sequence[Order], *, twice: bool = True) -> list[Run]:
     """Run every order through every Composition that can run in this process."""
     docs = [doc for doc in subject.compositions if runnable(subject, doc)]
-    return [_run(subject, doc, order, twice=twice) for doc in docs for order in orders]
+    return [
+        _run(subject, doc, order, twice=twice)
+        for doc in docs
+        for order in orders
+        if _may_compose(subject, doc, order)
+    ]
+
+
+def _may_compose(subject: KitUnderCheck, doc: Doc, order: Order) -> bool:
+    """Say whether a Composition is the one that an order names, if it names one of the kit's."""
+    named = chosen_composition(subject.kit, order.xr) if subject.kit else ""
+    names = {each.name for each in subject.compositions}
+    return named not in names or named == doc.name
 
 
 def _run(subject: KitUnderCheck, doc: Doc, order: Order, *, twice: bool) -> Run:

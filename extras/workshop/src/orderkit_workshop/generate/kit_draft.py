@@ -260,9 +260,13 @@ def skeleton_values(
     }
 
 
-def declared_kinds(composes: Sequence[Kind], requires: Sequence[Kind]) -> str:
-    """Return the kinds of a pipeline as entries of kit.yaml; empty if there are none."""
-    entries = {
+def declared(
+    composes: Sequence[Kind], requires: Sequence[Kind], compositions: Sequence[str]
+) -> str:
+    """Return the kinds of pipelines, and what an order may choose, as entries of kit.yaml."""
+    choices = [{"name": name} for name in compositions]
+    entries: dict[str, Any] = {"compositions": choices} if choices else {}
+    entries |= {
         key: [{"apiVersion": kind.api_version, "kind": kind.kind} for kind in kinds]
         for key, kinds in (("composes", composes), ("requires", requires))
         if kinds

@@ -20,6 +20,9 @@ def only_crossplane_chooses(kit: Kit, variables: Variables) -> PolicyRule:
     path, policy = machinery_path(kit.xrd), update_policy_of(kit.xrd)
     fields = spec_fields(scope_of(kit.xrd), policy)
     names = sorted(fields["crossplane"]["properties"] if "crossplane" in fields else fields)
+    offered = f"== {literal(default_composition(kit.xrd))}"
+    if kit.compositions:
+        offered = f"in {literal(list(kit.offered))}"
     expressions = variables.expressions
     expressions["machinery"] = lookup("object", path).replace("null", "{}")
     expressions["machinery_before"] = lookup("variables.before", path).replace("null", "{}")
@@ -28,7 +31,7 @@ def only_crossplane_chooses(kit: Kit, variables: Variables) -> PolicyRule:
         f"{literal(names)}.filter(f, f in {now} &&\n"
         f"!(f in {was} && {now}[f] == {was}[f]) &&\n"
         f"!(f == 'compositionUpdatePolicy' && {now}[f] == {literal(policy)}) &&\n"
-        f"!(f == 'compositionRef' && {now}[f].name == {literal(default_composition(kit.xrd))}))"
+        f"!(f == 'compositionRef' && {now}[f].name {offered}))"
     )
     return PolicyRule(
         either(BY_CROSSPLANE, "variables.chosen.size() == 0"),

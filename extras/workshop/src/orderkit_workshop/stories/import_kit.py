@@ -59,7 +59,7 @@ from orderkit_workshop.generate.imported_pipeline import (
     pipeline_of,
     with_renamed_functions,
 )
-from orderkit_workshop.generate.kit_draft import declared_kinds, skeleton_values
+from orderkit_workshop.generate.kit_draft import declared, skeleton_values
 from orderkit_workshop.ports.pack_folder import PackFolder, SkeletonRenderer
 from orderkit_workshop.stories.check_kits import style_of
 from orderkit_workshop.stories.start_kit import FailsItselfError, KitAdded, add_kit
@@ -259,9 +259,10 @@ def _files(
     values |= {"starter": not compositions, "guessed": guessed}
     if compositions:
         pipelines = [each.pipeline for each in compositions]
-        values["declared"] = declared_kinds(
+        values["declared"] = declared(
             tuple(sorted({kind for each in pipelines for kind in each.composes})),
             tuple(sorted({kind for each in pipelines for kind in each.requires})),
+            _offered(xrd.manifest, compositions),
         )
     files = {path: file.data for path, file in request.render_skeleton("kit", values).items()}
     unused = {PurePosixPath("tests", "kits", name, "team-in-capitals")}
@@ -279,6 +280,12 @@ def _files(
             manifest = function_manifest(function, package)
             files[FUNCTIONS / f"{function}.yaml"] = yaml11.dump(manifest).encode()
     return {path: data for path, data in files.items() if unused.isdisjoint(path.parents)}
+
+
+def _offered(xrd: Manifest, compositions: Sequence[_Composition]) -> tuple[str, ...]:
+    """Return the Compositions among which an order may choose; empty: there is no choice."""
+    is_open = len(compositions) > 1 and not dig(xrd, "spec", "enforcedCompositionRef", "name")
+    return tuple(each.name for each in compositions) if is_open else ()
 
 
 def _next(
@@ -302,7 +309,16 @@ def _next(
         yield f"Composition {default}, the XRD's default, is in none of the files: give it too"
     if len(compositions) > 1:
         names = ", ".join(composition.name for composition in compositions[1:])
-        yield f"orders get Composition {compositions[0].name}; the pack also has {names}"
+        if _offered(xrd.manifest, compositions):
+            yield (
+                f"orders get Composition {compositions[0].name}; their form also offers {names}: "
+                f"see spec.compositions of templates/{name}/kit.yaml"
+            )
+        else:
+            yield (
+                f"orders get Composition {compositions[0].name}, which the XRD enforces; the pack "
+                f"also has {names}, and no order gets that"
+            )
     if unguessed:
         yield f"write tests/kits/{name}/<case>/scenario.yaml by hand: {unguessed}"
     yield f"say in templates/{name}/kit.yaml what the XRD does not: titles, pages, changes, the end"

@@ -13,7 +13,7 @@ are no Python function of this process: those are told as not run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
@@ -32,7 +32,13 @@ from ground.objects.kube_objects import Kind, Manifest, ObjectKey, controller_re
 from kubeschema.known import SchemaSet
 from kubeschema.validate import Validator
 from orderkit.core.kit.checked_kits import checked_kit
-from orderkit.core.kit.compositions import composition_of, name_shown
+from orderkit.core.kit.compositions import (
+    choice_findings,
+    chosen_composition,
+    composition_of,
+    compositions_of,
+    name_shown,
+)
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack
 from orderkit.core.order.order_check import check_order_files
@@ -84,6 +90,8 @@ class ScenarioTrial:
     """The EnvironmentConfigs that the pack delivers."""
     managed: ManagedKinds | None = None
     """The managed kinds of the pack's ``schemas/``."""
+    others: Mapping[str, ScenarioTrial] = field(default_factory=dict)
+    """The trials of XRs that name a Composition, by its name."""
 
     def run(self, scenario: Scenario, *, case: str) -> ScenarioOutcome:
         """
@@ -95,7 +103,8 @@ class ScenarioTrial:
         try:
             files, xr = self._ordered(scenario, case)
             result = self._judged(_delivered(self.kit, xr))
-            return self._assembled(scenario, files, result)
+            chosen = self.others.get(chosen_composition(self.kit, xr), self)
+            return chosen._assembled(scenario, files, result)  # noqa: SLF001 - of this class
         except _RefusedError as refused:
             return ScenarioOutcome(refused.refusal)
 
@@ -134,7 +143,7 @@ class ScenarioTrial:
 
     def _judged(self, xr: Manifest) -> Manifest:
         report = self.validator.check(xr)
-        for finding in report.findings:
+        for finding in (*report.findings, *choice_findings(self.kit, xr)):
             raise _RefusedError(ScenarioRefusal(RefusalStage.XR, str(finding), finding.hint))
         return report.result
 
@@ -222,30 +231,47 @@ def prepare(
     """
     pack.kit(name)  # says which kits there are
     kit = checked_kit(name, pack.files)
-    folder = _baked(pack, name, values)
-    template = PurePosixPath("template.yaml")
-    composition = composition_of(pack.files, kit)
-    steps = None if composition is None else steps_of(composition["spec"])
-    called_functions = {step.function for step in steps or ()}
-    local = functions_here(stations, packages_of(pack.files), called_functions).functions
-    remote = {name: connect() for name, connect in processes.items() if name in called_functions}
-    functions = {**local, **remote}
-    foreign = dict.fromkeys(called_functions - functions.keys(), not_run())
-    return ScenarioTrial(
-        kit,
-        folder,
-        parse_template(folder[template], name=f"templates/{name}/template.yaml")
-        if template in folder
-        else None,
-        Validator(kit.xrd),
-        steps,
-        World(functions, foreign=foreign, remote=remote.keys()),
-        PackFacts(pack.files).schemas,
-        name_shown(kit.xrd, composition) if composition else "",
-        connection_namespace(kit.xrd, composition) if composition else "",
-        _layers(pack, values) if any("layers" in step.input for step in steps or ()) else (),
-        ManagedKinds.of_pack(pack.files),
-    )
+    trials = _Trials(pack, kit, stations, values, processes)
+    offered = compositions_of(pack.files, kit) if kit.compositions else []
+    others = {str(metadata(composition)["name"]): trials.of(composition) for composition in offered}
+    return replace(trials.of(composition_of(pack.files, kit)), others=others)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trials:
+    """Makes the trials of one kit: one for each Composition."""
+
+    pack: Pack
+    kit: Kit
+    stations: Mapping[str, Station]
+    values: Mapping[str, str]
+    processes: Mapping[str, Callable[[], Station]]
+
+    def of(self, composition: Manifest | None) -> ScenarioTrial:
+        pack, kit, values = self.pack, self.kit, self.values
+        folder = _baked(pack, kit.name, values)
+        template = PurePosixPath("template.yaml")
+        steps = None if composition is None else steps_of(composition["spec"])
+        called_functions = {step.function for step in steps or ()}
+        local = functions_here(self.stations, packages_of(pack.files), called_functions).functions
+        remote = {n: connect() for n, connect in self.processes.items() if n in called_functions}
+        functions = {**local, **remote}
+        foreign = dict.fromkeys(called_functions - functions.keys(), not_run())
+        return ScenarioTrial(
+            kit,
+            folder,
+            parse_template(folder[template], name=f"templates/{kit.name}/template.yaml")
+            if template in folder
+            else None,
+            Validator(kit.xrd),
+            steps,
+            World(functions, foreign=foreign, remote=remote.keys()),
+            PackFacts(pack.files).schemas,
+            name_shown(kit.xrd, composition) if composition else "",
+            connection_namespace(kit.xrd, composition) if composition else "",
+            _layers(pack, values) if any("layers" in step.input for step in steps or ()) else (),
+            ManagedKinds.of_pack(pack.files),
+        )
 
 
 def _layers(pack: Pack, values: Mapping[str, str]) -> tuple[Manifest, ...]:

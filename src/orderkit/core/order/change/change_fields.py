@@ -150,7 +150,7 @@ def apply(spec: Any, targets: Sequence[EditTarget]) -> Any:
 
 
 def _locate(kit: Kit, edit: FieldEdit) -> tuple[Steps, Schema]:
-    texts = steps_of(edit.path)
+    texts = steps_of(kit.full_path(edit.path))
     schema: Schema = kit.spec_schema
     properties = schema.get("properties") or {}
     if texts and texts[0] == "spec" and "spec" not in properties:

@@ -79,11 +79,26 @@ def _composition(before: Assembly, after: Assembly) -> Iterator[Danger]:
                 was = value_at(before.xr, steps)
                 now = was if now is ABSENT else now
             if was != now and before.input_xr:
-                message = (
-                    f"{'.'.join(steps)} {shown(was)} → {shown(now)}: the order may be "
-                    "assembled by another Composition or revision than in this plan"
-                )
+                effect = _effect(name, now, before, after)
+                message = f"{'.'.join(steps)} {shown(was)} → {shown(now)}: {effect}"
                 yield Danger("", Code.COMPOSITION, message)
+
+
+def _effect(name: str, chosen: object, before: Assembly, after: Assembly) -> str:
+    """Return what a change of Crossplane's fields does to the order."""
+    if name != "compositionRef" or not after.resources:
+        return "the order may be assembled by another Composition or revision than in this plan"
+    if pinned := after.pinned.get(""):
+        return f"the order stays as it is, because {pinned}"
+    removed, added = (
+        len(one.resources.keys() - other.resources.keys())
+        for one, other in ((before, after), (after, before))
+    )
+    return (
+        f"Composition {dig(chosen, 'name')} assembles the order from then on. Crossplane deletes "
+        f"{removed} parts that only the other one makes, creates {added}, and keeps those that "
+        "have the same name in both"
+    )
 
 
 def _dropped(before: Assembly, after: Assembly) -> Iterator[Danger]:

@@ -1,9 +1,9 @@
 """
-What composed objects refer to and nothing makes: ProviderConfigs, and Secrets of Pods.
+What composed objects refer to and nothing makes: ProviderConfigs, Secrets of Pods and providers.
 
-A managed resource without its config, and a Pod without its Secret, wait for ever: the order fails
-after it was written. What the order itself makes, or names elsewhere as something to be made (the
-Secret of a Certificate, a connection Secret), is not missing.
+A managed resource without its config or its password, and a Pod without its Secret, wait for ever:
+the order fails after it was written. What the order itself makes, or names elsewhere as something
+to be made (the Secret of a Certificate, a connection Secret), is not missing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
+from ground.objects.managed_objects import makes_nothing, secret_references, wrapped_object
 from kubeschema.known.managed_kinds import config_group, is_modern
 from kubeschema.validate.hints import shown
 from orderkit.core.plan.assembly import Assembly, Fault
@@ -54,6 +55,26 @@ def _references(after: Assembly) -> Iterator[tuple[OutcomeObject, str, ObjectKey
             others = (other.manifest for other in objects if other.path != obj.path)
             if home and not any(_mentions(other, name) for other in others):
                 yield obj, field, ObjectKey(SECRET, name, home)
+        for field, key in () if obj.prefix else _read_by_provider(obj.manifest):
+            others = (other.manifest for other in objects if other.path != obj.path)
+            if not any(_mentions(other, key.name) for other in others):
+                yield obj, field, key
+
+
+def _read_by_provider(managed: Manifest) -> Iterator[tuple[str, ObjectKey]]:
+    """
+    Yield the Secrets without which a provider does not create a managed resource.
+
+    A password that is generated needs none: the provider writes that Secret.
+    """
+    if config_of(managed) is None or wrapped_object(managed) or makes_nothing(managed):
+        return
+    for_provider = managed["spec"]["forProvider"]
+    for field, reference in secret_references(for_provider):
+        is_made = field == "passwordSecretRef" and for_provider.get("autoGeneratePassword")
+        home = metadata(managed).get("namespace") or reference.get("namespace")
+        if home and not is_made:
+            yield f"spec.forProvider.{field}", ObjectKey(SECRET, str(reference["name"]), str(home))
 
 
 def config_of(managed: Manifest) -> ObjectKey | None:

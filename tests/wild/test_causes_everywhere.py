@@ -1,0 +1,246 @@
+"""
+What people do to an order's repository: every view has one sentence and one remedy, which works.
+
+``validate`` and the commit's own status are compared in ``test_faulty_pushes``.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import pytest
+from commands import Command
+from faultypushes import FILE, PUSHES
+from pusher import Pusher
+from roguery import place
+
+from ground.names import CommitSha, RepoId, TeamName
+from orderkit.cli.connecting import token
+from orderkit.cli.main import run
+from orderkit.flows.argocd.refreshing import nudge
+from orderkit.flows.change.reviewing import merge_unreviewed
+from orderkit.flows.order.order_report import status
+from orderkit.flows.team.teams import add_team
+from orderkit.ports.forge import Operation
+from orderkit_standins.serve_platform import Running
+
+WAIT_S = 20.0
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.1)
+
+
+CASES = {push.reason: push for push in PUSHES}
+
+
+@dataclass(frozen=True)
+class Desk:
+    """An order of its own team, and a clone of its repository by somebody who may push."""
+
+    running: Running
+    order: str
+    repo: RepoId
+    pusher: Pusher
+    good: str
+
+    @property
+    def clone(self) -> Path:
+        return self.pusher.clone
+
+    def push(self, message: str, *options: str) -> None:
+        commit = CommitSha(self.pusher.commit(message, {}))
+        self.pusher.git("push", "-q", *options, "origin", "HEAD:main")
+        nudge(self.running.platform, self.order, commit)
+
+    def phase(self) -> str:
+        state = status(self.running.platform, self.order).state
+        return state.phase if state.head == state.revision else "Delivering"
+
+
+@pytest.fixture
+def desk(platform: Running, tmp_path: Path, new_name: Callable[[], str]) -> Desk:
+    team = new_name()
+    add_team(platform.platform, TeamName(team), requester="user:default/test")
+    entry = place(platform.platform, "garage", team)
+    file = platform.embedded.state.folder / "platform.yaml"
+    assert run(["platform", "webhook", "--team", team, "--platform", str(file)]) == 0
+    forge = platform.settings.forge
+    url = f"{forge.url}/{entry.repository}.git"
+    pusher = Pusher.cloned(tmp_path, url, "orderkit", token(forge))
+    head = pusher.git("rev-parse", "HEAD")
+    return Desk(platform, entry.order, entry.repository, pusher, head)
+
+
+@dataclass(frozen=True)
+class Views:
+    """What each command says of an order."""
+
+    status: str
+    listed: str
+    doctor: str
+    repair: str
+    change: str
+
+
+def listed(desk: Desk, orderkit: Command) -> str:
+    rows = orderkit("list", "--json").json["orders"]
+    (row,) = (row for row in rows if row["order"] == desk.order)
+    return f"{row['phase']} {row['reason']} {row['advice']}"
+
+
+def views(desk: Desk, orderkit: Command) -> Views:
+    order = desk.order
+    found = [f for f in orderkit("doctor", "--json").json["findings"] if f["what"] == "orders"]
+    changed = orderkit("change", order, "stage=stage2", "--dry-run")
+    return Views(
+        orderkit("status", order).out,
+        listed(desk, orderkit),
+        f"{found[0]['detail']} {found[0]['advice']}",
+        orderkit("repair", order, "--dry-run").out,
+        changed.out + changed.err,
+    )
+
+
+def _link(desk: Desk) -> None:
+    """Do what the hint says: commit the file itself."""
+    (desk.clone / FILE).unlink()
+    (desk.clone / "xgarage.yaml").rename(desk.clone / FILE)
+
+
+def _pointer(desk: Desk) -> None:
+    desk.pusher.git("checkout", desk.good, "--", FILE)
+
+
+def _submodule(desk: Desk) -> None:
+    desk.pusher.git("rm", "-qf", ".gitmodules", "manifests/shared")
+
+
+def _second(desk: Desk) -> None:
+    desk.pusher.git("rm", "-qf", "manifests/second.yaml")
+
+
+def _moved(desk: Desk) -> None:
+    """Type the command that the hint has."""
+    report = status(desk.running.platform, desk.order)
+    words = shlex.split(report.state.advice.partition("git ")[2].partition(";")[0])
+    desk.pusher.git(*words)
+
+
+def _deleted(desk: Desk) -> None:
+    desk.pusher.git("checkout", desk.good, "--", FILE)
+
+
+@pytest.mark.parametrize(
+    ("reason", "follow"),
+    [
+        ("a symbolic link", _link),
+        ("a pointer of Git LFS", _pointer),
+        ("a submodule", _submodule),
+        ("a second XR", _second),
+        ("a file moved into a folder", _moved),
+        ("a deleted file", _deleted),
+    ],
+)
+def test_a_fault_of_the_files_has_one_sentence_and_a_remedy_that_works(
+    desk: Desk, orderkit: Command, reason: str, follow: Callable[[Desk], None]
+) -> None:
+    push = CASES[reason]
+    eventually(lambda: desk.phase() == "Ready")
+    push.change(desk.clone)
+    desk.push(reason)
+    phase = "Attention" if push.passes_argocd else "Failing"
+    eventually(lambda: push.says[0] in status(desk.running.platform, desk.order).state.reason)
+    eventually(lambda: push.remedy in listed(desk, orderkit))  # the service was told
+
+    seen = views(desk, orderkit)
+    for name in ("status", "listed", "doctor", "repair", "change"):
+        text = getattr(seen, name)
+        assert push.says[0] in text, (name, text)
+        assert push.remedy in text, (name, text)
+    assert seen.listed.startswith(phase)
+
+    follow(desk)
+    desk.push("follow the hint")
+
+    eventually(lambda: desk.phase() == "Ready")
+    assert orderkit("repair", desk.order).out == f"{desk.order}: nothing to repair\n"
+
+
+def test_a_branch_that_was_renamed_has_one_sentence_and_repair_works(
+    desk: Desk, orderkit: Command
+) -> None:
+    """The default branch is another one, and main is gone."""
+    eventually(lambda: desk.phase() == "Ready")
+    forge = desk.running.platform.forge
+    forge.ensure_branch(desk.repo, "trunk", CommitSha(desk.good))
+    forge.set_default_branch(desk.repo, "trunk")
+    other = "not main: clones and web forms edit a branch that is not delivered"
+
+    seen = views(desk, orderkit)
+    for text in (seen.status, seen.doctor, seen.repair, seen.change):
+        assert f"the default branch of {desk.repo} is 'trunk', {other}" in text, text
+    assert f"orderkit repair {desk.order}" in seen.change
+
+    desk.pusher.git("push", "-q", "origin", ":main")
+
+    seen = views(desk, orderkit)
+    gone = f"{desk.repo} has no branch main any more; {desk.good[:8]} was delivered last"
+    for text in (seen.status, seen.doctor, seen.repair, seen.change):
+        assert gone in text, text
+    assert f"orderkit repair {desk.order}" in seen.change
+
+    assert orderkit("repair", desk.order).code == 0
+    eventually(lambda: desk.phase() == "Ready")
+    assert orderkit("repair", desk.order).out == f"{desk.order}: nothing to repair\n"
+    assert "trunk" not in orderkit("status", desk.order).out
+
+
+@pytest.mark.parametrize("unrelated", [False, True], ids=["moved back", "unrelated"])
+def test_a_history_that_was_replaced_has_one_sentence_and_repair_works(
+    desk: Desk, orderkit: Command, *, unrelated: bool
+) -> None:
+    eventually(lambda: desk.phase() == "Ready")
+    xr = desk.clone / FILE
+    (desk.clone / "NOTES.md").write_text("bought in 1986\n")
+    xr.write_text(xr.read_text().replace("stage1", "stage2"))
+    desk.push("tune it, and keep notes")
+    lost = desk.pusher.git("rev-parse", "HEAD")
+    eventually(lambda: desk.phase() == "Ready")
+    if unrelated:
+        desk.pusher.git("checkout", "-q", "--orphan", "fresh")
+    else:
+        desk.pusher.git("reset", "-q", "--hard", desk.good)
+    desk.pusher.git("rm", "-qf", "--ignore-unmatch", "NOTES.md")
+    xr.write_text(xr.read_text().replace("stage2", "stage1"))
+    (desk.clone / "OTHER.md").write_text("sold\n")
+    desk.push("begin again", "--force")
+    eventually(lambda: desk.phase() == "Ready")
+
+    seen = views(desk, orderkit)
+    sentence = f"by a forced push, and {lost[:8]}, which was delivered before, is not part of it"
+    for text in (seen.status, seen.doctor, seen.repair):
+        assert sentence in text, text
+
+    repaired = orderkit("repair", desk.order)
+
+    assert f"brings {lost[:8]} back" in repaired.out
+    again = orderkit("repair", desk.order)
+    assert f"brings {lost[:8]} back" in again.out, "it may be repeated"
+    (pull,) = desk.running.platform.forge.pulls(desk.repo)
+    found = desk.running.platform.forge.pull(desk.repo, pull.number)
+    assert found is not None
+    merging = Operation(f"merge-{pull.number}-{desk.order}", "user:default/boss", "bring it back")
+    merge_unreviewed(desk.running.platform, desk.repo, found, merging)
+
+    eventually(lambda: desk.phase() == "Ready")
+    restored = desk.running.platform.forge.read(desk.repo, PurePosixPath("NOTES.md"), "main")
+    assert restored is not None
+    assert orderkit("repair", desk.order).out == f"{desk.order}: nothing to repair\n"

@@ -17,7 +17,7 @@ FORM = {"properties": {"name": {"type": "string"}, "repository": {"type": "strin
 FETCH = step("fetch", "fetch:template", url="./skeleton", values={"name": "${{ parameters.name }}"})
 PUBLISH = step(
     "publish",
-    "publish:github",
+    "publish:azure",
     repoUrl="${{ parameters.repository }}",
     description="for ${{ parameters.name }}",
 )
@@ -47,7 +47,7 @@ def test_all_problems_of_a_template_are_reported_at_once(orderkit: Command, tmp_
     assert done.code == 2
     assert "4 problems:" in done.err
     for problem in (
-        "steps.publish.action: 'publish:github' is not an action that Orderkit knows",
+        "steps.publish.action: 'publish:azure' is not an action that Orderkit knows",
         "steps.merge.action: 'roadiehq:utils:merge' is not an action that Orderkit knows",
         "steps.log.input.message",
         "steps.say.if: '${{ secrets.token }}' uses secrets",
@@ -75,7 +75,7 @@ def test_a_dry_run_plans_actions_that_orderkit_does_not_know(
     as_json = orderkit("run", folder, "-p", "name=cart", "-p", ELSEWHERE, "--dry-run", "--json")
 
     assert done.code == 0, done.err
-    assert "publish  publish:github  cannot run here" in done.out
+    assert "publish  publish:azure  cannot run here" in done.out
     assert "Orderkit has no such action. did you mean 'publish:gitea'?" in done.out
     forge = platform.platform.forge.base_url.partition("://")[2]
     assert f"github.com is not this platform's forge, {forge}" in done.out

@@ -20,7 +20,7 @@ from orderkit.adapters.forges.answers import foreign, refusal
 from orderkit.adapters.forges.calls import FORBIDDEN, MISSING, UNAUTHORIZED, Found
 from orderkit.adapters.github.calls import GitHubCalls, StaleHeadError
 from orderkit.adapters.github.transport import GIT
-from orderkit.ports.forge import FileChange
+from orderkit.ports.forge import EXECUTABLE, PLAIN, FileChange
 
 if TYPE_CHECKING:
     import pygit2
@@ -80,7 +80,8 @@ def _packed(
         for change in changes:
             if change.data is not None:
                 blob = repository.create_blob(change.data)
-                index.add(pygit2.IndexEntry(str(change.path), blob, pygit2.enums.FileMode.BLOB))
+                mode = EXECUTABLE if change.executable else PLAIN
+                index.add(pygit2.IndexEntry(str(change.path), blob, pygit2.enums.FileMode(mode)))
         person = pygit2.Signature(*identity, int(time.time()), 0)
         tree = index.write_tree(repository)
         commit = repository.create_commit(None, person, person, message, tree, [])

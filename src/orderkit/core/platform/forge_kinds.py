@@ -58,6 +58,8 @@ class ForgeCapabilities:
     """Whether the forge signs the commits that we write, besides our own trailers."""
     organisations_have_webhooks: bool = True
     """Whether one webhook hears of all repositories of an organisation, in every licence."""
+    makes_executables: bool = True
+    """Whether a commit through the API can make a file executable."""
 
     @property
     def report(self) -> str:
@@ -77,7 +79,7 @@ class ForgeCapabilities:
         return f"{self.title}: {'; '.join(text for text, holds in facts.items() if holds)}"
 
 
-GITEA = ForgeCapabilities("gitea", "Gitea", ForgePages())
+GITEA = ForgeCapabilities("gitea", "Gitea", ForgePages(), makes_executables=False)
 GITHUB = ForgeCapabilities(
     "github",
     "GitHub",

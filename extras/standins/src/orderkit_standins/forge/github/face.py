@@ -32,6 +32,7 @@ from orderkit_standins.forge.github.pull_routes import (
 from orderkit_standins.forge.github.repository_routes import GitHubRepositories
 from orderkit_standins.forge.github.rule_routes import GitHubHookRoutes, GitHubRules
 from orderkit_standins.forge.github.shapes import GitHubShapes
+from orderkit_standins.forge.github.workflow_routes import GitHubWorkflows
 from orderkit_standins.forge.protections import Protections
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -68,7 +69,9 @@ class GitHubFace:
         shapes = GitHubShapes(root_url, access.accounts, pulls.issues, pulls.pulls)
         updates = pulls.merging.updates
         git = GitHubGit(access, stores, rules, updates, shapes, self.limits)
+        self.workflows = GitHubWorkflows(access, protections, shapes)
         self._endpoints = (
+            self.workflows,
             GitHubPeople(access, access.accounts, teams, self.apps, shapes),
             GitHubTeams(access, teams, stores, shapes),
             GitHubRepositories(access, stores, teams, repositories, shapes),

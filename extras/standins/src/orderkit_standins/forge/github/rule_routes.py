@@ -41,7 +41,7 @@ class GitHubRules:
     @route("GET", f"{REPO}/rulesets", "repository")
     def list_rulesets(self, call: Call) -> Response:
         repo = self.access.repository(call)
-        rules = self.protections.of_repository(repo.id)
+        rules = self._rulesets(repo)
         return answer([self._shape(call, repo, rule, whole=False) for rule in rules])
 
     @route("POST", f"{REPO}/rulesets", "repository")
@@ -72,15 +72,21 @@ class GitHubRules:
         """Return the rules that apply to a branch, each with its ruleset."""
         repo = self.access.repository(call)
         rule = self.protections.for_branch(repo.id, call.param("branch"))
-        if rule is None:
+        if rule is None or rule not in self._rulesets(repo):
             return answer([])
         source = {"ruleset_source_type": "Repository", "ruleset_source": repo.full_name}
         rules = self._shape(call, repo, rule, whole=True)["rules"]
         return answer([{**each, **source, "ruleset_id": rule.id} for each in rules])
 
+    def _rulesets(self, repo: Repository) -> list[Rule]:
+        """Return the rules that are no protected branches (`workflow_routes`)."""
+        return [
+            rule for rule in self.protections.of_repository(repo.id) if rule.settings.enable_push
+        ]
+
     def _rule(self, call: Call, repo: Repository) -> Rule:
         number = call.path_number("id")
-        found = (r for r in self.protections.of_repository(repo.id) if r.id == number)
+        found = (r for r in self._rulesets(repo) if r.id == number)
         rule = next(found, None)
         if rule is None:
             raise ApiError(404)

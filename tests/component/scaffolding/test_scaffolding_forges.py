@@ -85,7 +85,13 @@ class Side:
         operation = Operation(f"t-{secrets.token_hex(6)}", "user:default/t", "test")
         return self.forge.write(repo, changes, operation, branch=branch).commit
 
-    def run(self, *steps: Step, task: str = "task-1", **options: Any) -> TaskResult:
+    def run(
+        self,
+        *steps: Step,
+        task: str = "task-1",
+        files: Mapping[str, bytes | SkeletonFile] = FILES,
+        **options: Any,
+    ) -> TaskResult:
         fetch = ("fetch:plain", {"url": "s"})
         listed = [
             {"id": f"s{at}", "action": action, "input": dict(given)}
@@ -109,7 +115,7 @@ class Side:
         return scaffolder.run(
             parse_template(yaml.safe_dump(document).encode(), name="template.yaml"),
             {},
-            files={PurePosixPath(path): data for path, data in FILES.items()},
+            files={PurePosixPath(path): data for path, data in files.items()},
             services=Services(
                 self.forge,
                 BackstageCatalog(portal, token="t"),
@@ -196,6 +202,18 @@ def test_a_repository_is_published_once_with_its_modes(side: Side) -> None:
 
 def _created(result: TaskResult) -> dict[str, Any]:
     return {key: value for key, value in result.outputs["s1"].items() if key == "created"}
+
+
+def test_files_of_many_megabytes_are_published(side: Side) -> None:
+    """What the embedded forge keeps on disk while it receives it."""
+    repo, data = side.repo(), secrets.token_bytes(5 * 1024 * 1024)
+    step = (f"publish:{side.kind}", {"repoUrl": side.url(repo.name), "sourcePath": "."})
+
+    done = side.run(step, files={"s/large.bin": data})
+
+    found = side.forge.read(repo, PurePosixPath("large.bin"), done.outputs["s1"]["commitHash"])
+    assert found is not None
+    assert found.data == data
 
 
 def test_other_files_for_the_same_repository_are_a_conflict(side: Side) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ground.errors import AccessError, NotFoundError, RemoteError
 from ground.names import CommitSha, RepoId
-from orderkit.adapters.forges.answers import foreign, refusal
+from orderkit.adapters.forges.answers import GarbledError, foreign, refusal
 from orderkit.adapters.forges.calls import FORBIDDEN, MISSING, UNAUTHORIZED, Found
 from orderkit.adapters.github.calls import GitHubCalls, StaleHeadError
 from orderkit.adapters.github.transport import GIT
@@ -56,6 +56,8 @@ def push_root_commit(
         return commit
     if b"ng refs/heads/" in report:
         raise StaleHeadError(f"{doing}: {foreign(report)}", hint="repeat the command")
+    if not report.strip():
+        raise GarbledError(f"{doing}: the forge reports nothing of it")
     raise RemoteError(f"{doing}: {foreign(report)}")
 
 

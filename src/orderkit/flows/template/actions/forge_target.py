@@ -22,22 +22,23 @@ def repository_of(url: str, forge: Forge) -> RepoId:
     Read ``host?owner=o&repo=r``, and check that the host is the platform's forge.
 
     The host may be followed by the group that holds the platform; without it, `owner` begins with
-    that group, as on the forge itself.
+    that group, as on the forge itself. Another path after the host means nothing, as in Backstage.
 
     Raises:
         InvalidInputError: Another host, or owner or repo is missing, or they are not ours.
     """
-    host, _, query = url.partition("?")
+    address, _, query = url.removeprefix("https://").removeprefix("http://").partition("?")
+    host = address.partition("/")[0]
     parameters = {key: values[0].strip("/") for key, values in parse_qs(query).items()}
     forge_host = forge.base_url.partition("://")[2]
     hint = f"write {forge_host}?owner=<team>&repo=<name>"
-    if host not in {forge_host, forge_host.partition("/")[0]}:
+    if host != forge_host.partition("/")[0]:
         rule = f"is not on this platform's forge, {forge_host}"
         raise InvalidInputError("repoUrl", url, rule, hint=hint)
     if not parameters.get("owner") or not parameters.get("repo"):
         raise InvalidInputError("repoUrl", url, "lacks owner or repo", hint=hint)
     full_name = f"{parameters['owner']}/{parameters['repo']}"
-    if host == forge_host:
+    if address.rstrip("/") == forge_host:
         return RepoId(parameters["owner"], parameters["repo"])
     repo = forge.repository_named(full_name)
     if repo is None:

@@ -177,6 +177,27 @@ def test_a_dry_run_plans_filters_that_orderkit_does_not_know(
     assert "there is no filter 'githubRepoUrl'" in run_for_real.err
 
 
+@pytest.mark.parametrize("action", ["fetch:template", "fetch:template:file"])
+def test_a_value_that_nobody_passed_prints_nothing_if_the_user_says_so(
+    action: str, orderkit: Command, tmp_path: Path
+) -> None:
+    text = "a${{ values.missing }}b${{ secrets.TOKEN }}c${{ values.name }}\n"
+    place = {"url": "./skeleton/a.txt", "targetPath": "a.txt"}
+    given = {"url": "./skeleton"} if action == "fetch:template" else place
+    folder = _write(
+        tmp_path / "t", step("fetch", action, **given, values={"name": "n"}), **{"a.txt": text}
+    )
+    command = ("run", folder, "-p", "name=x", "--out", str(tmp_path / "out"))
+
+    strict = orderkit(*command)
+    lenient = orderkit(*command, "--lenient")
+
+    assert strict.code == 2
+    assert "values.missing is used" in strict.err
+    assert lenient.code == 0, lenient.err
+    assert (tmp_path / "out" / "a.txt").read_text() == "abcn\n"
+
+
 def test_a_run_that_is_no_dry_run_knows_or_refuses(orderkit: Command, tmp_path: Path) -> None:
     message = "${{ user.entity.metadata.name | projectSlug }}"
     folder = _write(tmp_path, step("say", "debug:log", message=message))

@@ -149,6 +149,8 @@ class ActionContext:
     """Where steps that a dry run could not run may have put files."""
     size_limit: int = SIZE_LIMIT
     """Most bytes that the task may hold in memory; files that stay on disk count nothing."""
+    is_strict: bool = True
+    """Whether a skeleton that prints a value that nobody passed is refused."""
     published: set[RepoId] = field(default_factory=set)
     """Repositories that steps of this task have published."""
 

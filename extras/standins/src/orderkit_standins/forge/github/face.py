@@ -23,6 +23,7 @@ from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
 from orderkit_standins.forge.github.answers import API, Answers, Limits, tagged
 from orderkit_standins.forge.github.git_routes import GitHubGit
 from orderkit_standins.forge.github.graphql_routes import GitHubGraphql
+from orderkit_standins.forge.github.merge_queue import MergeQueues
 from orderkit_standins.forge.github.people_routes import Apps, GitHubPeople, GitHubTeams
 from orderkit_standins.forge.github.pull_routes import (
     GitHubNotes,
@@ -70,18 +71,19 @@ class GitHubFace:
         updates = pulls.merging.updates
         git = GitHubGit(access, stores, rules, updates, shapes, self.limits)
         self.workflows = GitHubWorkflows(access, protections, shapes)
+        self.queues = MergeQueues(pulls.merging)
         self._endpoints = (
             self.workflows,
             GitHubPeople(access, access.accounts, teams, self.apps, shapes),
             GitHubTeams(access, teams, stores, shapes),
             GitHubRepositories(access, stores, teams, repositories, shapes),
-            GitHubRules(access, teams, rules, protections, self.apps, shapes),
+            GitHubRules(access, teams, rules, protections, self.apps, shapes, self.queues),
             git,
-            GitHubPullRoutes(access, pulls, shapes),
+            GitHubPullRoutes(access, pulls, shapes, self.queues),
             GitHubReviewRoutes(access, reviews, shapes),
             GitHubNotes(access, issues, statuses, shapes, self.limits),
             GitHubHookRoutes(webhooks, shapes),
-            GitHubGraphql(git, pulls.issues),
+            GitHubGraphql(git, pulls.issues, pulls.pulls, self.queues),
         )
 
     def routes(self, dispatcher: Dispatcher) -> Iterator[BaseRoute]:

@@ -204,6 +204,21 @@ def _created(result: TaskResult) -> dict[str, Any]:
     return {key: value for key, value in result.outputs["s1"].items() if key == "created"}
 
 
+def test_the_first_branch_is_the_one_that_the_template_names(side: Side) -> None:
+    repo = side.repo()
+    step = (f"publish:{side.kind}", {"repoUrl": side.url(repo.name), "defaultBranch": "master"})
+
+    first, again = side.run(step), side.run(step)
+
+    found = side.forge.repo(repo)
+    assert found is not None
+    assert found.default_branch == "master"
+    assert side.forge.head(repo) is None
+    assert len(side.forge.commits(repo, ref="master")) == 1
+    assert first.outputs["s1"]["commitHash"] == again.outputs["s1"]["commitHash"]
+    assert first.outputs["s1"]["repoContentsUrl"].endswith("/blob/master")
+
+
 def test_files_of_many_megabytes_are_published(side: Side) -> None:
     """What the embedded forge keeps on disk while it receives it."""
     repo, data = side.repo(), secrets.token_bytes(5 * 1024 * 1024)
@@ -243,7 +258,6 @@ def test_a_project_that_exists_can_be_skipped(gitlab: Side) -> None:
     ("given", "field"),
     [
         ({"repoUrl": "elsewhere.example?owner=a&repo=b"}, "repoUrl"),
-        ({"defaultBranch": "trunk"}, "defaultBranch"),
         ({"token": "secret-of-somebody"}, "token"),
         ({"sourcePath": "nowhere"}, "sourcePath"),
         ({"nobodyKnowsThis": 1}, "nobodyKnowsThis"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 
 from ground.errors import AlreadyOrderedError, ConflictError
-from ground.names import MAIN, CommitSha, blob_sha
+from ground.names import CommitSha, blob_sha
 from orderkit.core.order import order_file
 from orderkit.flows.order.registration_check import archived
 from orderkit.flows.template.actions.action_context import Published, PublishRequest
@@ -24,7 +24,7 @@ def published(forge: Forge, request: PublishRequest, *, is_order: bool) -> Publi
     """Make sure the repository holds these files, an order's or any others; see `publish`."""
     commit = (publish if is_order else publish_files)(forge, request)
     url = f"{forge.base_url}/{request.repo}"
-    return Published(f"{url}.git", forge.capabilities.pages.folder(url, MAIN), commit)
+    return Published(f"{url}.git", forge.capabilities.pages.folder(url, request.branch), commit)
 
 
 def operation(request: PublishRequest) -> Operation:
@@ -123,9 +123,10 @@ def publish_files(forge: Forge, request: PublishRequest) -> CommitSha:
     if repository.archived:
         raise archived(request.repo)
     write = operation(request)
-    if forge.head(request.repo) is None:
-        return forge.write(request.repo, _new_files(request), write).commit
-    for commit in forge.commits(request.repo, limit=_HISTORY):
+    branch = request.branch
+    if forge.head(request.repo, branch) is None:
+        return forge.write(request.repo, _new_files(request), write, branch=branch).commit
+    for commit in forge.commits(request.repo, ref=branch, limit=_HISTORY):
         if commit.operation == write.id and _holds(forge, request, commit.id):
             return commit.id
     raise AlreadyOrderedError(

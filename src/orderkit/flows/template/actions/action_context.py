@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any, Protocol
 
 from ground.errors import RefusedError, UsageError
-from ground.names import CommitSha, RepoId
+from ground.names import MAIN, CommitSha, RepoId
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Forge
@@ -43,6 +43,8 @@ class PublishRequest:
     proof: str = ""
     executable: frozenset[PurePosixPath] = frozenset()
     """Which of the files are executable."""
+    branch: str = MAIN
+    """The first branch; an order's is always ``main``."""
 
 
 @dataclass(frozen=True, slots=True)

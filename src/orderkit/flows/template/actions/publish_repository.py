@@ -86,7 +86,8 @@ def executable_files(
 
 def _publish(context: ActionContext, inputs: Inputs, *, visibility: str) -> Published:
     branch = inputs.get("defaultBranch", MAIN)
-    if branch != MAIN:
+    is_order = context.holds(order_file.PATH)
+    if branch != MAIN and (is_order or context.services.forge.capabilities.kind == "gitea"):
         raise InvalidInputError("defaultBranch", branch, f"is not '{MAIN}'")
     repo = repository_of(inputs["repoUrl"], context.services.forge)
     files = workspace_below(context, inputs.get("sourcePath"))
@@ -102,6 +103,7 @@ def _publish(context: ActionContext, inputs: Inputs, *, visibility: str) -> Publ
             requester=context.user.ref,
             proof=context.user.proof,
             executable=executable_files(context, files),
+            branch=branch,
         )
     )
     context.published.add(repo)
@@ -138,6 +140,7 @@ def _protect(context: ActionContext, inputs: Inputs, repo: RepoId) -> None:
     workflows = context.services.forge.workflows
     if workflows is None or context.holds(order_file.PATH):
         return  # an order's branch is protected as its kit says
+    branch = inputs.get("defaultBranch", MAIN)
     rules = ReviewRules(
         approvals=int(inputs.get("requiredApprovingReviewCount", 1)),
         checks=tuple(inputs.get("requiredStatusCheckContexts", ())),
@@ -150,9 +153,9 @@ def _protect(context: ActionContext, inputs: Inputs, repo: RepoId) -> None:
         is_linear=inputs.get("requiredLinearHistory", False),
     )
     try:
-        workflows.require_reviews(repo, MAIN, rules)
+        workflows.require_reviews(repo, branch, rules)
     except RefusedError as error:
-        context.log(f"{MAIN} is not protected: {error}")
+        context.log(f"{branch} is not protected: {error}")
 
 
 def _gitlab(context: ActionContext, inputs: Inputs) -> Outputs:

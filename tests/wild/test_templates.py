@@ -17,7 +17,7 @@ FORM = {"properties": {"name": {"type": "string"}, "repository": {"type": "strin
 FETCH = step("fetch", "fetch:template", url="./skeleton", values={"name": "${{ parameters.name }}"})
 PUBLISH = step(
     "publish",
-    "publish:github",
+    "publish:azure",
     repoUrl="${{ parameters.repository }}",
     description="for ${{ parameters.name }}",
 )
@@ -47,7 +47,7 @@ def test_all_problems_of_a_template_are_reported_at_once(orderkit: Command, tmp_
     assert done.code == 2
     assert "4 problems:" in done.err
     for problem in (
-        "steps.publish.action: 'publish:github' is not an action that Orderkit knows",
+        "steps.publish.action: 'publish:azure' is not an action that Orderkit knows",
         "steps.merge.action: 'roadiehq:utils:merge' is not an action that Orderkit knows",
         "steps.log.input.message",
         "steps.say.if: '${{ secrets.token }}' uses secrets",
@@ -75,7 +75,7 @@ def test_a_dry_run_plans_actions_that_orderkit_does_not_know(
     as_json = orderkit("run", folder, "-p", "name=cart", "-p", ELSEWHERE, "--dry-run", "--json")
 
     assert done.code == 0, done.err
-    assert "publish  publish:github  cannot run here" in done.out
+    assert "publish  publish:azure  cannot run here" in done.out
     assert "Orderkit has no such action. did you mean 'publish:gitea'?" in done.out
     forge = platform.platform.forge.base_url.partition("://")[2]
     assert f"github.com is not this platform's forge, {forge}" in done.out
@@ -175,6 +175,27 @@ def test_a_dry_run_plans_filters_that_orderkit_does_not_know(
     )
     assert 'message: "<unknown: filter githubRepoUrl>"' in planned.out
     assert "there is no filter 'githubRepoUrl'" in run_for_real.err
+
+
+@pytest.mark.parametrize("action", ["fetch:template", "fetch:template:file"])
+def test_a_value_that_nobody_passed_prints_nothing_if_the_user_says_so(
+    action: str, orderkit: Command, tmp_path: Path
+) -> None:
+    text = "a${{ values.missing }}b${{ secrets.TOKEN }}c${{ values.name }}\n"
+    place = {"url": "./skeleton/a.txt", "targetPath": "a.txt"}
+    given = {"url": "./skeleton"} if action == "fetch:template" else place
+    folder = _write(
+        tmp_path / "t", step("fetch", action, **given, values={"name": "n"}), **{"a.txt": text}
+    )
+    command = ("run", folder, "-p", "name=x", "--out", str(tmp_path / "out"))
+
+    strict = orderkit(*command)
+    lenient = orderkit(*command, "--lenient")
+
+    assert strict.code == 2
+    assert "values.missing is used" in strict.err
+    assert lenient.code == 0, lenient.err
+    assert (tmp_path / "out" / "a.txt").read_text() == "abcn\n"
 
 
 def test_a_run_that_is_no_dry_run_knows_or_refuses(orderkit: Command, tmp_path: Path) -> None:

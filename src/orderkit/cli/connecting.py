@@ -184,11 +184,13 @@ def sign_in(settings: PlatformSettings) -> SignIn | None:
     sign_in_settings = settings.service.access.sign_in
     if sign_in_settings is None:
         return None
-    from orderkit.adapters.tokens.oidc_sign_in import OpenIdSignIn  # lazy: it needs jwt
+    from orderkit.adapters.tokens.github_sign_in import GitHubSignIn  # lazy: these need jwt
+    from orderkit.adapters.tokens.oidc_sign_in import OpenIdSignIn
 
     issuer, file = sign_in_settings.provider.issuer, sign_in_settings.client_secret_file
     client_secret = token(Endpoint(issuer, file)) if file else ""
-    return OpenIdSignIn(
+    made = GitHubSignIn if sign_in_settings.kind == "github" else OpenIdSignIn
+    return made(
         sign_in_settings,
         client_secret=client_secret,
         believed=_believed_groups(settings, sign_in_settings.provider),

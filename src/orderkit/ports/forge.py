@@ -35,6 +35,7 @@ from orderkit.ports.pulls import (
 )
 from orderkit.ports.revisions import (
     CHANGE_TRAILER,
+    EXECUTABLE,
     LINK,
     OPERATION_TRAILER,
     PLAIN,
@@ -51,9 +52,11 @@ from orderkit.ports.revisions import (
     Written,
     trailers,
 )
+from orderkit.ports.workflows import ForgeWorkflows
 
 __all__ = [
     "CHANGE_TRAILER",
+    "EXECUTABLE",
     "LINK",
     "OPERATION_TRAILER",
     "PLAIN",
@@ -108,6 +111,8 @@ class Repository:
     """Whether our credentials have admin rights; `can_write`: whether they may push."""
     may_squash: bool = False
     """Whether pull requests may be squashed, which loses signatures."""
+    number: int = 0
+    """The forge's own id of the repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +145,11 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
     @property
     def capabilities(self) -> ForgeCapabilities:
         """What this forge can do; asked where a decision depends on it, and no request."""
+        ...
+
+    @property
+    def workflows(self) -> ForgeWorkflows | None:
+        """What only some forges have, for templates; None: this one has not."""
         ...
 
     def repository_named(self, full_name: str) -> RepoId | None:

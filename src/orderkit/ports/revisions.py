@@ -24,7 +24,7 @@ CHANGE_TRAILER = "Orderkit-Change"
 REASON_TRAILER = "Orderkit-Reason"
 REQUEST_TRAILER = "Orderkit-Request"
 """Trailers of a change: its name in the kit, the reason, and a digest of the request."""
-PLAIN, LINK, SUBMODULE = 0o100644, 0o120000, 0o160000
+PLAIN, EXECUTABLE, LINK, SUBMODULE = 0o100644, 0o100755, 0o120000, 0o160000
 """Modes of git."""
 _TRAILER = re.compile(r"([A-Za-z][A-Za-z0-9-]*): (.*)")
 
@@ -65,6 +65,8 @@ class FileChange:
     path: PurePosixPath
     data: bytes | None
     expected_sha: BlobSha | None
+    executable: bool = False
+    """Whether a new file is executable (`ForgeCapabilities.makes_executables`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import pytest
 from bays import TEAM, Bay, new_bay
 from changingpack import changing_pack
 from consolebrowser import Browser
+from openid import AUDIENCE, CLIENT_SECRET
 from platformsettings import settings_with
 
 from ground.shapes import changed
 from orderkit.cli.connecting import connect, service_options, token
+from orderkit.core.platform.service_access import AccessSettings, SignInSettings
 from orderkit.ports.requesters import Requester
 from orderkit.web.service import service_app
 from orderkit.web.serving import HttpServer, bind
@@ -106,3 +109,31 @@ def stranger(site: Site) -> Browser:
 def engineer(site: Site) -> Browser:
     """Somebody who may act for every team."""
     return site.browser(PLATFORM)
+
+
+class IdentityIssuer(Protocol):
+    """A provider that is served."""
+
+    issuer: str
+
+
+@contextmanager
+def console_of(site: Site, provider: IdentityIssuer, folder: Path, **more: Any) -> Iterator[str]:
+    """Serve a console whose people sign in with a provider; return its address."""
+    secret = folder / "client-secret"
+    secret.write_text(f"{CLIENT_SECRET}\n")
+    sock = bind("service", 0)
+    url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+    settings = site.running.settings
+    sign_in = SignInSettings(provider.issuer, AUDIENCE, Path(secret), **more)
+    settings = settings_with(
+        settings,
+        service__url=url,
+        service__access=AccessSettings(("group:default/platform",), sign_in=sign_in),
+    )
+    server = HttpServer(service_app(connect(settings), service_options(settings, audit=None)), sock)
+    server.start()
+    try:
+        yield url
+    finally:
+        server.stop()

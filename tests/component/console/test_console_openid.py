@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,9 @@ import pytest
 from answering import own_certificate
 from bays import TEAM, Bay
 from consolebrowser import Browser
-from openid import AUDIENCE, CLIENT_SECRET, Provider, providing
+from openid import AUDIENCE, Provider, providing
 from platformsettings import settings_with
-from tests.component.console.conftest import LEAD, PLATFORM, Site
+from tests.component.console.conftest import LEAD, PLATFORM, Site, console_of
 
 from ground.errors import InvalidInputError
 from ground.shapes import changed
@@ -36,28 +35,6 @@ class Signing:
 
     url: str
     provider: Provider
-
-
-@contextlib.contextmanager
-def console_of(site: Site, provider: Provider, folder: Path, **more: Any) -> Iterator[str]:
-    """Serve a console whose people sign in with a provider; return its address."""
-    secret = folder / "client-secret"
-    secret.write_text(f"{CLIENT_SECRET}\n")
-    sock = bind("service", 0)
-    url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-    settings = site.running.settings
-    sign_in = SignInSettings(provider.issuer, AUDIENCE, Path(secret), **more)
-    settings = settings_with(
-        settings,
-        service__url=url,
-        service__access=AccessSettings(("group:default/platform",), sign_in=sign_in),
-    )
-    server = HttpServer(service_app(connect(settings), service_options(settings, audit=None)), sock)
-    server.start()
-    try:
-        yield url
-    finally:
-        server.stop()
 
 
 @pytest.fixture(scope="module")

@@ -108,6 +108,22 @@ def test_who_opened_it_approves_nothing(gitlab: GitLab) -> None:
         gina.review(repo, pull.number, "approved", head=pull.head_commit, text="")
 
 
+def test_who_may_only_read_is_told_which_role_an_approver_needs(gitlab: GitLab) -> None:
+    repo = gitlab.repo()
+    ida = gitlab.person("ida")
+    pull = gitlab.pull(repo)
+
+    with pytest.raises(AccessError) as refused:
+        ida.review(repo, pull.number, "approved", head=pull.head_commit, text="")
+
+    assert str(refused.value) == (
+        f"ida may not approve {repo}!{pull.number}: approvers need the role Developer or a higher"
+        " one"
+    )
+    assert "ask an owner of acme/platform/ae86 for the role Developer" in refused.value.hint
+    assert not gitlab.forge.reviews(repo, pull.number)
+
+
 def test_who_leaves_the_team_has_an_approval_that_is_not_official(gitlab: GitLab) -> None:
     repo = gitlab.repo()
     hans = gitlab.person("hans")

@@ -19,7 +19,7 @@ from ground.names import RepoId
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.processes.confined_rendering import judge_confined
-from orderkit.flows.order.publishing import publish
+from orderkit.flows.order.publishing import published
 from orderkit.flows.template import scaffolder
 from orderkit.flows.template.scaffolder import (
     Published,
@@ -84,9 +84,7 @@ class World:
 
     def services(self) -> Services:
         def ensure(request: PublishRequest) -> Published:
-            commit = publish(self.forge, request)
-            url = f"{self.forge.base_url}/{request.repo}"
-            return Published(f"{url}.git", f"{url}/src/branch/main/", commit)
+            return published(self.forge, request, is_order=True)
 
         return Services(self.forge, self.catalog, self.cluster, self.portal, ensure, judge_confined)
 

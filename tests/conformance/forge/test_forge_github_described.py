@@ -117,6 +117,7 @@ def test_graphql_documents_and_variables_fit_githubs_schema(shop: Workshop) -> N
     documents = {
         **judge.documents,
         merging.ENQUEUE: {"input": entry},
+        merging.WAITING: {"id": "PR_1"},
         transport.NAME: {"owner": repo.owner, "name": repo.name},
     }
     node = shutil.which("node")

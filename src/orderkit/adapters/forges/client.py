@@ -9,6 +9,7 @@ from ground.names import RepoId
 from orderkit.adapters.forges.file_cache import Trees
 from orderkit.adapters.forges.transport import ForgeTransport
 from orderkit.ports.signatures import Signatures
+from orderkit.ports.workflows import ForgeWorkflows
 
 
 class ForgeClient:
@@ -19,6 +20,11 @@ class ForgeClient:
     def _set_up(self, http: ForgeTransport, source: str, signatures: Signatures | None) -> None:
         self._http, self._source, self.signatures = http, source, signatures
         self._trees = Trees()
+
+    @property
+    def workflows(self) -> ForgeWorkflows | None:
+        """None: this forge has none; see the port."""
+        return None
 
     @property
     def credentials_source(self) -> str:

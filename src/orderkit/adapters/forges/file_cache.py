@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from ground.names import BlobSha, CommitSha, RepoId
-from orderkit.ports.revisions import PLAIN, SUBMODULE, FileRevision, SpecialFile
+from ground.names import BlobSha, CommitSha, RepoId, blob_sha
+from orderkit.ports.revisions import PLAIN, SUBMODULE, FileChange, FileRevision, SpecialFile
 
 Files = Mapping[PurePosixPath, BlobSha]
 Special = Mapping[PurePosixPath, SpecialFile]
@@ -154,21 +154,24 @@ class Trees:
         repo: RepoId,
         parent: CommitSha,
         commit: CommitSha,
-        changed: Mapping[PurePosixPath, BlobSha | None],
+        changes: Sequence[FileChange],
     ) -> None:
-        """Cache the commit of our own write, if its parent is cached; None: a deleted file."""
+        """Cache the commit of our own write, if its parent is cached."""
         parent_files = self.remembered(repo, parent)
         if parent_files is None:
             return
         files = parent_files.copy()  # `dict(...)` would hash every path again
-        for path, sha in changed.items():
-            if sha is None:
-                files.pop(path, None)
+        for change in changes:
+            if change.data is None:
+                files.pop(change.path, None)
             else:
-                files[path] = sha
+                files[change.path] = blob_sha(change.data, commit)
         special = self.remembered_special(repo, parent)
         # A forge keeps the mode of a file that it changes, or not: then nothing is known.
-        kept = None if special is None or special.keys() & changed.keys() else special
+        is_known = special is not None and not any(
+            change.executable or change.path in special for change in changes
+        )
+        kept = special if is_known else None
         self._remember(repo, commit, files, kept)
 
     def _keep_folders(self, repo: RepoId, folders: dict[PurePosixPath, Folder]) -> None:

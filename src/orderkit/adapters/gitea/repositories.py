@@ -240,4 +240,5 @@ class Repositories(GiteaReading):
             can_write=bool(rights.get("push")),
             can_admin=bool(rights.get("admin")),
             may_squash=bool(entry.get("allow_squash_merge")),
+            number=int(entry.get("id") or 0),
         )

@@ -26,7 +26,7 @@ from ground.errors import (
     RemoteError,
     UnreachableError,
 )
-from ground.names import CommitSha, RepoId, blob_sha
+from ground.names import CommitSha, RepoId
 from orderkit.adapters.forges.answers import (
     RACE,
     ForgeResponse,
@@ -125,12 +125,8 @@ class _Write(Write[Writing]):
         """Cache the new commit's files if those of its only parent are cached; saves a request."""
         parents = answer.json()["commit"].get("parents")
         if isinstance(parents, list) and len(parents) == 1 and isinstance(parents[0], dict):
-            changed_files = {
-                change.path: None if change.data is None else blob_sha(change.data, commit)
-                for change in self.changes
-            }
             parent = CommitSha(str(parents[0].get("sha")))
-            self.forge._trees.follow(self.repo, parent, commit, changed_files)  # noqa: SLF001  one module
+            self.forge._trees.follow(self.repo, parent, commit, self.changes)  # noqa: SLF001  one module
 
     def _judge(self, answer: ForgeResponse) -> WriteFailure:
         """Return what an unsuccessful answer means after our commit was not found."""

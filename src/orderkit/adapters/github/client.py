@@ -17,6 +17,7 @@ from orderkit.adapters.github.readers import GitHubReaders
 from orderkit.adapters.github.reviews import GitHubReviews
 from orderkit.adapters.github.teams import GitHubAccess
 from orderkit.adapters.github.transport import GitHubTransport
+from orderkit.adapters.github.workflows import Workflows
 from orderkit.adapters.github.writing import Writing
 from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.core.platform.forge_kinds import GITHUB, ForgeCapabilities
@@ -32,6 +33,7 @@ class GitHubForge(
     GitHubAccess,
     GitHubReaders,
     GitHubHooks,
+    Workflows,
 ):
     """A GitHub (or the embedded forge's face) behind the `Forge` port. Safe to use from threads."""
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from ground.errors import AccessError, NotFoundError, RemoteError
 from ground.names import CommitSha, RepoId
-from orderkit.adapters.forges.answers import foreign, refusal
+from orderkit.adapters.forges.answers import GarbledError, foreign, refusal
 from orderkit.adapters.forges.calls import FORBIDDEN, MISSING, UNAUTHORIZED, Found
 from orderkit.adapters.github.calls import GitHubCalls, StaleHeadError
 from orderkit.adapters.github.transport import GIT
-from orderkit.ports.forge import FileChange
+from orderkit.ports.forge import EXECUTABLE, PLAIN, FileChange
 
 if TYPE_CHECKING:
     import pygit2
@@ -56,6 +56,8 @@ def push_root_commit(
         return commit
     if b"ng refs/heads/" in report:
         raise StaleHeadError(f"{doing}: {foreign(report)}", hint="repeat the command")
+    if not report.strip():
+        raise GarbledError(f"{doing}: the forge reports nothing of it")
     raise RemoteError(f"{doing}: {foreign(report)}")
 
 
@@ -80,7 +82,8 @@ def _packed(
         for change in changes:
             if change.data is not None:
                 blob = repository.create_blob(change.data)
-                index.add(pygit2.IndexEntry(str(change.path), blob, pygit2.enums.FileMode.BLOB))
+                mode = EXECUTABLE if change.executable else PLAIN
+                index.add(pygit2.IndexEntry(str(change.path), blob, pygit2.enums.FileMode(mode)))
         person = pygit2.Signature(*identity, int(time.time()), 0)
         tree = index.write_tree(repository)
         commit = repository.create_commit(None, person, person, message, tree, [])

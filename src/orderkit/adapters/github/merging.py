@@ -29,6 +29,7 @@ from orderkit.ports.forge import MergeStyle, Operation
 
 ENQUEUE = """mutation($input:EnqueuePullRequestInput!)
 {enqueuePullRequest(input:$input){mergeQueueEntry{id}}}"""
+WAITING = """query($id:ID!){node(id:$id){...on PullRequest{isInMergeQueue}}}"""
 _EMPTY_LOOKS, _REFUSED_LOOKS = 5, 4
 _FINAL = ("blocked", "behind", "draft")
 """States in which asking again cannot help."""
@@ -90,6 +91,13 @@ class Merging(GitHubPulls, Rulesets):
         rules = list_in(answer.json() or []) if answer.ok else []
         return any(rule.get("type") == "merge_queue" for rule in rules)
 
+    def is_waiting(self, request: MergeRequest) -> bool:
+        """Say whether a pull request is in the merge queue of its base."""
+        pull = self._pull_object(request.repo, request.number) or {}
+        variables, doing = {"id": text_in(pull, "node_id")}, f"look for {request} in the queue"
+        data = self.graphql(request.repo.owner, WAITING, variables, doing)
+        return bool((data.get("node") or {}).get("isInMergeQueue"))
+
     def enqueue(self, request: MergeRequest) -> None:
         """
         Put a pull request into the merge queue of its base. Idempotent.
@@ -97,6 +105,8 @@ class Merging(GitHubPulls, Rulesets):
         Raises:
             OrderkitError: GitHub refuses it.
         """
+        if self.is_waiting(request):
+            return
         pull = self._pull_object(request.repo, request.number) or {}
         entry = {"pullRequestId": text_in(pull, "node_id"), "expectedHeadOid": request.head}
         self.graphql(request.repo.owner, ENQUEUE, {"input": entry}, f"queue {request}")
@@ -109,8 +119,33 @@ class _Merge(Merge[Merging]):
     empty: int = 0
     """Rounds that found nothing to merge although it was not merged."""
     in_queue: bool = False
+    was_waiting: bool = False
+    """Whether GitHub showed it in the queue; that may take a moment."""
     refused: int = 0
     """Rounds in which GitHub refused what it says can be merged."""
+
+    def _send_merge(self) -> CommitSha | OrderkitError:
+        """Follow what waits in a queue instead of asking for the merge again."""
+        if not self.in_queue:
+            return Merge._send_merge(self)  # noqa: SLF001  a slotted class has no plain super()
+        is_waiting = self.forge.is_waiting(self.request)
+        if self.was_waiting and not is_waiting:
+            commit = self._merge_commit()  # between the two looks
+            if commit is not None:
+                return commit
+            raise RefusedError(
+                f"{self.request}: the merge queue put it out again",
+                hint="see on the forge which check failed together with the others in the queue",
+            )
+        self.was_waiting |= is_waiting
+        return self._queued()
+
+    def _queued(self) -> OrderkitError:
+        self.doubt = False  # the queue was asked, and answered
+        return InProgressError(
+            f"{self.request}: it is queued; the forge merges it when its turn comes",
+            hint="repeat the command later: it finds the merge",
+        )
 
     def _judge(self, answer: ForgeResponse) -> OrderkitError:
         """Return the problem if another round may help, else raise it. It is not merged."""
@@ -129,14 +164,10 @@ class _Merge(Merge[Merging]):
         request, forge = self.request, self.forge
         pull = forge._pull_object(request.repo, request.number) or {}  # noqa: SLF001  one module
         base = text_in(pull.get("base"), "ref")
-        if self.in_queue or forge.is_queued(request.repo, base):
-            if not self.in_queue:
-                forge.enqueue(request)
-                self.in_queue = True
-            return InProgressError(
-                f"{request}: it is queued; the forge merges it when its turn comes",
-                hint="repeat the command later: it finds the merge",
-            )
+        if forge.is_queued(request.repo, base):
+            forge.enqueue(request)
+            self.in_queue = True
+            return self._queued()
         if pull.get("mergeable") is None:
             return InProgressError(
                 f"{request}: the forge is still checking whether it can be merged",

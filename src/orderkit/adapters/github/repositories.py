@@ -308,4 +308,5 @@ class Repositories(GitHubReading, TeamDefaults):
             can_write=bool(rights.get("push")) or self._http.app is not None,
             can_admin=bool(rights.get("admin")) or self._http.app is not None,
             may_squash=bool(entry.get("allow_squash_merge")),
+            number=int(entry.get("id") or 0),
         )

@@ -14,7 +14,6 @@ import base64
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
 from ground.errors import (
@@ -27,7 +26,7 @@ from ground.errors import (
     RemoteError,
     UnreachableError,
 )
-from ground.names import BlobSha, CommitSha, RepoId, blob_sha
+from ground.names import CommitSha, RepoId
 from orderkit.adapters.forges.answers import GarbledError, LostAnswerError, ServerError
 from orderkit.adapters.forges.calls import (
     CONFLICT,
@@ -44,7 +43,7 @@ from orderkit.adapters.github.pacing import TooFastError
 from orderkit.adapters.github.reading import DEFAULT_BRANCH
 from orderkit.adapters.github.repositories import Repositories
 from orderkit.adapters.github.rulesets import Rulesets
-from orderkit.ports.forge import PLAIN, FileChange, Operation, Written
+from orderkit.ports.forge import EXECUTABLE, PLAIN, FileChange, Operation, Written
 from orderkit.ports.signatures import Signatures
 
 COMMIT = """mutation($input:CreateCommitOnBranchInput!)
@@ -126,7 +125,7 @@ class _Write(Write[Writing]):
         if self.head is None:
             return push_root_commit(self.forge, self.repo, self.branch, changes, message)
         special = self.forge.special_files(self.repo, self.head)
-        if any(change.path in special and change.data is not None for change in changes):
+        if any(c.data is not None and (c.executable or c.path in special) for c in changes):
             return self._commit_objects(self.head, changes, message)
         return self._commit_contents(self.head, changes, message)
 
@@ -169,7 +168,8 @@ class _Write(Write[Writing]):
 
     def _item(self, change: FileChange, head: CommitSha) -> dict[str, Any]:
         special = self.forge.special_files(self.repo, head).get(change.path)
-        mode = special.mode if special is not None and special.mode & 0o111 else PLAIN
+        is_executable = change.executable or (special is not None and special.mode & 0o111)
+        mode = EXECUTABLE if is_executable else PLAIN
         item: dict[str, Any] = {"path": str(change.path), "mode": f"{mode:06o}", "type": "blob"}
         if change.data is None:
             return {**item, "sha": None}
@@ -191,11 +191,7 @@ class _Write(Write[Writing]):
         """Cache the new commit's files, and that it replaced the head that was read."""
         if self.head is None:
             return
-        changed: dict[PurePosixPath, BlobSha | None] = {
-            change.path: None if change.data is None else blob_sha(change.data, commit)
-            for change in changes
-        }
-        self.forge.trees.follow(self.repo, self.head, commit, changed)
+        self.forge.trees.follow(self.repo, self.head, commit, changes)
         self.forge.note_write(self.repo, self.branch, self.head, commit)
 
     def _judge(self, problem: OrderkitError) -> WriteFailure:

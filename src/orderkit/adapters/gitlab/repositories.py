@@ -283,6 +283,7 @@ class GitLabRepositories(GitLabReading):
             can_write=level >= WRITES,
             can_admin=level >= ADMINISTERS,
             may_squash=entry.get("squash_option") != _NEVER,
+            number=int(entry.get("id") or 0),
         )
 
     def _own_level(self, entry: Found) -> int:

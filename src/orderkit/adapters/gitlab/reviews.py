@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ground.errors import RefusedError
+from ground.errors import AccessError, OrderkitError, RefusedError
 from ground.names import CommitSha, RepoId
 from orderkit.adapters.forges.calls import (
     CONFLICT,
@@ -114,9 +114,28 @@ class GitLabReviews(GitLabMerging):
         self._http.send("POST", self._pull_path(repo, number, "unapprove"))
         path = self._pull_path(repo, number, "approve")
         answer = self._http.send("POST", path, body={"sha": head})
-        if answer.status in (UNAUTHORIZED, FORBIDDEN, CONFLICT):
+        if answer.status == UNAUTHORIZED:  # GitLab's word for a missing right, too
+            raise self._may_not_approve(repo, number)
+        if answer.status in (FORBIDDEN, CONFLICT):
             raise RefusedError(f"{doing} is refused: {answer.text}")
         return done(answer, doing)
+
+    def _may_not_approve(self, repo: RepoId, number: int) -> OrderkitError:
+        """Return the error for somebody whom GitLab lets read a merge request, and not approve."""
+        login = self.user()
+        found = self.user_with_right(repo, login)
+        if found is None or found[1] in ("none", "read"):
+            return AccessError(
+                f"{login} may not approve {repo}!{number}: approvers need the role Developer or a"
+                " higher one",
+                hint=f"ask an owner of {self._full(repo.owner)} for the role Developer, or let"
+                " somebody approve who has it",
+            )
+        return RefusedError(
+            f"GitLab does not let {login} approve {repo}!{number}",
+            hint="let somebody approve who neither opened it nor pushed to it; the project's"
+            " merge request settings say who may",
+        )
 
     def pull_events(self, repo: RepoId, number: int) -> tuple[PullEvent, ...]:
         """Return pushes and changes of the base; see the port."""

@@ -32,7 +32,7 @@ from ground.errors import (
     RemoteError,
     UnreachableError,
 )
-from ground.names import MAIN, BlobSha, CommitSha, RepoId, blob_sha
+from ground.names import MAIN, BlobSha, CommitSha, RepoId
 from orderkit.adapters.forges.answers import ForgeResponse, LostAnswerError, ServerError
 from orderkit.adapters.forges.calls import BAD, FORBIDDEN, MISSING, UNAUTHORIZED
 from orderkit.adapters.forges.retries import turn
@@ -93,12 +93,8 @@ class GitLabWriting(GitLabRepositories):
 
     def follow_commit(self, repo: RepoId, commit: Commit, changes: Sequence[FileChange]) -> None:
         """Cache the files of our own new commit, if those of its parent are cached."""
-        changed = {
-            change.path: None if change.data is None else blob_sha(change.data, commit.id)
-            for change in changes
-        }
         if len(commit.parents) == 1:
-            self._trees.follow(repo, commit.parents[0], commit.id, changed)
+            self._trees.follow(repo, commit.parents[0], commit.id, changes)
 
 
 @dataclass(slots=True)
@@ -240,14 +236,15 @@ class _Write(Write[GitLabWriting]):
             "stats": False,
         }
 
-    def _action(self, change: FileChange) -> dict[str, str]:
-        action = {"file_path": str(change.path)}
+    def _action(self, change: FileChange) -> dict[str, Any]:
+        action: dict[str, Any] = {"file_path": str(change.path)}
         if change.expected_sha is not None:
             action["last_commit_id"] = self.last_commits[change.path]
         if change.data is None:
             return {"action": "delete", **action}
         content = base64.b64encode(change.data).decode()
         verb = "update" if change.expected_sha else "create"
+        action |= {"execute_filemode": True} if change.executable else {}
         return {"action": verb, "encoding": "base64", "content": content, **action}
 
 

@@ -132,6 +132,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         template_file_extension=marks.pop("template_file_extension"),
         links=marks.pop("links"),
         size_limit=marks.pop("size_limit"),
+        is_strict=marks.pop("is_strict"),
         delimiters=Delimiters(**marks),
     )
     values = _unmarked(request["values"])
@@ -174,6 +175,7 @@ def _options(options: TreeOptions) -> dict[str, Any]:
         "template_file_extension": options.template_file_extension,
         "links": options.links,
         "size_limit": options.size_limit,
+        "is_strict": options.is_strict,
         "start": marks.start,
         "end": marks.end,
         "trim_blocks": marks.trim_blocks,

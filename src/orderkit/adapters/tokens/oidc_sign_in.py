@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -61,7 +61,7 @@ class OpenIdSignIn:
             "scope": " ".join(self._settings.scopes),
             "state": attempt.state,
             "nonce": attempt.nonce,
-            "code_challenge": _challenge(verifier),
+            "code_challenge": challenge(verifier),
             "code_challenge_method": "S256",
         }
         return f"{self._oidc.endpoint('authorization_endpoint')}?{urlencode(query)}", attempt
@@ -70,9 +70,11 @@ class OpenIdSignIn:
         claims = self._oidc.claims(self._redeem(code, attempt, redirect_uri))
         nonce = str(claims.get("nonce", ""))
         if not secrets.compare_digest(nonce.encode(), attempt.nonce.encode()):
-            raise _unproved("the provider's token is not for this sign-in")
+            raise sign_in_error("the provider's token is not for this sign-in")
         _check_authorized_party(claims, self._settings.provider.audience)
-        return self._oidc.person(claims)
+        requester = self._oidc.person(claims)
+        check_member(requester, self._settings.members_of)
+        return requester
 
     def _redeem(self, code: str, attempt: SignInAttempt, redirect_uri: str) -> str:
         form = {
@@ -98,7 +100,7 @@ class OpenIdSignIn:
             ca_file=self._settings.provider.ca_file,
         )
         if answer.status in _REFUSED:
-            raise _unproved("the provider does not redeem its code")
+            raise sign_in_error("the provider does not redeem its code")
         if answer.status != _OK:
             raise UnreachableError(f"{self.name} answered {answer.status} to a sign-in")
         try:
@@ -107,7 +109,7 @@ class OpenIdSignIn:
             raise UnreachableError(f"{self.name} answered a sign-in without JSON") from error
         token = tokens.get("id_token") if isinstance(tokens, dict) else None
         if not isinstance(token, str):
-            raise _unproved("the provider sent no ID token: is 'openid' among the scopes?")
+            raise sign_in_error("the provider sent no ID token: is 'openid' among the scopes?")
         return token
 
 
@@ -123,13 +125,29 @@ def _check_authorized_party(claims: Mapping[str, Any], client_id: str) -> None:
     audience, party = claims.get("aud"), claims.get("azp")
     is_shared = isinstance(audience, list) and len(audience) > 1
     if party != client_id and (is_shared or "azp" in claims):
-        raise _unproved("the provider issued its token for another client ('azp')")
+        raise sign_in_error("the provider issued its token for another client ('azp')")
 
 
-def _challenge(verifier: str) -> str:
+def challenge(verifier: str) -> str:
+    """Return the digest of a verifier, as PKCE sends it first."""
     digest = hashlib.sha256(verifier.encode("ascii")).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def _unproved(why: str) -> UnprovedError:
+def check_member(requester: Requester, members_of: Collection[str]) -> None:
+    """
+    Let in only members of the groups that platform.yaml names; all, if it names none.
+
+    Raises:
+        UnprovedError: The person is in none of them.
+    """
+    if members_of and requester.groups.isdisjoint(members_of):
+        raise UnprovedError(
+            f"you are not signed in: {requester.ref} is in none of the groups that may sign in",
+            hint="ask an owner of your team's organisation to let you in, then sign in again",
+        )
+
+
+def sign_in_error(why: str) -> UnprovedError:
+    """Return the error of a sign-in that proves nobody."""
     return UnprovedError(f"you are not signed in: {why}", hint="sign in again")

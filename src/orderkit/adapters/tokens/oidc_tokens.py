@@ -9,7 +9,7 @@ nothing but its keys. Thread-safe.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import PurePath
 from typing import Any
 
@@ -84,15 +84,9 @@ class OidcRequesters:
 
     def _person(self, claims: dict[str, Any]) -> str:
         name = self._settings.requester_claim
-        value = claims.get(name)
-        if not isinstance(value, str) or not value:
-            raise _unproved(f"the token has no claim '{name}'")
         if name == "email" and claims.get("email_verified") is not True:
             raise _unproved("the provider has not verified the e-mail address")
-        try:
-            return fold_reference(check_person(f"user:default/{value}"))
-        except InvalidInputError as error:
-            raise _unproved(f"the provider's name of its user: {error}") from error
+        return person_named(claims.get(name), name)
 
     def _groups(self, claims: dict[str, Any]) -> frozenset[str]:
         """Take ``ae86``, ``/ae86`` and, with a prefix, ``orderkit-ae86`` for the group ae86."""
@@ -100,12 +94,8 @@ class OidcRequesters:
         claimed_groups = (
             [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []
         )
-        prefix = self._settings.group_prefix
         names = (item.removeprefix("/") for item in claimed_groups if isinstance(item, str))
-        ours = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
-        return frozenset(
-            f"group:default/{name}" for name in ours if len(name) <= LABEL_MAX and LABEL.match(name)
-        )
+        return groups_named(names, self._settings.group_prefix)
 
     def _address(self) -> str:
         """Return where the keys are: as configured, else as the issuer's own document says."""
@@ -127,6 +117,29 @@ class OidcRequesters:
                 hint=_HINT,
             )
         return check_url(name, str(document.get(name)))
+
+
+def person_named(value: object, claim: str) -> str:
+    """
+    Return the reference of the person whom a provider calls so.
+
+    Raises:
+        UnprovedError: It names nobody.
+    """
+    if not isinstance(value, str) or not value:
+        raise _unproved(f"the token has no claim '{claim}'")
+    try:
+        return fold_reference(check_person(f"user:default/{value}"))
+    except InvalidInputError as error:
+        raise _unproved(f"the provider's name of its user: {error}") from error
+
+
+def groups_named(names: Iterable[str], prefix: str) -> frozenset[str]:
+    """Return the references of groups whose names have the prefix, without it."""
+    ours = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+    return frozenset(
+        f"group:default/{name}" for name in ours if len(name) <= LABEL_MAX and LABEL.match(name)
+    )
 
 
 def _check_certificates(file: PurePath) -> None:

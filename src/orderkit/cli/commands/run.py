@@ -60,6 +60,11 @@ if TYPE_CHECKING:
     default="",
     help="The Template to run, if TEMPLATE is a file with several.",
 )
+@click.option(
+    "--lenient",
+    is_flag=True,
+    help="Print nothing where a skeleton prints a value that nobody passed, as Backstage does.",
+)
 @size_limit_option
 @requester_option
 @platform_option
@@ -74,6 +79,7 @@ def run_command(
     out_folder: str | None,
     checkout: str | None,
     choice: str,
+    lenient: bool,
     size_limit: int,
     requester: str,
     platform_file: str | None,
@@ -86,6 +92,7 @@ def run_command(
 
     Example: orderkit run ./template.yaml -p name=cart --dry-run --out ./cart
     """
+    from dataclasses import replace
     from pathlib import Path
 
     from orderkit.adapters.folders.template_folder import check_free, write_tree
@@ -99,7 +106,10 @@ def run_command(
         order_views.assignments(assignments),
         _map(values_file, "--values"),
         requester,
-        _options(secrets, environment_file, dry_run=dry_run, size_limit=size_limit),
+        replace(
+            _options(secrets, environment_file, dry_run=dry_run, size_limit=size_limit),
+            is_strict=not lenient,
+        ),
     )
     steps = run_views.Steps(as_json=as_json)
     source = _source(template, platform, checkout, choice)

@@ -24,6 +24,8 @@ class ForgePages:
     commit_files: str = "src/commit/"
     commit: str = "commit/"
     pull: str = "pulls/"
+    has_root: bool = True
+    """Whether the portal's catalog takes ``/x`` for a path from the root of the branch."""
 
     def folder(self, repository_url: str, branch: str) -> str:
         """Return the address of a branch's files, with a final slash."""
@@ -58,6 +60,8 @@ class ForgeCapabilities:
     """Whether the forge signs the commits that we write, besides our own trailers."""
     organisations_have_webhooks: bool = True
     """Whether one webhook hears of all repositories of an organisation, in every licence."""
+    makes_executables: bool = True
+    """Whether a commit through the API can make a file executable."""
 
     @property
     def report(self) -> str:
@@ -77,7 +81,7 @@ class ForgeCapabilities:
         return f"{self.title}: {'; '.join(text for text, holds in facts.items() if holds)}"
 
 
-GITEA = ForgeCapabilities("gitea", "Gitea", ForgePages())
+GITEA = ForgeCapabilities("gitea", "Gitea", ForgePages(has_root=False), makes_executables=False)
 GITHUB = ForgeCapabilities(
     "github",
     "GitHub",

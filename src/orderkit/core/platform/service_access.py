@@ -77,6 +77,30 @@ class SignInSettings(IdentityProvider, frozen=True):
     scopes: _Texts = ("openid", "profile", "email", "groups", "read:user")
     """Without a scope of its API, Gitea's access token would have all (observed on Gitea 1.26)."""
     session_minutes: Annotated[int, Meta(ge=1, le=1440)] = 60
+    kind: Literal["openid", "github"] = "openid"
+    """``github``: GitHub's own flow, because it is no OpenID provider; groups are organisations."""
+    members_of: tuple[_Ref, ...] = ()
+    """Who signs in: members of one of these groups; empty: everybody whom the provider knows."""
+
+    def check(self) -> None:
+        """Raise InvalidInputError: GitHub without a secret, or open to everybody."""
+        if self.kind != "github":
+            return
+        if self.client_secret_file is None:
+            raise InvalidInputError(
+                "service.access.signIn.clientSecretFile",
+                None,
+                "is missing, and GitHub has no public clients",
+                hint="name the file with the client secret of the OAuth app",
+            )
+        if not self.members_of:
+            raise InvalidInputError(
+                "service.access.signIn.membersOf",
+                [],
+                "is empty, and anybody may have an account of GitHub",
+                hint="list the organisations whose members may sign in, such as"
+                " group:default/platform",
+            )
 
     @property
     def provider(self) -> OidcSettings:
@@ -100,7 +124,9 @@ class AccessSettings(StrictShape, frozen=True):
     """Addresses and networks whose ``X-Forwarded-For`` names the client."""
 
     def check(self) -> None:
-        """Raise InvalidInputError: a trusted proxy is not a network, or is everybody."""
+        """Raise InvalidInputError: a trusted proxy is everybody or no network, or a bad sign-in."""
+        if self.sign_in is not None:
+            self.sign_in.check()
         for text in self.trusted_proxies:
             _check_proxy(text)
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ground.errors import IncompleteError, InvalidInputError, RemoteError, every
-from ground.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester  # fmt: skip
+from ground.names import CommitSha, OrderId, RepoId, TeamName, check_requester  # fmt: skip
 from ground.objects.kube_objects import Manifest
 from orderkit.core.kit.change_forms import by_form_names
 from orderkit.core.kit.literals import YAML_PARAMETER
@@ -36,7 +36,7 @@ from orderkit.flows.order.awaiting import FailsTooLong, until_ready
 from orderkit.flows.order.live_order import placed_xr
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.provided_entity import ProvidedEntity
-from orderkit.flows.order.publishing import publish, publish_files
+from orderkit.flows.order.publishing import published
 from orderkit.flows.order.reference_check import check_references
 from orderkit.flows.order.registering_portal import RegisteringPortal
 from orderkit.flows.order.registration_check import check_free
@@ -407,10 +407,7 @@ def _run(
         if check is not None:
             check(request)
         is_order = check is not None or order_file.PATH in request.files
-        commit = (publish if is_order else publish_files)(platform.forge, request)
-        url = f"{platform.forge.base_url}/{request.repo}"
-        files_url = platform.forge.capabilities.pages.folder(url, MAIN)
-        return scaffolder.Published(f"{url}.git", files_url, commit)
+        return published(platform.forge, request, is_order=is_order)
 
     return scaffolder.run(
         task.source.template,
@@ -423,6 +420,7 @@ def _run(
             portal=task.portal,
             confined=platform.confined,
             publish=publish_rendered,
+            own_repositories=frozenset({platform.ledger, platform.pack_repo}),
             size_limit=platform.size_limit,
         ),
         user=scaffolder.User(task.requester.ref, proof=task.requester.proof),

@@ -1,5 +1,5 @@
 """
-Publish an order's repository: the interpreter's ``publish:gitea``, with *ensure* semantics.
+Publish an order's repository: the interpreter's ``publish:*``, with *ensure* semantics.
 
 Backstage's own action dies on a second run ("409 Conflict", measured). Here a repository that
 already holds the same order is the order; one that holds another order is a clear error. The
@@ -14,17 +14,25 @@ from ground.errors import AlreadyOrderedError, ConflictError
 from ground.names import CommitSha, blob_sha
 from orderkit.core.order import order_file
 from orderkit.flows.order.registration_check import archived
-from orderkit.flows.template.actions.action_context import PublishRequest
+from orderkit.flows.template.actions.action_context import Published, PublishRequest
 from orderkit.ports.forge import FileChange, Forge, Operation, Repository
 
 _HISTORY = 200
+
+
+def published(forge: Forge, request: PublishRequest, *, is_order: bool) -> Published:
+    """Make sure the repository holds these files, an order's or any others; see `publish`."""
+    commit = (publish if is_order else publish_files)(forge, request)
+    url = f"{forge.base_url}/{request.repo}"
+    return Published(f"{url}.git", forge.capabilities.pages.folder(url, request.branch), commit)
 
 
 def operation(request: PublishRequest) -> Operation:
     """Name the write: the same files for the same repository are the same operation."""
     digest = hashlib.sha256(str(request.repo).encode())
     for path in sorted(request.files):
-        digest.update(b"\0" + str(path).encode() + b"\0" + request.files[path])
+        mode = b"\0+x" if path in request.executable else b""
+        digest.update(b"\0" + str(path).encode() + mode + b"\0" + request.files[path])
     return Operation(
         f"publish-{digest.hexdigest()[:20]}", request.requester, request.message, request.proof
     )
@@ -51,9 +59,8 @@ def publish(forge: Forge, request: PublishRequest) -> CommitSha:
 
 
 def _first_commit(forge: Forge, request: PublishRequest) -> CommitSha:
-    changes = [FileChange(path, request.files[path], None) for path in sorted(request.files)]
     try:
-        return forge.write(request.repo, changes, operation(request)).commit
+        return forge.write(request.repo, _new_files(request), operation(request)).commit
     except ConflictError:
         # Somebody placed an order of this name at the same moment: ours or another?
         head = forge.head(request.repo)
@@ -61,6 +68,13 @@ def _first_commit(forge: Forge, request: PublishRequest) -> CommitSha:
         if head is None or repository is None:
             raise
         return _same_order(forge, repository, request, head)
+
+
+def _new_files(request: PublishRequest) -> list[FileChange]:
+    return [
+        FileChange(path, request.files[path], None, path in request.executable)
+        for path in sorted(request.files)
+    ]
 
 
 def _same_order(
@@ -109,10 +123,10 @@ def publish_files(forge: Forge, request: PublishRequest) -> CommitSha:
     if repository.archived:
         raise archived(request.repo)
     write = operation(request)
-    if forge.head(request.repo) is None:
-        changes = [FileChange(path, request.files[path], None) for path in sorted(request.files)]
-        return forge.write(request.repo, changes, write).commit
-    for commit in forge.commits(request.repo, limit=_HISTORY):
+    branch = request.branch
+    if forge.head(request.repo, branch) is None:
+        return forge.write(request.repo, _new_files(request), write, branch=branch).commit
+    for commit in forge.commits(request.repo, ref=branch, limit=_HISTORY):
         if commit.operation == write.id and _holds(forge, request, commit.id):
             return commit.id
     raise AlreadyOrderedError(

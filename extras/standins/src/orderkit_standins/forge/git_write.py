@@ -45,6 +45,7 @@ class FileOperation:
     path: str
     content: bytes = b""
     sha: str = ""
+    executable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +268,8 @@ class _TreeEditor:
             raise WriteError("invalid", f"{problem} [path: {folder}]")
 
     def _write_blob(self, operation: FileOperation, old: git_read.Entry | None) -> git_read.Entry:
-        executable = old is not None and old.mode == FileMode.BLOB_EXECUTABLE
+        was_executable = old is not None and old.mode == FileMode.BLOB_EXECUTABLE
+        executable = operation.executable or was_executable
         mode = FileMode.BLOB_EXECUTABLE if executable else FileMode.BLOB
         blob = self._repo.create_blob(operation.content)
         try:

@@ -109,6 +109,8 @@ class TreeOptions:
     links: bool = False
     """Symbolic links inside the tree are kept as they are; otherwise they are refused."""
     size_limit: int = SIZE_LIMIT
+    is_strict: bool = True
+    """Whether printing a value that nobody passed is an error; else it prints nothing."""
 
     @property
     def rendered_max(self) -> int:
@@ -124,6 +126,10 @@ class TreeOptions:
     def root(self) -> str:
         """The name under which templates see the values."""
         return "cookiecutter" if self.delimiters.cookiecutter else "values"
+
+    def names(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """Return the names that a template sees."""
+        return {self.root: Closed(values) if self.is_strict else dict(values)}
 
 
 def dotted(extension: str) -> str:
@@ -234,7 +240,7 @@ def _outcomes(
     treatments: Mapping[PurePosixPath, Treatment] | None = None,
 ) -> Iterator[FileOutcome]:
     plan = _Plan(files, options, treatments)
-    context = {options.root: Closed(values)}
+    context = options.names(values)
     claimed = TakenPaths()
     size = 0
     for path in sorted(files):
@@ -314,7 +320,8 @@ class _Plan:
         if not is_template(cut):
             return check_path(cut, origin=source)
         try:
-            rendered = compile_template(cut, self._options.delimiters).render(context, strict=True)
+            template = compile_template(cut, self._options.delimiters)
+            rendered = template.render(context, strict=self._options.is_strict)
         except RenderError as error:
             raise error.named(f"the path {source}") from error
         if not rendered or rendered.startswith("/") or "//" in rendered:
@@ -330,7 +337,7 @@ class _Plan:
     def _rendered(self, path: PurePosixPath, data: bytes, context: Mapping[str, Value]) -> bytes:
         try:
             template = _template_of(data, self._options.delimiters)
-            text = template.render(context, strict=True)
+            text = template.render(context, strict=self._options.is_strict)
         except UnicodeDecodeError as error:
             raise _no_text(path, error.start) from error
         except RenderError as error:

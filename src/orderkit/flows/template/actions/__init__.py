@@ -13,19 +13,33 @@ from orderkit.flows.template.actions.catalog_actions import (
     CATALOG_WRITE,
 )
 from orderkit.flows.template.actions.create_argocd_app import CNOE_CREATE_ARGOCD_APP
+from orderkit.flows.template.actions.create_argocd_resources import ARGOCD_CREATE_RESOURCES
 from orderkit.flows.template.actions.debug_actions import DEBUG_LOG, DEBUG_WAIT
 from orderkit.flows.template.actions.fetch_file import FETCH_PLAIN_FILE, FETCH_TEMPLATE_FILE
 from orderkit.flows.template.actions.fetch_folder import FETCH_PLAIN, FETCH_TEMPLATE
+from orderkit.flows.template.actions.github_actions import (
+    GITHUB_ACTIONS_DISPATCH,
+    GITHUB_WEBHOOK,
+)
 from orderkit.flows.template.actions.kubernetes_actions import (
     CNOE_KUBERNETES_APPLY,
     CNOE_UTILS_SANITIZE,
 )
-from orderkit.flows.template.actions.publish_gitea import PUBLISH_GITEA
+from orderkit.flows.template.actions.propose_files import (
+    PUBLISH_GITHUB_PULL_REQUEST,
+    PUBLISH_GITLAB_MERGE_REQUEST,
+)
+from orderkit.flows.template.actions.publish_repository import (
+    PUBLISH_GITEA,
+    PUBLISH_GITHUB,
+    PUBLISH_GITLAB,
+)
 from orderkit.flows.template.actions.workspace_actions import FS_DELETE, FS_READDIR, FS_RENAME
 
 ACTIONS: dict[str, TemplateAction] = {
     action.id: action
     for action in (
+        ARGOCD_CREATE_RESOURCES,
         CATALOG_FETCH,
         CATALOG_REGISTER,
         CATALOG_WRITE,
@@ -41,7 +55,13 @@ ACTIONS: dict[str, TemplateAction] = {
         FS_DELETE,
         FS_READDIR,
         FS_RENAME,
+        GITHUB_ACTIONS_DISPATCH,
+        GITHUB_WEBHOOK,
         HTTP_BACKSTAGE_REQUEST,
         PUBLISH_GITEA,
+        PUBLISH_GITHUB,
+        PUBLISH_GITHUB_PULL_REQUEST,
+        PUBLISH_GITLAB,
+        PUBLISH_GITLAB_MERGE_REQUEST,
     )
 }

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any, Protocol
 
 from ground.errors import RefusedError, UsageError
-from ground.names import CommitSha, RepoId
+from ground.names import MAIN, CommitSha, RepoId
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Forge
@@ -32,7 +32,7 @@ Schema = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PublishRequest:
-    """The request of ``publish:gitea``: these files in that repository."""
+    """The request of ``publish:*``: these files in that repository."""
 
     repo: RepoId
     files: Files
@@ -41,6 +41,10 @@ class PublishRequest:
     private: bool
     requester: str
     proof: str = ""
+    executable: frozenset[PurePosixPath] = frozenset()
+    """Which of the files are executable."""
+    branch: str = MAIN
+    """The first branch; an order's is always ``main``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,8 @@ class Services:
     portal: Portal
     publish: Publish
     confined: ConfinedRenderer
+    own_repositories: frozenset[RepoId] = frozenset()
+    """Ledger and pack: templates never write to them."""
     size_limit: int = SIZE_LIMIT
     """Most bytes that a task may hold in memory."""
 
@@ -145,6 +151,10 @@ class ActionContext:
     """Where steps that a dry run could not run may have put files."""
     size_limit: int = SIZE_LIMIT
     """Most bytes that the task may hold in memory; files that stay on disk count nothing."""
+    is_strict: bool = True
+    """Whether a skeleton that prints a value that nobody passed is refused."""
+    published: set[RepoId] = field(default_factory=set)
+    """Repositories that steps of this task have published."""
 
     @property
     def services(self) -> Services:
@@ -213,7 +223,8 @@ class TemplateAction:
     `dry_run`: the action changes only the workspace, so a dry run runs it too; for other actions
     a dry run uses example outputs made from the schema. `remote`: the action needs a platform for
     all inputs. `check`: what a dry run can say about the inputs without calling anything.
-    `renamed`: inputs of older releases, and the names as which they are read. `reads` and `writes`:
+    `renamed`: inputs of older releases, and the names as which they are read. `ignored`: inputs
+    that older releases of Backstage took and did not read. `reads` and `writes`:
     paths of the workspace that the action needs there, and where it puts files.
     """
 
@@ -225,6 +236,7 @@ class TemplateAction:
     remote: bool = False
     check: Callable[[ActionContext, Inputs], None] = lambda _context, _inputs: None
     renamed: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
     reads: Callable[[Inputs], Iterable[object]] = lambda _inputs: ()
     writes: Callable[[Inputs], Iterable[object]] = lambda _inputs: ()
     is_known: bool = True

@@ -1,8 +1,8 @@
 """
 ``catalog:register``, ``catalog:fetch`` and ``catalog:write``.
 
-A ``catalogInfoPath`` with a leading slash is refused, because Backstage then loses the branch of a
-Gitea URL and fails (measured). The default, ``/catalog-info.yaml``, has one, so set the path.
+On Gitea, a ``catalogInfoPath`` with a leading slash is refused, because Backstage then loses the
+branch of the URL and fails (measured). The default, ``/catalog-info.yaml``, has one: set the path.
 ``catalog:write`` adds the annotation that names the template, as Backstage does.
 """
 
@@ -35,7 +35,8 @@ _REF = re.compile(r"(?:(?P<kind>[^:/]+):)?(?:(?P<namespace>[^:/]+)/)?(?P<name>[^
 
 
 def _register(context: ActionContext, inputs: Inputs) -> Outputs:
-    target = _target(inputs)
+    has_root = context.services.forge.capabilities.pages.has_root
+    target = _target(inputs, has_root=has_root)
     try:
         refs = list(context.services.catalog.register(target))
     except OrderkitError as error:
@@ -51,7 +52,7 @@ def _register(context: ActionContext, inputs: Inputs) -> Outputs:
     return outputs
 
 
-def _target(inputs: Inputs) -> str:
+def _target(inputs: Inputs, *, has_root: bool) -> str:
     url, contents = inputs.get("catalogInfoUrl"), inputs.get("repoContentsUrl")
     if url and not contents:
         return str(url)
@@ -60,14 +61,14 @@ def _target(inputs: Inputs) -> str:
             "catalogInfoUrl", url, "is needed, or repoContentsUrl with catalogInfoPath, not both"
         )
     path = inputs.get("catalogInfoPath", "/catalog-info.yaml")
-    if path.startswith("/"):
+    if path.startswith("/") and not has_root:
         raise InvalidInputError(
             "catalogInfoPath",
             path,
             "starts with a slash; the branch would be lost",
             hint=f"write '{path.lstrip('/')}'",
         )
-    return f"{contents.rstrip('/')}/{path}"
+    return f"{contents.rstrip('/')}/{path.lstrip('/')}"
 
 
 def _fetch(context: ActionContext, inputs: Inputs) -> Outputs:

@@ -20,6 +20,14 @@ from orderkit.flows.template.actions.action_context import (
 )
 
 FIELD_OWNER = "orderkit"
+FINALIZERS = ["resources-finalizer.argocd.argoproj.io"]
+SERVER = "https://kubernetes.default.svc"
+SYNC_POLICY: Manifest = {
+    "automated": {"prune": True, "selfHeal": True, "allowEmpty": True},
+    "retry": {"limit": 10, "backoff": {"duration": "5s", "factor": 2, "maxDuration": "5m"}},
+    "syncOptions": ["CreateNamespace=false", "FailOnSharedResource=true", "ServerSideApply=true"],
+}
+"""CNOE's and Roadie's."""
 
 
 def application(inputs: Inputs) -> Manifest:
@@ -28,7 +36,7 @@ def application(inputs: Inputs) -> Manifest:
     metadata: Manifest = {
         "name": name,
         "namespace": ARGOCD_NAMESPACE,
-        "finalizers": ["resources-finalizer.argocd.argoproj.io"],
+        "finalizers": FINALIZERS,
     }
     if inputs.get("labelValue"):
         metadata["labels"] = {"backstage-name": inputs["labelValue"]}
@@ -40,21 +48,10 @@ def application(inputs: Inputs) -> Manifest:
             "project": inputs["projectName"],
             "source": {"repoURL": inputs["repoUrl"], "path": inputs["path"]},
             "destination": {
-                "server": "https://kubernetes.default.svc",
+                "server": SERVER,
                 "namespace": inputs["appNamespace"],
             },
-            "syncPolicy": {
-                "automated": {"prune": True, "selfHeal": True, "allowEmpty": True},
-                "retry": {
-                    "limit": 10,
-                    "backoff": {"duration": "5s", "factor": 2, "maxDuration": "5m"},
-                },
-                "syncOptions": [
-                    "CreateNamespace=false",
-                    "FailOnSharedResource=true",
-                    "ServerSideApply=true",
-                ],
-            },
+            "syncPolicy": SYNC_POLICY,
         },
     }
 

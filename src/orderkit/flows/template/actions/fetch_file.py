@@ -34,7 +34,6 @@ from softwaretemplates.render import (
     TreeOptions,
     compile_template,
 )
-from softwaretemplates.render.javascript import Closed
 from softwaretemplates.render.tree import PLAIN_MODE, check_size, is_template
 
 
@@ -45,7 +44,7 @@ def _template(context: ActionContext, inputs: Inputs) -> Outputs:
         return {}
     source = source_of(context, inputs["url"])
     confined = None if source.folder.trusted else context.confined
-    options = tree_options(inputs, context.size_limit)
+    options = tree_options(inputs, context)
     context.put(target, SkeletonFile(_rendered(_file(source).data, inputs, options, confined)))
     context.check_size()
     context.log(f"wrote {target}")
@@ -70,7 +69,7 @@ def _rendered(
         if confined is not None:
             return _confined(confined, data, values, options)
         template = compile_template(source, options.delimiters)
-        text = template.render({options.root: Closed(values)}, strict=True)
+        text = template.render(options.names(values), strict=options.is_strict)
     except RenderError as error:
         raise error.named(inputs["url"]) from error
     # A lone half of a surrogate pair becomes U+FFFD, as in Node.

@@ -38,7 +38,7 @@ from softwaretemplates.render.tree import dotted
 
 
 def _template(context: ActionContext, inputs: Inputs) -> Outputs:
-    options = tree_options(inputs, context.size_limit)
+    options = tree_options(inputs, context)
     source, values = source_of(context, inputs["url"]), inputs.get("values") or {}
     rendered = _rendered(context, source, values, options)
     _place(context, rendered, inputs, overwrite=bool(inputs.get("replace")))
@@ -63,7 +63,7 @@ def _rendered(
     return files
 
 
-def tree_options(inputs: Inputs, size_limit: int) -> TreeOptions:
+def tree_options(inputs: Inputs, context: ActionContext) -> TreeOptions:
     """
     Read the inputs that say how to render.
 
@@ -84,7 +84,8 @@ def tree_options(inputs: Inputs, size_limit: int) -> TreeOptions:
             trim_blocks=bool(inputs.get("trimBlocks")),
             lstrip_blocks=bool(inputs.get("lstripBlocks")),
         ),
-        size_limit=size_limit,
+        size_limit=context.size_limit,
+        is_strict=context.is_strict,
     )
 
 

@@ -88,6 +88,11 @@ def _round(
                 f"{name}.{old}: is called '{new}' now, and is read as that; Backstage ignores the "
                 "old name"
             )
+    for old in inputs.keys() & set(action.ignored):
+        inputs = {key: value for key, value in inputs.items() if key != old}
+        task.context.log(
+            f"{name}.{old}: is no input of {action.id} and is ignored; newer Backstage refuses it"
+        )
     if not task.has_secrets:
         _check(task, step, action, inputs, item)
         return Round(inputs, inputs)

@@ -102,6 +102,7 @@ def run(
         options.confined or (services.confined if services else _refused),
         options.dry_run,
         size_limit=options.size_limit or (services.size_limit if services else SIZE_LIMIT),
+        is_strict=options.is_strict,
     )
     task = TemplateTask(template, values, context, options, masker, on_step, log)
     for note in template.notes:

@@ -54,6 +54,8 @@ class TaskOptions:
     """Renders untrusted skeletons; None: the renderer of the platform's services."""
     size_limit: int = 0
     """Most bytes that the task may hold in memory; 0: the platform's own limit."""
+    is_strict: bool = True
+    """Whether a skeleton that prints a value that nobody passed is refused, unlike in Backstage."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,9 @@ def _operation(value: object) -> FileOperation:
     if operation is None:
         raise ApiError(500, f"invalid file operation: {name} {path}")
     content = b"" if operation == "delete" else _content(entry)
-    return FileOperation(operation, path, content, entry.text("sha"))
+    # Gitea has no such field; GitLab's face asks by it.
+    is_executable = entry.get("executable") is True
+    return FileOperation(operation, path, content, entry.text("sha"), is_executable)
 
 
 def _message(body: Fields, files: Sequence[FileOperation]) -> str:

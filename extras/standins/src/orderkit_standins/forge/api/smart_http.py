@@ -161,6 +161,8 @@ class SmartHttp:
         config: Mapping[str, str] = MappingProxyType({}),
     ) -> subprocess.Popen[bytes]:
         spool.seek(0)
+        # Python's seek stays in its buffer; git reads the file itself, from where that ended.
+        os.lseek(spool.fileno(), 0, os.SEEK_SET)
         return self.git.start(
             *_command(service, repo),
             config={**_CONFIG, **config},

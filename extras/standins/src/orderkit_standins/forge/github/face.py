@@ -23,6 +23,7 @@ from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
 from orderkit_standins.forge.github.answers import API, Answers, Limits, tagged
 from orderkit_standins.forge.github.git_routes import GitHubGit
 from orderkit_standins.forge.github.graphql_routes import GitHubGraphql
+from orderkit_standins.forge.github.merge_queue import MergeQueues
 from orderkit_standins.forge.github.people_routes import Apps, GitHubPeople, GitHubTeams
 from orderkit_standins.forge.github.pull_routes import (
     GitHubNotes,
@@ -32,6 +33,7 @@ from orderkit_standins.forge.github.pull_routes import (
 from orderkit_standins.forge.github.repository_routes import GitHubRepositories
 from orderkit_standins.forge.github.rule_routes import GitHubHookRoutes, GitHubRules
 from orderkit_standins.forge.github.shapes import GitHubShapes
+from orderkit_standins.forge.github.workflow_routes import GitHubWorkflows
 from orderkit_standins.forge.protections import Protections
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -68,17 +70,20 @@ class GitHubFace:
         shapes = GitHubShapes(root_url, access.accounts, pulls.issues, pulls.pulls)
         updates = pulls.merging.updates
         git = GitHubGit(access, stores, rules, updates, shapes, self.limits)
+        self.workflows = GitHubWorkflows(access, protections, shapes)
+        self.queues = MergeQueues(pulls.merging)
         self._endpoints = (
+            self.workflows,
             GitHubPeople(access, access.accounts, teams, self.apps, shapes),
             GitHubTeams(access, teams, stores, shapes),
             GitHubRepositories(access, stores, teams, repositories, shapes),
-            GitHubRules(access, teams, rules, protections, self.apps, shapes),
+            GitHubRules(access, teams, rules, protections, self.apps, shapes, self.queues),
             git,
-            GitHubPullRoutes(access, pulls, shapes),
+            GitHubPullRoutes(access, pulls, shapes, self.queues),
             GitHubReviewRoutes(access, reviews, shapes),
             GitHubNotes(access, issues, statuses, shapes, self.limits),
             GitHubHookRoutes(webhooks, shapes),
-            GitHubGraphql(git, pulls.issues),
+            GitHubGraphql(git, pulls.issues, pulls.pulls, self.queues),
         )
 
     def routes(self, dispatcher: Dispatcher) -> Iterator[BaseRoute]:

@@ -11,14 +11,16 @@ from typing import Any
 
 from starlette.responses import Response
 
-from orderkit_standins.forge import git_read, git_write
+from orderkit_standins.forge import git_read, git_write, pull_request_git
 from orderkit_standins.forge.api.access import Right
 from orderkit_standins.forge.api.calls import ApiError, Call
 from orderkit_standins.forge.api.routes import route
 from orderkit_standins.forge.git_write import CommitRequest, FileOperation, Person
 from orderkit_standins.forge.github.answers import answer, rewritten
 from orderkit_standins.forge.github.git_routes import GitHubGit
+from orderkit_standins.forge.github.merge_queue import MergeQueues
 from orderkit_standins.forge.issues import Issues
+from orderkit_standins.forge.pulls import Pull, Pulls
 from orderkit_standins.forge.repositories import Repository
 
 _FIELD = re.compile(r"\{\s*(\w+)")
@@ -40,6 +42,8 @@ class GitHubGraphql:
 
     git: GitHubGit
     issues: Issues
+    pulls: Pulls
+    queues: MergeQueues
 
     @route("POST", "/api/graphql", "repository")
     def serve(self, call: Call) -> Response:
@@ -49,6 +53,8 @@ class GitHubGraphql:
             "createCommitOnBranch": self._commit,
             "repository": self._name,
             "organization": self._open_pulls,
+            "node": self._waiting,
+            "enqueuePullRequest": self._enqueue,
         }
         field = match[1] if match else ""
         if field not in fields:
@@ -91,6 +97,36 @@ class GitHubGraphql:
         end = start + len(nodes)
         page = {"hasNextPage": end < len(repos), "endCursor": str(end)}
         return {"repositories": {"pageInfo": page, "nodes": nodes}}
+
+    def _pull(self, call: Call, node: str) -> tuple[Repository, Pull]:
+        """Return the pull request of a node that the caller may read."""
+        try:
+            found = self.pulls.by_id(int(node.removeprefix("PR_")))
+            repo = next(r for r in self.git.repositories.all() if r.id == found.repo_id)
+        except (LookupError, ValueError, StopIteration) as error:
+            text = f"Could not resolve to a node with the id '{node}'"
+            raise _GraphqlError("NOT_FOUND", text) from error
+        return self._repository(call, repo.repo.owner, repo.repo.name), found
+
+    def _waiting(self, call: Call, variables: Variables) -> Any:
+        _, pull = self._pull(call, str(variables["id"]))
+        return {"isInMergeQueue": self.queues.holds(pull)}
+
+    def _enqueue(self, call: Call, variables: Variables) -> Any:
+        sent: Variables = variables["input"]
+        repo, pull = self._pull(call, str(sent["pullRequestId"]))
+        if self.git.access.right_on(call.actor, repo, "") < Right.WRITE:
+            raise _GraphqlError("FORBIDDEN", "must have write access to enqueue")
+        head = pull_request_git.tips(repo.path, pull).head
+        if head != sent.get("expectedHeadOid", head):
+            raise _GraphqlError("UNPROCESSABLE", f"Head sha does not match {head}")
+        if not self.queues.covers(repo, pull.base):
+            raise _GraphqlError("UNPROCESSABLE", "The base branch has no merge queue")
+        try:
+            number = self.queues.add(repo, pull, head, call.user)
+        except ApiError as error:
+            raise _GraphqlError("UNPROCESSABLE", str(error)) from error
+        return {"mergeQueueEntry": {"id": f"MQE_{number}"}}
 
     def _commit(self, call: Call, variables: Variables) -> Any:
         sent: Variables = variables["input"]

@@ -19,6 +19,7 @@ from orderkit_standins.forge.api.routes import route
 from orderkit_standins.forge.api.shapes import Json
 from orderkit_standins.forge.api.status_routes import StatusRoutes
 from orderkit_standins.forge.github.answers import REPO, Limits, answer, paged, rewritten
+from orderkit_standins.forge.github.merge_queue import MergeQueues
 from orderkit_standins.forge.github.shapes import GitHubShapes
 from orderkit_standins.forge.issues import Issue
 from orderkit_standins.forge.pull_request_git import Pull
@@ -39,6 +40,7 @@ class GitHubPullRoutes:
     access: Access
     own: PullRoutes
     shapes: GitHubShapes
+    queues: MergeQueues
 
     def _of_call(self, call: Call) -> tuple[Repository, Pull]:
         repo = self.access.repository(call)
@@ -101,6 +103,7 @@ class GitHubPullRoutes:
             raise ApiError(405, "Pull Request is not mergeable")
         if body.text("sha") not in ("", pull_request_git.tips(repo.path, pull).head):
             raise ApiError(409, "Head branch was modified. Review and try the merge again.")
+        self.queues.refuse_merge(repo, pull)
         style = body.text("merge_method") or "merge"
         if style == "squash" and not repo.allow_squash_merge:
             raise ApiError(405, "Squash merges are not allowed on this repository.")

@@ -14,6 +14,7 @@ from orderkit_standins.forge.api.routes import route
 from orderkit_standins.forge.api.shapes import Json
 from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
 from orderkit_standins.forge.github.answers import API, ORG, REPO, answer, paged, rewritten
+from orderkit_standins.forge.github.merge_queue import MergeQueues
 from orderkit_standins.forge.github.people_routes import Apps
 from orderkit_standins.forge.github.shapes import GitHubShapes
 from orderkit_standins.forge.github_payloads import CONTENT_TYPE
@@ -23,6 +24,18 @@ from orderkit_standins.forge.teams import Teams
 from orderkit_standins.forge.webhooks import Webhook, WebhookOwner
 
 _CHECKS = "required_status_checks"
+_QUEUE: Json = {
+    "type": "merge_queue",
+    "parameters": {
+        "check_response_timeout_minutes": 60,
+        "grouping_strategy": "ALLGREEN",
+        "max_entries_to_build": 5,
+        "max_entries_to_merge": 5,
+        "merge_method": "MERGE",
+        "min_entries_to_merge": 1,
+        "min_entries_to_merge_wait_minutes": 5,
+    },
+}
 _RULESET = f"{REPO}/rulesets/{{id:number}}"
 _OF_REPO, _OF_ORG = f"{REPO}/hooks", f"{ORG}/hooks"
 
@@ -37,11 +50,12 @@ class GitHubRules:
     protections: Protections
     apps: Apps
     shapes: GitHubShapes
+    queues: MergeQueues
 
     @route("GET", f"{REPO}/rulesets", "repository")
     def list_rulesets(self, call: Call) -> Response:
         repo = self.access.repository(call)
-        rules = self.protections.of_repository(repo.id)
+        rules = self._rulesets(repo)
         return answer([self._shape(call, repo, rule, whole=False) for rule in rules])
 
     @route("POST", f"{REPO}/rulesets", "repository")
@@ -70,17 +84,24 @@ class GitHubRules:
     @route("GET", f"{REPO}/rules/branches/{{branch:path}}", "repository")
     def of_branch(self, call: Call) -> Response:
         """Return the rules that apply to a branch, each with its ruleset."""
-        repo = self.access.repository(call)
-        rule = self.protections.for_branch(repo.id, call.param("branch"))
-        if rule is None:
-            return answer([])
+        repo, branch = self.access.repository(call), call.param("branch")
+        rule = self.protections.for_branch(repo.id, branch)
         source = {"ruleset_source_type": "Repository", "ruleset_source": repo.full_name}
-        rules = self._shape(call, repo, rule, whole=True)["rules"]
-        return answer([{**each, **source, "ruleset_id": rule.id} for each in rules])
+        found = [{**_QUEUE, **source, "ruleset_id": 0}] if self.queues.covers(repo, branch) else []
+        if rule is not None and rule in self._rulesets(repo):
+            rules = self._shape(call, repo, rule, whole=True)["rules"]
+            found += [{**each, **source, "ruleset_id": rule.id} for each in rules]
+        return answer(found)
+
+    def _rulesets(self, repo: Repository) -> list[Rule]:
+        """Return the rules that are no protected branches (`workflow_routes`)."""
+        return [
+            rule for rule in self.protections.of_repository(repo.id) if rule.settings.enable_push
+        ]
 
     def _rule(self, call: Call, repo: Repository) -> Rule:
         number = call.path_number("id")
-        found = (r for r in self.protections.of_repository(repo.id) if r.id == number)
+        found = (r for r in self._rulesets(repo) if r.id == number)
         rule = next(found, None)
         if rule is None:
             raise ApiError(404)

@@ -277,6 +277,7 @@ def _operation(git: pygit2.Repository, head: pygit2.Commit | None, action: Json)
     verb, path = str(action.get("action")), str(action.get("file_path"))
     entry = git_read.entry_at(head.tree, path) if head else None
     operation: Json = {"operation": verb, "path": path}
+    operation |= {"executable": True} if action.get("execute_filemode") is True else {}
     if verb != "delete":
         content = str(action.get("content") or "")
         is_base64 = action.get("encoding") == "base64"

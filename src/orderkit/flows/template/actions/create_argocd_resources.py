@@ -1,0 +1,124 @@
+"""
+``argocd:create-resources``: an AppProject and an Application in it, as Roadie's action makes them.
+
+Roadie posts both to Argo CD's API, which keeps an object that says the same and refuses another
+one. Here both are created in the cluster by the same rule, so a second run changes nothing, and
+nothing that somebody else made is overwritten. The project allows one repository and one namespace.
+"""
+
+from __future__ import annotations
+
+from ground.errors import AlreadyOrderedError, ConflictError, InvalidInputError
+from ground.names import check_label
+from ground.objects.kube_objects import (
+    APP_PROJECT,
+    APPLICATION,
+    ARGOCD_NAMESPACE,
+    Kind,
+    Manifest,
+    ObjectKey,
+)
+from orderkit.flows.template.actions.action_context import (
+    TEXT,
+    ActionContext,
+    Inputs,
+    Outputs,
+    TemplateAction,
+    inputs_schema,
+)
+from orderkit.flows.template.actions.create_argocd_app import FINALIZERS, SERVER, SYNC_POLICY
+from orderkit.ports.cluster import Cluster
+
+_FIELD_OWNER = "orderkit-scaffolder"
+
+
+def resources(inputs: Inputs) -> tuple[Manifest, Manifest]:
+    """Return the AppProject and the Application for checked inputs."""
+    name = check_label("appName", inputs["appName"])
+    project = check_label("projectName", inputs.get("projectName") or name)
+    namespace, repo_url = inputs["namespace"], inputs["repoUrl"]
+    if namespace == ARGOCD_NAMESPACE:
+        raise InvalidInputError(
+            "namespace",
+            namespace,
+            "is Argo CD's own: whoever may push to the repository could make Applications of any"
+            " project there",
+            hint="choose the namespace of the workload",
+        )
+    destination = {"server": SERVER, "namespace": namespace}
+    project_spec = {"destinations": [{"name": "local", **destination}], "sourceRepos": [repo_url]}
+    application_spec = {
+        "project": project,
+        "destination": destination,
+        "source": {"repoURL": repo_url, "path": inputs["path"]},
+        "revisionHistoryLimit": 10,
+        "syncPolicy": SYNC_POLICY,
+    }
+    labels = {"backstage-name": inputs.get("labelValue") or name}
+    return (
+        _manifest(APP_PROJECT, project, {}, project_spec),
+        _manifest(APPLICATION, name, labels, application_spec),
+    )
+
+
+def _manifest(kind: Kind, name: str, labels: dict[str, str], spec: Manifest) -> Manifest:
+    metadata: Manifest = {"name": name, "namespace": ARGOCD_NAMESPACE, "finalizers": FINALIZERS}
+    metadata |= {"labels": labels} if labels else {}
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def _create(context: ActionContext, inputs: Inputs) -> Outputs:
+    made = resources(inputs)
+    for manifest in made:
+        _check_other(context.services.cluster, manifest)  # both, before one is made
+    for manifest in made:
+        _ensure(context.services.cluster, manifest)
+        context.log(f"{_shown(manifest)} in {ARGOCD_NAMESPACE}")
+    return {}
+
+
+def _ensure(cluster: Cluster, manifest: Manifest) -> None:
+    if _check_other(cluster, manifest):
+        return
+    try:
+        cluster.create(manifest, owner=_FIELD_OWNER)
+    except ConflictError:
+        if not _check_other(cluster, manifest):
+            raise
+
+
+def _check_other(cluster: Cluster, manifest: Manifest) -> bool:
+    """
+    Say whether the object is there already.
+
+    Raises:
+        AlreadyOrderedError: There is one of that name which says something else.
+    """
+    metadata = manifest["metadata"]
+    found = cluster.get(ObjectKey(Kind.of(manifest), metadata["name"], metadata["namespace"]))
+    if found is None:
+        return False
+    if found.get("spec") == manifest["spec"]:
+        return True
+    raise AlreadyOrderedError(
+        f"{_shown(manifest)} exists in {ARGOCD_NAMESPACE} and says something else",
+        hint="choose another appName or projectName; Argo CD would refuse it too",
+    )
+
+
+def _shown(manifest: Manifest) -> str:
+    return f"{manifest['kind']} {manifest['metadata']['name']}"
+
+
+_REQUIRED = ("appName", "argoInstance", "namespace", "repoUrl", "path")
+ARGOCD_CREATE_RESOURCES = TemplateAction(
+    "argocd:create-resources",
+    inputs_schema(_REQUIRED, **dict.fromkeys((*_REQUIRED, "labelValue", "projectName"), TEXT)),
+    _create,
+    remote=True,
+)

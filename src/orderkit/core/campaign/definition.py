@@ -4,7 +4,8 @@
     spec:
       reason: the old form wrote "undefined" into notes
       what:
-        fields:                              # or template: {}
+        fields:                              # or template: {}, version: {to: v1beta1}
+                                             # or revision: {to: newest, minAge: 1d}
           set: {stage: stage2}
           compute: {budget: spec.budget * 2} # CEL over spec, status, metadata and order
           grow: {laps: 10, guests: [eve]}    # at least 10; the list has eve
@@ -77,11 +78,39 @@ class TemplateFiles(StrictShape, frozen=True):
     """Patterns such as ``manifests/*``; empty: every file of the skeleton."""
 
 
+class VersionTarget(StrictShape, frozen=True):
+    """The XRs move to another version of the XRD, by the conversions of kit.yaml."""
+
+    to: _Name
+    """The version that the kit's Compositions refer to."""
+
+
+class RevisionTarget(StrictShape, frozen=True):
+    """The orders are pinned to a revision of the kit's Composition, or are no more."""
+
+    to: _Name
+    """``newest``, ``current`` (what each has), ``automatic`` (pinned no more), or a name."""
+    min_age: _Duration | None = None
+    """How old the revision is at least when the campaign starts."""
+
+
 class What(StrictShape, frozen=True):
     """The change: one of these."""
 
     fields: FieldValues | None = None
     template: TemplateFiles | None = None
+    version: VersionTarget | None = None
+    revision: RevisionTarget | None = None
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds that are given; a good file has one."""
+        return [name for name in self.__struct_fields__ if getattr(self, name) is not None]
+
+    @property
+    def kind(self) -> str:
+        """What kind of change it is."""
+        return self.kinds[0]
 
 
 class Which(StrictShape, frozen=True):
@@ -101,6 +130,11 @@ class Which(StrictShape, frozen=True):
     def is_open(self) -> bool:
         """Whether an order that is placed later belongs to it too."""
         return not self.orders and self.share is None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is every order of the kit."""
+        return self.is_open and not (self.teams or self.but or self.where)
 
 
 class Wave(StrictShape, frozen=True):
@@ -223,9 +257,13 @@ def _problems(campaign: Campaign, file: str) -> Iterator[OrderkitError]:
 
 
 def _what_problems(what: What, at: str) -> Iterator[OrderkitError]:
-    if (what.fields is None) == (what.template is None):
-        hint = "give either fields or template"
-        yield InvalidInputError(at, None, "is missing one kind", hint=hint)
+    if len(what.kinds) != 1:
+        hint = f"give one of {', '.join(what.__struct_fields__)}"
+        yield InvalidInputError(at, what.kinds or None, "is missing one kind", hint=hint)
+    pinned = what.revision
+    if pinned and pinned.min_age and pinned.to in ("current", "automatic"):
+        rule, hint = f"has no meaning with to: {pinned.to}", "leave it out"
+        yield InvalidInputError(f"{at}.revision.minAge", pinned.min_age, rule, hint=hint)
     if what.fields is None:
         return
     named = [name.removeprefix("spec.") for name in what.fields.named]

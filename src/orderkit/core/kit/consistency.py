@@ -15,6 +15,7 @@ from typing import Any
 from ground import js_regex
 from kubeschema.extensions import PRESERVE
 from orderkit.core.kit.approval_rules import approval_problems, window_problems
+from orderkit.core.kit.conversion_proof import conversion_problems
 from orderkit.core.kit.field_problems import (
     KitProblem,
     Steps,
@@ -63,6 +64,7 @@ def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
     yield from import_problems(kit, fields, spec)
     yield from approval_problems(kit)
     yield from window_problems(kit)
+    yield from conversion_problems(kit)
 
 
 @dataclass(frozen=True, slots=True)

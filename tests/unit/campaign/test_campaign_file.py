@@ -57,7 +57,7 @@ def test_a_file_is_read_and_written_without_loss() -> None:
         (
             {"what": {}},
             "mend.yaml: spec.what is missing one kind",
-            "give one of fields, template, version, revision",
+            "give one of fields, template, version, revision, run",
         ),
         ({"what": {"fields": {}}}, "spec.what.fields is missing a field", "give set, compute"),
         (

@@ -24,6 +24,7 @@ into the ledger gives no rights.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import PurePosixPath
@@ -94,6 +95,15 @@ class RevisionTarget(StrictShape, frozen=True):
     """How old the revision is at least when the campaign starts."""
 
 
+class RunProgram(StrictShape, frozen=True):
+    """Somebody's own Python program edits the files of each order, confined."""
+
+    program: Annotated[str, Meta(min_length=1, max_length=50_000)]
+    """It defines ``edit(order)`` and returns the files that change: path and text, or None."""
+    files: _Names = ()
+    """Patterns of the files that it gets; empty: every text file."""
+
+
 class What(StrictShape, frozen=True):
     """The change: one of these."""
 
@@ -101,6 +111,7 @@ class What(StrictShape, frozen=True):
     template: TemplateFiles | None = None
     version: VersionTarget | None = None
     revision: RevisionTarget | None = None
+    run: RunProgram | None = None
 
     @property
     def kinds(self) -> list[str]:
@@ -260,6 +271,8 @@ def _what_problems(what: What, at: str) -> Iterator[OrderkitError]:
     if len(what.kinds) != 1:
         hint = f"give one of {', '.join(what.__struct_fields__)}"
         yield InvalidInputError(at, what.kinds or None, "is missing one kind", hint=hint)
+    if what.run is not None:
+        yield from _program_problems(what.run.program, f"{at}.run.program")
     pinned = what.revision
     if pinned and pinned.min_age and pinned.to in ("current", "automatic"):
         rule, hint = f"has no meaning with to: {pinned.to}", "leave it out"
@@ -273,6 +286,20 @@ def _what_problems(what: What, at: str) -> Iterator[OrderkitError]:
     for name in sorted({name for name in named if named.count(name) > 1}):
         hint = "name each field once"
         yield InvalidInputError(f"{at}.fields", name, "is named twice", hint=hint)
+
+
+def _program_problems(program: str, at: str) -> Iterator[OrderkitError]:
+    try:
+        tree = ast.parse(program)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        rule = f"is no Python{f' (line {line})' if line else ''}: {error}"
+        yield InvalidInputError(at, program[:40], rule, hint="try it with python -m py_compile")
+        return
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    if "edit" not in names:
+        hint = "write: def edit(order): return {'README.md': ...}"
+        yield InvalidInputError(at, names or None, "is missing a function edit(order)", hint=hint)
 
 
 def _wave_problems(wave: Wave, number: int, file: str) -> Iterator[OrderkitError]:

@@ -8,6 +8,7 @@ from orderkit.core.campaign.definition import Campaign
 from orderkit.core.kit.model import Kit
 from orderkit.flows.campaign.files_work import Drafter
 from orderkit.flows.campaign.revision_work import RevisionDrafter, choose_revision
+from orderkit.flows.campaign.run_work import RunDrafter
 from orderkit.flows.campaign.template_work import TemplateDrafter
 from orderkit.flows.campaign.version_checks import check_version
 from orderkit.flows.campaign.version_work import VersionDrafter
@@ -52,4 +53,6 @@ def drafter_of(platform: Platform, campaign: Campaign, kit: Kit, revision: str) 
         return VersionDrafter(platform, kit)
     if what.revision is not None:
         return RevisionDrafter(platform, kit, revision)
+    if what.run is not None:
+        return RunDrafter(platform, what.run)
     return TemplateDrafter(platform, kit, what.template)

@@ -14,14 +14,17 @@ from typing import Protocol, runtime_checkable
 from ground.errors import RefusedError
 from ground.names import MAIN, BlobSha, CommitSha
 from ground.objects.kube_objects import Manifest
+from ground.objects.values import same
 from orderkit.core.campaign.deciding import OrderPhase
 from orderkit.core.campaign.three_way import MergedFile
 from orderkit.core.kit.model import Kit
+from orderkit.core.order.order_check import check_order_files
+from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.plan import Plan
 from orderkit.flows.argocd.commit_pinning import deliver
 from orderkit.flows.campaign.order_work import Assignment, Worked
 from orderkit.flows.main_protection import needs_protection
-from orderkit.flows.order.live_order import LiveOrder
+from orderkit.flows.order.live_order import LiveOrder, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import FileChange, Operation, PullDraft
 
@@ -222,6 +225,31 @@ class FilesWork:
             revision = forge.read(repo, path, parent) if path in old else None
             changes.append(FileChange(path, revision.data if revision else None, there.get(path)))
         return changes, kept
+
+
+def judged_manifests(
+    platform: Platform, live: LiveOrder, head: CommitSha, draft: FilesDraft
+) -> FilesDraft:
+    """
+    Check that an order still is one, and let people look first if the XR's values change.
+
+    Raises:
+        InvalidInputError, SeveralProblemsError: The XRD refuses what would come out.
+    """
+    changed = {step.path: step.merged.data for step in draft.steps}
+    if not any(path.is_relative_to(MANIFESTS) for path in changed):
+        return draft
+    forge, repo = platform.forge, live.repository
+    files = dict(changed)
+    for path in forge.tree(repo, head):
+        if path.is_relative_to(MANIFESTS) and path not in files:
+            revision = forge.read(repo, path, head)
+            files[path] = revision.data if revision else None
+    kept = {path: data for path, data in files.items() if data is not None}
+    xr = check_order_files(live.kit, live.entry.order, kept)
+    if same(xr.get("spec"), read_xr(platform, live, head).spec):
+        return draft
+    return replace(draft, reviews=(*draft.reviews, "the XR's values change"))
 
 
 def is_reviewed(live: LiveOrder, draft: FilesDraft, how: str) -> bool:

@@ -10,23 +10,20 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 
 from ground.errors import NotFoundError
 from ground.names import BlobSha, CommitSha, blob_sha
 from ground.objects.kube_objects import Manifest
-from ground.objects.values import same
 from orderkit.core.campaign.definition import TemplateFiles
 from orderkit.core.campaign.three_way import merged
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import order_file
-from orderkit.core.order.order_check import check_order_files
-from orderkit.core.order.order_file import MANIFESTS
-from orderkit.flows.campaign.files_work import FilesDraft, FileStep
+from orderkit.flows.campaign.files_work import FilesDraft, FileStep, judged_manifests
 from orderkit.flows.campaign.skeletons import Skeletons
-from orderkit.flows.order.live_order import LiveOrder, read_xr
+from orderkit.flows.order.live_order import LiveOrder
 from orderkit.flows.platform import Platform
 
 _FOLLOWS = FilesDraft(same="it follows the skeleton already")
@@ -102,7 +99,7 @@ class TemplateDrafter:
             f"{count} follow the pack at {self.skeletons.commit[:8]}",
             note="" if then is not None else _UNKNOWN,
         )
-        return self._checked(live, head, draft)
+        return judged_manifests(self.platform, live, head, draft)
 
     def _is_meant(self, path: PurePosixPath) -> bool:
         paths = self.files.paths if self.files else ()
@@ -122,20 +119,3 @@ class TemplateDrafter:
             own = revision.data if revision else None
         outcome = merged(path, old, new, own)
         return FileStep(path, outcome, sha) if outcome else None
-
-    def _checked(self, live: LiveOrder, head: CommitSha, draft: FilesDraft) -> FilesDraft:
-        """Check that the order still is one, and say whether the XR's values would change."""
-        changed = {step.path: step.merged.data for step in draft.steps}
-        if not any(path.is_relative_to(MANIFESTS) for path in changed):
-            return draft
-        forge, repo = self.platform.forge, live.repository
-        files = dict(changed)
-        for path in forge.tree(repo, head):
-            if path.is_relative_to(MANIFESTS) and path not in files:
-                revision = forge.read(repo, path, head)
-                files[path] = revision.data if revision else None
-        kept = {path: data for path, data in files.items() if data is not None}
-        xr = check_order_files(live.kit, live.entry.order, kept)
-        before = read_xr(self.platform, live, head).spec
-        changes_spec = not same(xr.get("spec"), before)
-        return replace(draft, reviews=("the XR's values change",)) if changes_spec else draft

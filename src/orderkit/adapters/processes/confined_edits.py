@@ -50,9 +50,9 @@ def run_program(
                 hint="try it with the files of one order, on your own machine",
             ) from error
     if not isinstance(said, dict) or "files" not in said:
-        error = said.get("error") if isinstance(said, dict) else said
+        fault = said.get("error") if isinstance(said, dict) else said
         raise RefusedError(
-            f"{_NAME}: {shorten(str(error))}",
+            f"{_NAME}: {shorten(str(fault))}",
             hint="it may not read files, use the network or start processes; see docs/campaigns.md",
         )
     files = said["files"]

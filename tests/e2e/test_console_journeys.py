@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from agentsite import Provider, agents_platform, spend
+from bays import new_bay
 from changingpack import changing_pack
 from forgeusers import PASSWORD, embedded_admin, new_user
 from realbrowser import RealBrowser, real_browser
@@ -16,6 +18,8 @@ from realbrowser import RealBrowser, real_browser
 from ground.objects.kube_objects import Kind, ObjectKey
 from orderkit.cli.connecting import token
 from orderkit.core.order.change import FieldEdit
+from orderkit.flows.campaign import running as running_campaign
+from orderkit.flows.campaign import starting
 from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.team.teams import TeamChange, add_team
@@ -332,3 +336,39 @@ def test_pictures_for_the_documentation_are_small(browser: RealBrowser) -> None:
 
     assert len(pictures) >= 4
     assert all(picture.stat().st_size < 150_000 for picture in pictures)
+
+
+@WAYS_SAMPLED
+def test_a_campaign_is_looked_at(way: str, site: Running, browser: RealBrowser) -> None:
+    """Waves, counts and the reason, wide and on a phone."""
+    bays, name = [new_bay(site.platform) for _ in range(3)], f"plates-{way}"
+    document = {
+        "apiVersion": "orderkit.dev/v1alpha1",
+        "kind": "Campaign",
+        "metadata": {"name": name},
+        "spec": {
+            "reason": "new plates for all",
+            "what": {"fields": {"set": {"plate": "A 1"}}},
+            "which": {"kit": "garage", "orders": [bay.order for bay in bays]},
+            "waves": [{"name": "canary", "count": 2}, {"name": "rest", "approve": True}],
+            "stop": {"failed": 1},
+        },
+    }
+    text = starting.CampaignText.read(yaml.safe_dump(document).encode(), name=name)
+    starting.put(site.platform, text, ENGINEER)
+    starting.start(site.platform, name, ENGINEER)
+    running_campaign.run(site.platform, name, ENGINEER, timeout_s=60)
+
+    browser.open(javascript=way == "scripts")
+    enter(site, browser, ENGINEER)
+    browser.press("Campaigns")
+    browser.shows("new plates for all")
+    judge(browser, f"console-campaigns-{way}")
+    browser.press(name)
+    browser.shows("2 failed")
+    browser.shows("this field never changes")
+    judge(browser, f"console-campaign-{way}")
+    browser.open(javascript=way == "scripts", width=390, dark=True)
+    enter(site, browser, ENGINEER, f"/campaigns/{name}")
+    browser.shows("2 failed")
+    judge(browser, f"console-campaign-phone-{way}")

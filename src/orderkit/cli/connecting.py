@@ -32,7 +32,13 @@ from orderkit.adapters.forge_choice import connect_forge
 from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.adapters.state_folder import PLATFORM_FILE, default_state
-from orderkit.cli.late_imports import LazyRenderer, cost_of, plan_new, secrets_of
+from orderkit.cli.late_imports import (
+    LazyRenderer,
+    cost_of,
+    plan_new,
+    run_program,
+    secrets_of,
+)
 from orderkit.core.platform import settings as platform_settings
 from orderkit.core.platform.installation import PlatformTarget
 from orderkit.core.platform.notification_settings import NotificationSettings, read_notifications
@@ -414,6 +420,7 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         pack_repo=settings.pack,
         ledger=settings.ledger,
         confined=LazyRenderer(),
+        run_program=run_program,
         pipeline_functions=LocalFunctions(),
         secrets_of=secrets_of,
         cost_of=cost_of,

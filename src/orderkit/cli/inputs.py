@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import Manifest
@@ -16,6 +16,7 @@ from yamlfiles.manifests import parse_manifests
 
 if TYPE_CHECKING:
     from kubeschema.known import Layer
+    from orderkit.core.order.change.change_fields import Op
     from orderkit.core.plan.price_table import PriceTable
 
 
@@ -28,7 +29,12 @@ def edits(texts: Iterable[str]) -> tuple[FieldEdit, ...]:
     """
     parsed = (assignments.parse(text, as_text=True) for text in texts)
     return tuple(
-        FieldEdit(path_text(assignment.path), assignment.op.value, assignment.value, typed=True)
+        FieldEdit(
+            path_text(assignment.path),
+            cast("Op", assignment.op.value),
+            assignment.value,
+            typed=True,
+        )
         for assignment in parsed
     )
 

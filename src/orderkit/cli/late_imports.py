@@ -46,3 +46,10 @@ class LazyRenderer:
         from orderkit.adapters.processes.confined_rendering import judge_confined
 
         return judge_confined(files, values, options)
+
+
+def run_program(program: str, order: Mapping[str, Any]) -> Mapping[str, str | None]:
+    """Import what runs programs once a campaign has one."""
+    from orderkit.adapters.processes import confined_edits
+
+    return confined_edits.run_program(program, order)

@@ -28,7 +28,7 @@ from orderkit.ports.cluster import Cluster, NoSuchKindError
 from orderkit.ports.forge import FileChange, Forge, Operation, Webhook, Written
 from orderkit.ports.pipeline_functions import PipelineFunctions
 from orderkit.ports.portal import Portal
-from orderkit.ports.processes import ConfinedRenderer
+from orderkit.ports.processes import ConfinedRenderer, ProgramRunner
 from orderkit.ports.signatures import Signatures
 from softwaretemplates.size_limit import SIZE_LIMIT
 
@@ -53,6 +53,8 @@ class Platform:
     ledger: RepoId
     confined: ConfinedRenderer
     """Renders templates that nobody vouches for."""
+    run_program: ProgramRunner
+    """Runs programs of campaigns."""
     signatures: Signatures
     """Signs and checks commits."""
     pipeline_functions: PipelineFunctions

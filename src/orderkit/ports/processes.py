@@ -105,3 +105,16 @@ class ConfinedRenderer(Protocol):
             RenderError: The options or the total size are refused.
         """
         ...
+
+
+class ProgramRunner(Protocol):
+    """Runs a program of a campaign where it can do no harm."""
+
+    def __call__(self, program: str, order: Mapping[str, Any]) -> Mapping[str, str | None]:
+        """
+        Return the files that the program's ``edit(order)`` returns: path and text, None: removed.
+
+        Raises:
+            RefusedError: It failed, exceeded a limit, or answered something else.
+        """
+        ...

@@ -282,3 +282,32 @@ def test_only_some_files_follow(fleet: Fleet) -> None:
     assert fleet.run("others").state == "done"
     assert "Stage Kit" not in (fleet.text(team, CATALOG) or "")
     assert fleet.text(team, RECORD) != before
+
+
+SIGNED = """
+def edit(order):
+    text = order["files"]["README.md"]
+    line = f"Kit {order['kit']} of {order['team']}.\\n"
+    return {"README.md": text if line in text else text + line, "OLD.md": None}
+"""
+
+
+def test_a_program_edits_files_once_and_is_taken_back(fleet: Fleet) -> None:
+    team = "programmed"
+    add_team(fleet.platform, team, requester=EVE.ref)
+    request = OrderRequest("garage", {"team_name": team, "stage": "stage2"}, EVE.ref)
+    order(fleet.platform, request, on_step=lambda *_: None)
+    fleet.put(team, PurePosixPath("OLD.md"), "old")
+    before = fleet.text(team, README) or ""
+    which, what = {"kit": "garage", "teams": [team]}, {"run": {"program": SIGNED}}
+    fleet.campaign("signed", what=what, which=which)
+    assert fleet.run("signed").state == "done"
+    assert fleet.text(team, README) == f"{before}Kit garage of {team}.\n"
+    assert fleet.text(team, PurePosixPath("OLD.md")) is None
+    fleet.campaign("signed-again", what=what, which=which)
+    (wave,) = fleet.run("signed-again").waves
+    assert [o.why for o in wave.outcomes.values()] == ["the program changes nothing"]
+    starting.revert(fleet.platform, "signed", EVE)
+    assert fleet.run("signed").state == "reverted"
+    assert fleet.text(team, README) == before
+    assert fleet.text(team, PurePosixPath("OLD.md")) == "old"

@@ -105,6 +105,8 @@ PLACES = [
         {"v.team_name": TEAM, "v.stage": "stage1", "do": "plan"},
     ),
     Place("approvalsPage", "/approvals", OF_ANY),
+    Place("campaignsPage", "/campaigns", OF_ANY),
+    Place("campaignPage", "/campaigns/none", (SIGN_IN, *(MISSING,) * 5, OUT)),
     Place(
         "approvalDecide",
         "/orders/{order}/approval",

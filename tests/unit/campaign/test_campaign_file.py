@@ -54,7 +54,11 @@ def test_a_file_is_read_and_written_without_loss() -> None:
 @pytest.mark.parametrize(
     ("spec", "message", "hint"),
     [
-        ({"what": {}}, "mend.yaml: spec.what is missing one kind", "give either fields"),
+        (
+            {"what": {}},
+            "mend.yaml: spec.what is missing one kind",
+            "give one of fields, template, version, revision, run",
+        ),
         ({"what": {"fields": {}}}, "spec.what.fields is missing a field", "give set, compute"),
         (
             {"what": {"fields": {"set": {"note": "a"}, "remove": ["spec.note"]}}},

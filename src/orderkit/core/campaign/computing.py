@@ -15,7 +15,13 @@ from typing import Any
 from ground.errors import InvalidInputError, OrderkitError, every
 from ground.objects.kube_objects import Manifest
 from ground.objects.values import ABSENT, same, value_at
-from kubeschema.cel.conditions import METADATA_SCHEMA, Subject, condition, expression
+from kubeschema.cel.conditions import (
+    METADATA_SCHEMA,
+    Subject,
+    condition,
+    expression,
+    plain_result,
+)
 from kubeschema.pruning import default
 from orderkit.core.campaign.definition import Campaign, FieldValues
 from orderkit.core.kit.model import Kit
@@ -131,7 +137,7 @@ class Computer:
             why = outcome.gap or outcome.error
             try:
                 if not why:
-                    return FieldEdit(field, "set", _plain(outcome.value))
+                    return FieldEdit(field, "set", plain_result(outcome.value))
             except TypeError as error:
                 why = str(error)
         hint = "leave such orders out in spec.which.where, or write: has(spec.x) ? spec.x * 2 : 1"
@@ -154,26 +160,6 @@ class Computer:
 
 def _rule(fault: str) -> str:
     return f"is refused: {fault}"
-
-
-def _plain(value: Any) -> Any:
-    """
-    Return a value of the CEL library, whose lists and maps wrap theirs, as JSON has it.
-
-    Raises:
-        TypeError: JSON has no such value: bytes, a duration or a time.
-    """
-    if callable(inner := getattr(value, "value", None)):
-        value = inner()
-    if isinstance(value, Mapping):
-        return {str(_plain(key)): _plain(child) for key, child in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(child) for child in value]
-    if isinstance(value, str | bool | int) or value is None:
-        return value
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else value
-    raise TypeError(f"it is a {type(value).__name__}, which no field of an XR can be")
 
 
 def _missing(wanted: Sequence[Any], have: Sequence[Any]) -> Iterator[Any]:

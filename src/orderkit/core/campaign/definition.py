@@ -4,7 +4,8 @@
     spec:
       reason: the old form wrote "undefined" into notes
       what:
-        fields:                              # or template: {}
+        fields:                              # or template: {}, version: {to: v1beta1}
+                                             # or revision: {to: newest, minAge: 1d}
           set: {stage: stage2}
           compute: {budget: spec.budget * 2} # CEL over spec, status, metadata and order
           grow: {laps: 10, guests: [eve]}    # at least 10; the list has eve
@@ -23,6 +24,7 @@ into the ledger gives no rights.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import PurePosixPath
@@ -77,11 +79,49 @@ class TemplateFiles(StrictShape, frozen=True):
     """Patterns such as ``manifests/*``; empty: every file of the skeleton."""
 
 
+class VersionTarget(StrictShape, frozen=True):
+    """The XRs move to another version of the XRD, by the conversions of kit.yaml."""
+
+    to: _Name
+    """The version that the kit's Compositions refer to."""
+
+
+class RevisionTarget(StrictShape, frozen=True):
+    """The orders are pinned to a revision of the kit's Composition, or are no more."""
+
+    to: _Name
+    """``newest``, ``current`` (what each has), ``automatic`` (pinned no more), or a name."""
+    min_age: _Duration | None = None
+    """How old the revision is at least when the campaign starts."""
+
+
+class RunProgram(StrictShape, frozen=True):
+    """Somebody's own Python program edits the files of each order, confined."""
+
+    program: Annotated[str, Meta(min_length=1, max_length=50_000)]
+    """It defines ``edit(order)`` and returns the files that change: path and text, or None."""
+    files: _Names = ()
+    """Patterns of the files that it gets; empty: every text file."""
+
+
 class What(StrictShape, frozen=True):
     """The change: one of these."""
 
     fields: FieldValues | None = None
     template: TemplateFiles | None = None
+    version: VersionTarget | None = None
+    revision: RevisionTarget | None = None
+    run: RunProgram | None = None
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds that are given; a good file has one."""
+        return [name for name in self.__struct_fields__ if getattr(self, name) is not None]
+
+    @property
+    def kind(self) -> str:
+        """What kind of change it is."""
+        return self.kinds[0]
 
 
 class Which(StrictShape, frozen=True):
@@ -101,6 +141,11 @@ class Which(StrictShape, frozen=True):
     def is_open(self) -> bool:
         """Whether an order that is placed later belongs to it too."""
         return not self.orders and self.share is None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is every order of the kit."""
+        return self.is_open and not (self.teams or self.but or self.where)
 
 
 class Wave(StrictShape, frozen=True):
@@ -223,9 +268,15 @@ def _problems(campaign: Campaign, file: str) -> Iterator[OrderkitError]:
 
 
 def _what_problems(what: What, at: str) -> Iterator[OrderkitError]:
-    if (what.fields is None) == (what.template is None):
-        hint = "give either fields or template"
-        yield InvalidInputError(at, None, "is missing one kind", hint=hint)
+    if len(what.kinds) != 1:
+        hint = f"give one of {', '.join(what.__struct_fields__)}"
+        yield InvalidInputError(at, what.kinds or None, "is missing one kind", hint=hint)
+    if what.run is not None:
+        yield from _program_problems(what.run.program, f"{at}.run.program")
+    pinned = what.revision
+    if pinned and pinned.min_age and pinned.to in ("current", "automatic"):
+        rule, hint = f"has no meaning with to: {pinned.to}", "leave it out"
+        yield InvalidInputError(f"{at}.revision.minAge", pinned.min_age, rule, hint=hint)
     if what.fields is None:
         return
     named = [name.removeprefix("spec.") for name in what.fields.named]
@@ -235,6 +286,20 @@ def _what_problems(what: What, at: str) -> Iterator[OrderkitError]:
     for name in sorted({name for name in named if named.count(name) > 1}):
         hint = "name each field once"
         yield InvalidInputError(f"{at}.fields", name, "is named twice", hint=hint)
+
+
+def _program_problems(program: str, at: str) -> Iterator[OrderkitError]:
+    try:
+        tree = ast.parse(program)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        rule = f"is no Python{f' (line {line})' if line else ''}: {error}"
+        yield InvalidInputError(at, program[:40], rule, hint="try it with python -m py_compile")
+        return
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    if "edit" not in names:
+        hint = "write: def edit(order): return {'README.md': ...}"
+        yield InvalidInputError(at, names or None, "is missing a function edit(order)", hint=hint)
 
 
 def _wave_problems(wave: Wave, number: int, file: str) -> Iterator[OrderkitError]:

@@ -65,6 +65,8 @@ class CampaignRecord(Shape, frozen=True):
     """Who brought it there; a note that gives no rights."""
     attempt: int = 1
     """How often failed orders were tried."""
+    revision: str = ""
+    """What a campaign of the kind ``revision`` pins orders to, as it was when it started."""
     unready: Mapping[str, str] = {}
     """Orders that were not Ready before it, and why: they are not its failures."""
 

@@ -40,7 +40,7 @@ class CampaignView(Answer, frozen=True):
     reason: str
     kit: str
     kind: str
-    """``fields`` or ``template``."""
+    """``fields``, ``template``, ``version``, ..."""
     state: str
     why: Known
     by: Known
@@ -70,7 +70,7 @@ def view_of(
         name=campaign.name,
         reason=campaign.reason,
         kit=campaign.which.kit,
-        kind="fields" if campaign.what.fields is not None else "template",
+        kind=campaign.what.kind,
         state=record.state if record else NOT_STARTED,
         why=record.why if record else "",
         by=record.by if record else "",

@@ -16,6 +16,7 @@ from ground import js_regex
 from ground.objects.kube_objects import dig
 from kubeschema.extensions import PRESERVE
 from orderkit.core.kit.approval_rules import approval_problems, window_problems
+from orderkit.core.kit.conversion_proof import conversion_problems
 from orderkit.core.kit.field_problems import (
     KitProblem,
     Steps,
@@ -64,6 +65,7 @@ def problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
     yield from import_problems(kit, fields, spec)
     yield from approval_problems(kit)
     yield from window_problems(kit)
+    yield from conversion_problems(kit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from msgspec import Meta, field
 from ground.objects.kube_objects import Manifest, dig
 from ground.shapes import StrictShape
 from orderkit.core.documents import DocumentName, PlanRules, document_schema
+from orderkit.core.kit.conversion_shapes import Conversion
 from orderkit.core.kit.form_shapes import (
     UNIQUE,
     Field,
@@ -428,6 +429,20 @@ class KitFile(StrictShape, frozen=True, kw_only=True):
         tuple[KindRef, ...], Meta(description="Kinds that the stations compose.")
     ] = ()
     requires: Annotated[tuple[KindRef, ...], Meta(description="Kinds that the stations read.")] = ()
+    pins: Annotated[
+        bool,
+        Meta(
+            description="Orders may be pinned in Git to a revision of the XRD's Composition. "
+            "Whoever may push to an order can then keep an old one."
+        ),
+    ] = False
+    conversions: Annotated[
+        tuple[Conversion, ...],
+        Meta(
+            max_length=20,
+            description="How orders get from one version of the XRD to another, and back.",
+        ),
+    ] = ()
     plan: Annotated[KitPlanRules, Meta(description="What plans of changes go by.")] = KitPlanRules()
     secrets: Annotated[
         SecretRules,

@@ -265,7 +265,7 @@ def _made_now(
 def _may_propose(live: LiveOrder, to: Assignment) -> bool:
     """Say whether the campaign can have opened a pull request in an order at all."""
     how = to.campaign.how
-    if to.campaign.what.template is not None:
+    if to.campaign.what.fields is None:
         return how != "direct"
     is_asked = needs_protection(live.kit) or may_need_approval(live)
     return how == "review" or (how == "kit" and is_asked)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from ground.errors import OrderkitError
 from ground.names import UNKNOWN_PERSON, CommitSha
-from ground.objects.kube_objects import dig
+from ground.objects.kube_objects import dig, metadata
 from ground.objects.values import shown
 from orderkit.core.campaign.computing import Computer
 from orderkit.core.campaign.definition import Campaign, FieldValues, TemplateFiles, What, Which
@@ -25,12 +25,13 @@ from orderkit.core.kit.kit_file import How
 from orderkit.core.plan.cost import Costs, Sums, summed
 from orderkit.core.plan.fleet_plan import counted
 from orderkit.core.plan.plan_markdown import plain_line
+from orderkit.flows.campaign.files_kinds import check_kind, drafter_of
+from orderkit.flows.campaign.files_work import Drafter, FilesDraft, is_reviewed
 from orderkit.flows.campaign.order_work import HOW, living
 from orderkit.flows.campaign.selecting import Selected, SelectedOrder, kit_of, select
 from orderkit.flows.campaign.shared_reads import shared_reads
-from orderkit.flows.campaign.template_work import TemplateDraft, TemplateWork
+from orderkit.flows.campaign.version_checks import retirement
 from orderkit.flows.change import ChangeRequest, change_living
-from orderkit.flows.main_protection import needs_protection
 from orderkit.flows.order.live_order import LiveOrder, read_xr
 from orderkit.flows.platform import (
     Platform,
@@ -56,6 +57,8 @@ class PlannedOrder:
     why: str = ""
     dangers: tuple[str, ...] = ()
     costs: Costs | None = None
+    version: str = ""
+    """The version that its XR has now, if the campaign is about versions."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the stable shape of ``--json``."""
@@ -163,13 +166,20 @@ def plan_campaign(
     """
     computer = Computer(kit_of(platform, campaign))
     computer.check(campaign)
+    checked = check_kind(platform, campaign, computer.kit)
+    notes = checked.notes
     selected = select(platform, campaign, computer)
     waves = assigned(campaign, list(selected.orders))
     chosen = [selected.orders[order] for wave in waves for order in wave.orders]
-    planner = planner_of(platform, campaign, computer, requester)
+    planner = planner_of(platform, campaign, computer, requester, checked.revision)
     orders = each(chosen, planner, on_order)
     unknown = tuple(PlannedOrder(o, "unknown", why=why) for o, why in selected.unknown.items())
-    return CampaignPlan(campaign, waves, (*orders, *unknown), _notes(selected))
+    planned = (*orders, *unknown)
+    if campaign.what.version is not None and campaign.which.is_whole:
+        versions = {order.order: order.version for order in planned}
+        names = [str(metadata(order.xr)["name"]) for order in chosen]
+        notes = (*notes, *retirement(platform, computer.kit, versions, names))
+    return CampaignPlan(campaign, waves, planned, (*notes, *_notes(selected)))
 
 
 def _notes(selected: Selected) -> tuple[str, ...]:
@@ -189,10 +199,11 @@ class Planner:
     computer: Computer
     requester: Requester
     snapshot: RepositorySnapshot
+    revision: str = ""
 
     @cached_property
-    def _template(self) -> TemplateWork:
-        return TemplateWork(self.platform, self.computer.kit, self.campaign.what.template)
+    def _drafter(self) -> Drafter:
+        return drafter_of(self.platform, self.campaign, self.computer.kit, self.revision)
 
     def __call__(self, order: SelectedOrder) -> PlannedOrder:
         """Plan one order; what is refused is part of the plan."""
@@ -203,7 +214,8 @@ class Planner:
             if head is None:
                 return PlannedOrder(name, "refused", why="its repository has no commit")
             if self.campaign.what.fields is None:
-                return _planned_files(live, self._template.draft(live, head))
+                draft = self._drafter.draft(live, head, order.xr)
+                return _planned_files(order, live, draft, self.campaign.how)
             return self._fields(order, live, head, self.campaign.what.fields)
         except OrderkitError as error:
             verdict: Verdict = "unknown" if error.retryable else "refused"
@@ -259,25 +271,35 @@ def each(
 
 
 def planner_of(
-    platform: Platform, campaign: Campaign, computer: Computer, requester: Requester
+    platform: Platform,
+    campaign: Campaign,
+    computer: Computer,
+    requester: Requester,
+    revision: str = "",
 ) -> Planner:
     """Return what plans one order, and reads what is the same for all once."""
     shared = replace(platform, forge=shared_reads(platform.forge))
-    return Planner(shared, campaign, computer, requester, ledger_snapshot(platform))
+    return Planner(shared, campaign, computer, requester, ledger_snapshot(platform), revision)
 
 
-def _planned_files(live: LiveOrder, draft: TemplateDraft) -> PlannedOrder:
-    """Say how far an order's files are from the skeleton."""
-    name = live.entry.order
+def _planned_files(
+    order: SelectedOrder, live: LiveOrder, draft: FilesDraft, how: str
+) -> PlannedOrder:
+    """Say what becomes of an order's files."""
+    name = order.entry.order
     if not draft.steps:
-        return PlannedOrder(name, "same", why="it follows the skeleton")
-    is_reviewed = bool(draft.conflicts) or draft.changes_spec or needs_protection(live.kit)
-    why = "" if draft.is_known else "nobody knows which pack it followed before"
-    effects = tuple(
-        f"{step.path} {'is in conflict' if step.merged.conflicts else step.what}"
-        for step in draft.steps
+        return PlannedOrder(name, "same", why=draft.same, version=draft.version)
+    verdict: Verdict = "review" if is_reviewed(live, draft, how) else "direct"
+    dangers = [f"{d.message} ({d.code})" for d in draft.plan.dangers] if draft.plan else []
+    return PlannedOrder(
+        name,
+        verdict,
+        tuple(_nameless(order, effect) for effect in draft.said),
+        draft.note,
+        tuple(_nameless(order, danger) for danger in dangers),
+        draft.plan.costs if draft.plan else None,
+        draft.version,
     )
-    return PlannedOrder(name, "review" if is_reviewed else "direct", effects, why)
 
 
 def drift(

@@ -47,6 +47,8 @@ from orderkit.flows.campaign.campaign_files import (
     read_campaign,
     write_record,
 )
+from orderkit.flows.campaign.files_kinds import drafter_of
+from orderkit.flows.campaign.files_work import FilesWork
 from orderkit.flows.campaign.order_work import (
     Assignment,
     FieldWork,
@@ -57,7 +59,6 @@ from orderkit.flows.campaign.order_work import (
 )
 from orderkit.flows.campaign.selecting import kit_of, select
 from orderkit.flows.campaign.shared_reads import shared_reads
-from orderkit.flows.campaign.template_work import TemplateWork
 from orderkit.flows.campaign.wave_facts import ClusterLook, WaveFacts
 from orderkit.flows.platform import Platform
 from orderkit.ports.requesters import Requester
@@ -106,11 +107,15 @@ def run(
     return Run(platform, name, requester, timeout_s, on_progress, has_looked=is_new).run()
 
 
-def work_of(platform: Platform, campaign: Campaign, computer: Computer) -> Work:
+def work_of(
+    platform: Platform, campaign: Campaign, computer: Computer, record: CampaignRecord
+) -> Work:
     """Return what does a campaign's kind of work."""
     if campaign.what.fields is not None:
         return FieldWork(platform, computer, campaign.what.fields)
-    return TemplateWork(platform, computer.kit, campaign.what.template)
+    return FilesWork(
+        platform, computer.kit, drafter_of(platform, campaign, computer.kit, record.revision)
+    )
 
 
 @dataclass
@@ -174,7 +179,7 @@ class Run:
         computer = self._computer = self._computer or Computer(
             kit_of(self.platform, files.campaign)
         )
-        self._work = self._work or work_of(self.platform, files.campaign, computer)
+        self._work = self._work or work_of(self.platform, files.campaign, computer, record)
         self._facts = self._facts or WaveFacts(self.platform, computer, files.campaign)
         entries = living_entries(files)
         number = record.current

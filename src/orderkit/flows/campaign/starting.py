@@ -23,6 +23,7 @@ from orderkit.flows.campaign.campaign_files import (
     read_campaign,
     write_record,
 )
+from orderkit.flows.campaign.files_kinds import check_kind
 from orderkit.flows.campaign.planning import CampaignPlan, markdown
 from orderkit.flows.campaign.selecting import kit_of, select
 from orderkit.flows.campaign.wave_facts import unready_orders
@@ -161,6 +162,7 @@ def _new_record(platform: Platform, files: CampaignFiles, requester: Requester) 
     campaign = files.campaign
     computer = Computer(kit_of(platform, campaign))
     computer.check(campaign)
+    checked = check_kind(platform, campaign, computer.kit)
     selected = select(platform, campaign, computer)
     waves = assigned(campaign, list(selected.orders))
     if not waves:
@@ -180,6 +182,7 @@ def _new_record(platform: Platform, files: CampaignFiles, requester: Requester) 
         started=time_text(now),
         waves=waves,
         by=requester.ref,
+        revision=checked.revision,
         unready=unready_orders(platform, computer, orders),
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 from orderkit.core.platform.service_access import Right
 from orderkit.web.console.api_calls import ApiCalls
 from orderkit.web.console.approval_pages import ApprovalPages
+from orderkit.web.console.campaign_pages import CampaignPages
 from orderkit.web.console.change_pages import ChangePages
 from orderkit.web.console.end_pages import EndPages
 from orderkit.web.console.kit_pages import KitPages
@@ -63,6 +64,7 @@ class Console:
             *_ordering(KitPages(self._api)),
             *_leading(TeamPages()),
             *_deciding(ApprovalPages(self._api)),
+            *_campaigning(CampaignPages(self._api)),
         )
 
     def _signing_in(self) -> tuple[ServiceOperation, ...]:
@@ -129,6 +131,13 @@ def _leading(teams: TeamPages) -> tuple[ServiceOperation, ...]:
         _page("teamsPage", "/teams", teams.teams, "read"),
         _page("teamPage", "/teams/{team}", teams.team, "read"),
         _page("platformPage", "/platform", teams.platform, "read"),
+    )
+
+
+def _campaigning(campaigns: CampaignPages) -> tuple[ServiceOperation, ...]:
+    return (
+        _page("campaignsPage", "/campaigns", campaigns.campaigns, "read"),
+        _page("campaignPage", "/campaigns/{campaign}", campaigns.campaign, "read"),
     )
 
 

@@ -43,6 +43,8 @@ from orderkit_standins.argocd.hooks import phases_of
 from orderkit_standins.argocd.projects import Project
 from orderkit_standins.argocd.prune import Code, PruneResult, prune_object
 from orderkit_standins.argocd.spec import is_deleting
+from orderkit_standins.cluster.field_ownership import read
+from orderkit_standins.cluster.field_sets import FieldSet, union
 
 Phase = Literal["Running", "Terminating", "Succeeded", "Failed", "Error"]
 
@@ -225,6 +227,10 @@ class Syncer:
         target = respected or task.resource.target or {}
         if SERVER_SIDE not in work.options | sync_options(target):
             target = self._declared(target)
+            try:
+                self._forget_unsaid(task.resource.live or {}, target)
+            except OrderkitError as error:
+                return PruneResult("SyncFailed", str(error))
         return self._apply(target)
 
     def _declared(self, target: Manifest) -> Manifest:
@@ -237,6 +243,23 @@ class Syncer:
                 schema = dig(version, "schema", "openAPIV3Schema", default={})
                 return {**prune(schema, target)[0], "metadata": target["metadata"]}
         return target
+
+    def _forget_unsaid(self, live: Manifest, target: Manifest) -> None:
+        """
+        Remove what was applied before and is not said any more, with what others wrote below it.
+
+        That is what the patch of a client-side apply does (``jsonmergepatch``); a server-side one
+        would keep what others own, and an empty map around it.
+        """
+        own: FieldSet = {}
+        others: FieldSet = {}
+        for manager, entry in read(live).items():
+            if manager.name == FIELD_MANAGER and manager.operation == "Apply":
+                own = entry.fields.get("f:spec", {})
+            else:
+                others = union(others, entry.fields.get("f:spec", {}))
+        if patch := _unsaid(own, others, target.get("spec")):
+            self._cluster.patch(ObjectKey.of(target), {"spec": patch}, owner=FIELD_MANAGER)
 
     def _apply(self, target: Manifest) -> PruneResult:
         manifest = clone(target)
@@ -326,6 +349,20 @@ class Syncer:
 def _object_text(key: ObjectKey) -> str:
     """Name an object as kubectl does."""
     return f"{str(key.kind).lower()}/{key.name}"
+
+
+def _unsaid(own: FieldSet, others: FieldSet, said: Any) -> Manifest:
+    """Return the patch that removes fields of `own` that are not said, where others have a part."""
+    patch: Manifest = {}
+    for step in own.keys() & others.keys() if isinstance(said, dict) else ():
+        name = step.removeprefix("f:")
+        if step == name:
+            continue  # an item of a list
+        if name not in said:
+            patch[name] = None
+        elif inner := _unsaid(own[step], others[step], said[name]):
+            patch[name] = inner
+    return patch
 
 
 def _refusal(work: SyncOperation) -> SyncOutcome | None:

@@ -16,6 +16,7 @@ from ground.errors import OrderkitError
 from ground.objects.kube_objects import Manifest, dig
 from ground.objects.values import with_value
 from ground.suggestions import did_you_mean
+from kubeschema import samples
 from kubeschema.validate import Validator
 from kubeschema.validate.located_findings import Located
 from orderkit.core.kit.catalog_pickers import names_alone
@@ -24,7 +25,6 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.kit.view_problems import field_at
 from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.kit.yaml_settings import merged, read_settings, yaml_roots
-from orderkit_workshop import sample_values
 from orderkit_workshop.check.kit_under_check import KitUnderCheck
 from orderkit_workshop.check.rule_codes import KitRule
 
@@ -83,7 +83,7 @@ def xr_of(kit: Kit, values: Mapping[str, Any]) -> Manifest:
         spec = merged(spec, read_settings(kit, text, yaml_roots(kit)))
     for path in kit.hidden:
         if path in fields and path not in spec:
-            spec[path] = sample_values.sample(fields[path])
+            spec[path] = samples.sample(fields[path])
     spec = _with_groups(kit.spec_schema, spec)
     name = str(kit.order_id(values))
     if kit.xr_name != "order":
@@ -119,7 +119,7 @@ def _examples(
         findings += _unknown(subject, kit, example.values, f"{at}.values")
         try:
             report = validator.check(xr_of(kit, example.values))
-        except (OrderkitError, sample_values.NoSampleError) as error:
+        except (OrderkitError, samples.NoSampleError) as error:
             message = f"example '{example.name}': {error}"
             findings.append(subject.in_kit(KitRule.EXAMPLE, at, message))
             continue
@@ -148,8 +148,8 @@ def _unknown(
 
 
 def _made_up(kit: Kit, validator: Validator) -> Order | None:
-    with contextlib.suppress(sample_values.NoSampleError):
-        for spec in sample_values.valid_samples({**kit.spec_schema, "type": "object"}):
+    with contextlib.suppress(samples.NoSampleError):
+        for spec in samples.valid_samples({**kit.spec_schema, "type": "object"}):
             report = validator.check(_xr(kit, f"{kit.name}-example", spec))
             if report.valid:
                 return Order(_MADE_UP, report.result)
@@ -162,7 +162,7 @@ def _variations(kit: Kit, base: Order, validator: Validator) -> list[Order]:
     candidates = [
         *_long(kit, base.xr["spec"]),
         *imported_specs(kit, base.xr["spec"]),
-        *sample_values.alternatives(kit.spec_schema, base.xr["spec"]),
+        *samples.alternatives(kit.spec_schema, base.xr["spec"]),
     ]
     for label, spec in candidates:
         if len(variations) == VARIATIONS_MAX:
@@ -178,11 +178,11 @@ def imported_specs(kit: Kit, spec: Mapping[str, Any]) -> Iterator[tuple[str, dic
     if kit.imports is None:
         return
     observing = dict(spec)
-    with contextlib.suppress(sample_values.NoSampleError):
+    with contextlib.suppress(samples.NoSampleError):
         for path in kit.imports.names.values():
             steps = tuple(path.split("."))
             schema = field_at(kit.spec_schema, path) or {}
-            observing = with_value(observing, steps, sample_values.sample(schema))
+            observing = with_value(observing, steps, samples.sample(schema))
         yield "taking over what exists", observing
         managing = with_value(observing, tuple(kit.imports.manage.split(".")), True)  # noqa: FBT003 - the value
         yield "managing what it took over", managing
@@ -195,7 +195,7 @@ def _long(kit: Kit, spec: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, An
     for path in {*kit.name_from, *([kit.team_from] if kit.team_from else ())}:
         schema = fields.get(path, {})
         if schema.get("type") == "string" and not schema.get("enum"):
-            text = sample_values.long_text(schema, sample_values.longest(schema, NAME_MAX))
+            text = samples.long_text(schema, samples.longest(schema, NAME_MAX))
             longer |= {path: text} if text else {}
     if longer != spec:
         yield "names as long as allowed", longer

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import dig
+from kubeschema.samples import longest
 from kubeschema.validate.findings import Finding, FindingSeverity, Reason
 from kubeschema.validate.located_findings import Located
 from kubeschema.validate.xrd_check import definition_findings
@@ -18,7 +19,6 @@ from orderkit_workshop.check.kit_under_check import Doc, KitUnderCheck, finding_
 from orderkit_workshop.check.rule_codes import KitRule
 from orderkit_workshop.check.trial_orders import NAME_MAX
 from orderkit_workshop.check.xrd_paths import schema_at
-from orderkit_workshop.sample_values import longest
 
 _RULES = "x-kubernetes-validations"
 _LEGACY_KEYS = ("claimNames", "connectionSecretKeys")

@@ -16,6 +16,7 @@ from typing import Any
 from ground.errors import InvalidInputError, UsageError, with_article
 from ground.names import check_label
 from ground.objects.kube_objects import Kind, Manifest, dig, plural_of
+from kubeschema.samples import NoSampleError, fits, longest, valid_samples
 from kubeschema.validate import Validator
 from kubeschema.xrd import default_composition, referenceable_version, scope_of, xr_kind
 from orderkit.core.kit.change_forms import order_data
@@ -25,7 +26,6 @@ from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import ABSENT
 from orderkit_workshop.generate.form_draft import form_draft
-from orderkit_workshop.sample_values import NoSampleError, fits, longest, valid_samples
 from yamlfiles import yaml11
 
 TYPES = ("string", "integer", "number", "boolean")

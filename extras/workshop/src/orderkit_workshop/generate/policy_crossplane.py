@@ -8,6 +8,8 @@ composed resources, and with a legacy XR have its connection Secret written into
 
 from __future__ import annotations
 
+import re
+
 from kubeschema.xrd import default_composition, machinery_path, scope_of, update_policy_of
 from kubeschema.xrd.crossplane_fields import spec_fields
 from orderkit.core.kit.model import Kit
@@ -30,6 +32,7 @@ def only_crossplane_chooses(kit: Kit, variables: Variables) -> PolicyRule:
     expressions["chosen"] = (
         f"{literal(names)}.filter(f, f in {now} &&\n"
         f"!(f in {was} && {now}[f] == {was}[f]) &&\n"
+        f"{_pins(kit, now)}"
         f"!(f == 'compositionUpdatePolicy' && {now}[f] == {literal(policy)}) &&\n"
         f"!(f == 'compositionRef' && {now}[f].name {offered}))"
     )
@@ -41,6 +44,22 @@ def only_crossplane_chooses(kit: Kit, variables: Variables) -> PolicyRule:
             ": only Crossplane sets it, so orders get the kit's Composition; take it out",
         ),
         f"{'.'.join(path)}: only Crossplane chooses the Composition",
+    )
+
+
+def _pins(kit: Kit, now: str) -> str:
+    """
+    Return what lets a push pin a revision of the kit's own Composition, if the kit allows that.
+
+    Crossplane names revisions after their Composition, with seven digits of a hash.
+    """
+    composition = default_composition(kit.xrd)
+    if not kit.pins or not composition:
+        return ""
+    pattern = literal(f"^{re.escape(composition)}-[0-9a-f]{{7}}$")
+    return (
+        f"!(f == 'compositionUpdatePolicy' && {now}[f] in ['Automatic', 'Manual']) &&\n"
+        f"!(f == 'compositionRevisionRef' && {now}[f].name.matches({pattern})) &&\n"
     )
 
 

@@ -21,7 +21,15 @@ from kubeschema.cel.evaluation import Activation
 from kubeschema.cel.expressions import Expression
 from kubeschema.cel.type_shapes import CelType, shape_of
 
-__all__ = ["METADATA_SCHEMA", "Subject", "condition", "expression", "value_at"]
+__all__ = [
+    "METADATA_SCHEMA",
+    "NOT_SET",
+    "Subject",
+    "condition",
+    "expression",
+    "plain_result",
+    "value_at",
+]
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "object", "additionalProperties": _TEXT}
@@ -35,7 +43,7 @@ METADATA_SCHEMA: Mapping[str, Any] = {
         "creationTimestamp": {"type": "string", "format": "date-time"},
     },
 }
-_NOT_SET = "NOT_FOUND"
+NOT_SET = "NOT_FOUND"
 """How the library's error begins if a field is not set."""
 _FIRST_FAULT = re.compile(r"ERROR: [^:]*:\d+:\d+: (.*?)(?: in struct '[^']*')?$", re.MULTILINE)
 
@@ -107,7 +115,7 @@ class Condition:
         outcome = self._expression.evaluate(values)
         why = outcome.gap or outcome.error
         if why or not isinstance(outcome.value, bool):
-            is_unset = outcome.error.startswith(_NOT_SET)
+            is_unset = outcome.error.startswith(NOT_SET)
             return ConditionVerdict(
                 holds=False,
                 why_unknown="" if is_unset else why or "it is not true or false",
@@ -131,3 +139,23 @@ def expression(source: str) -> Expression:
 def value_at(manifest: Mapping[str, Any], path: str) -> Any:
     """Return the value of a dotted path that begins with a variable; None if it is not set."""
     return dig(manifest, *path.split("."))
+
+
+def plain_result(value: Any) -> Any:
+    """
+    Return a value of the CEL library, whose lists and maps wrap theirs, as JSON has it.
+
+    Raises:
+        TypeError: JSON has no such value: bytes, a duration or a time.
+    """
+    if callable(inner := getattr(value, "value", None)):
+        value = inner()
+    if isinstance(value, Mapping):
+        return {str(plain_result(key)): plain_result(child) for key, child in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_result(child) for child in value]
+    if isinstance(value, str | bool | int) or value is None:
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    raise TypeError(f"it is a {type(value).__name__}, which no field of an XR can be")

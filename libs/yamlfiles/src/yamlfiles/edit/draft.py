@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from yamlfiles.edit import inserting, locating, removing, replacing
+from yamlfiles.edit import inserting, locating, moving, removing, replacing
 from yamlfiles.edit.edit_operations import Edit, EditRefusal, EditRefusedError, Op, Step, Value
 from yamlfiles.edit.locating import CollectionEntry, NodeLocation, children, show_path
 from yamlfiles.edit.readers import agree
@@ -42,7 +42,30 @@ def draft_change(stream: Stream, edit: Edit) -> Proposal | list[Edit]:
         return _add(stream, target, edit)
     if edit.op is Op.REMOVE:
         return _remove(stream, target, edit)
-    return _unset(stream, target, edit)
+    if edit.op is Op.UNSET:
+        return _unset(stream, target, edit)
+    if target.missing or not target.parents:
+        raise missing(stream, target, edit.path)
+    if edit.op is Op.COMMENT:
+        comment = str(edit.value)
+        return Proposal(target, lambda site: moving.write_comment(site, comment))
+    return _move(stream, start, target, edit)
+
+
+def _move(stream: Stream, start: int, target: NodeLocation, edit: Edit) -> Proposal | list[Edit]:
+    to = cast("list[Step]", edit.value)
+    if not locating.locate(stream, start, to).missing:
+        raise stream.refuse(
+            EditRefusal.DUPLICATE_KEY, f"{show_path(to)}: is there already", target.node
+        )
+    if not moving.is_rename(edit.path, to):
+        return moving.move_edits(stream, target, edit, to)
+    parent, child = target.parents[-1]
+    name = str(to[-1])
+    if stream.events[child.first].anchor is not None:
+        raise stream.refuse(EditRefusal.ANCHOR_IN_USE, "the key has an anchor", child.first)
+    home = NodeLocation(parent, (), target.parents[:-1])
+    return Proposal(home, lambda site: moving.rename(site, child, name))
 
 
 def _set(stream: Stream, target: NodeLocation, edit: Edit) -> Proposal | list[Edit]:

@@ -28,6 +28,10 @@ class Op(StrEnum):
     """Remove the item that equals the value from the list."""
     UNSET = "unset"
     """Remove the key or item at the path."""
+    MOVE = "move"
+    """Move the value to the path in `value`, a list of steps, with the comment behind it."""
+    COMMENT = "comment"
+    """Write the comment in `value`, which begins with #, behind the value on its line."""
 
 
 @dataclass(frozen=True, slots=True)

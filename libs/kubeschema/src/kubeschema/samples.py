@@ -10,10 +10,21 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from kubeschema.re2_patterns import PatternError, compile_pattern
+
+__all__ = [
+    "NoSampleError",
+    "alternatives",
+    "fits",
+    "long_text",
+    "longest",
+    "sample",
+    "several",
+    "valid_samples",
+]
 
 Schema = Mapping[str, Any]
 
@@ -38,6 +49,7 @@ _FORMATS = {
     "byte": "YQ==",
     "mac": "00:00:5e:00:53:01",
 }
+_NUMBERS = (-1, 0, 1, 2, 3, 7, 10, 100, 1000, 1024, 4096)
 _TRIALS_MAX = 150
 _BETWEEN_WORDS = re.compile(r"[\^$()|?]+")
 _LONG = ("a", "0", "A", "a0")
@@ -114,6 +126,36 @@ def alternatives(schema: Schema, value: Mapping[str, Any]) -> Iterator[tuple[str
             yield f"without {name}", {key: entry for key, entry in value.items() if key != name}
 
 
+def several(schema: Schema, texts: Iterable[str] = ()) -> Iterator[Any]:
+    """
+    Yield several values of a field, so that a rule about it meets more than one of them.
+
+    Every entry of an enum, both booleans, numbers at and between the bounds, common texts.
+
+    Args:
+        texts: More texts to try.
+    """
+    if schema.get("enum"):
+        yield from schema["enum"]
+    elif schema.get("type") == "boolean":
+        yield from (False, True)
+    elif schema.get("type") in {"integer", "number"}:
+        yield from _numbers(schema)
+    elif schema.get("type") == "string":
+        yield from (text for text in (*_example(schema), *texts, *_TEXTS) if fits(schema, text))
+    else:
+        with contextlib.suppress(NoSampleError):
+            yield sample(schema)
+
+
+def _numbers(schema: Schema) -> Iterator[float]:
+    lowest, highest = schema.get("minimum", -1000), schema.get("maximum", 100_000)
+    step = schema.get("multipleOf") or 1
+    tried = {lowest, highest, *(number * step for number in _NUMBERS)}
+    tried |= {2.5 * step} if schema.get("type") == "number" else set()
+    yield from (n for n in sorted(tried) if lowest <= n <= highest and (step == 1 or n % step == 0))
+
+
 def _other_values(schema: Schema, value: Any, *, present: bool) -> Iterator[tuple[str, Any]]:
     if not present:
         with contextlib.suppress(NoSampleError):
@@ -174,11 +216,20 @@ def fits(schema: Schema, text: str) -> bool:
 def _text(schema: Schema) -> str:
     format_sample = _FORMATS.get(str(schema.get("format")))
     common = [format_sample] if format_sample else list(_TEXTS)
-    candidates = [*common, *_words(schema), "x" * int(schema.get("minLength", 0))]
+    candidates = [
+        *_example(schema),
+        *common,
+        *_words(schema),
+        "x" * int(schema.get("minLength", 0)),
+    ]
     for candidate in candidates:
         if fits(schema, candidate):
             return candidate
     raise NoSampleError(f"no text for pattern {schema.get('pattern')!r}")
+
+
+def _example(schema: Schema) -> list[str]:
+    return [str(schema["example"])] if "example" in schema else []
 
 
 def _words(schema: Schema) -> list[str]:

@@ -1,0 +1,171 @@
+"""
+Move an order's XR to the version of the XRD that its kit has now.
+
+The kit's conversions say how. Before a file is touched, its own values go there and back, the new
+XRD accepts them, and the plan shows that no data is lost. The text is edited with proof, so
+comments stay; where one cannot stay, people look first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from ground.errors import InvalidInputError
+from ground.names import CommitSha
+from ground.objects.kube_objects import Kind, Manifest, dig
+from ground.objects.values import ABSENT, Steps, same, value_at, with_value
+from kubeschema.field_paths import steps_of
+from kubeschema.pruning import prune
+from kubeschema.validate import Validator
+from orderkit.core.campaign.three_way import MergedFile
+from orderkit.core.kit.conversion_proof import round_trip
+from orderkit.core.kit.converting import Converter, converted, converter
+from orderkit.core.kit.model import Kit
+from orderkit.core.order.order_check import check_order_files
+from orderkit.flows.campaign.files_work import FilesDraft, FileStep
+from orderkit.flows.change.change_plan import plan_change, refuse_faults, refuse_losses
+from orderkit.flows.order.live_order import LiveOrder, XrFile, check_delivers, read_xr
+from orderkit.flows.platform import Platform
+from yamlfiles import edit as yamledit
+
+_COMMENT = re.compile(r"(?:^|\s)#(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class VersionDrafter:
+    """The kind ``version`` (see `files_work.Drafter`)."""
+
+    platform: Platform
+    kit: Kit
+
+    def on(self, platform: Platform) -> VersionDrafter:
+        """See `Drafter`."""
+        found = replace(self, platform=platform)
+        found.__dict__["_validator"] = self._validator
+        return found
+
+    @cached_property
+    def _validator(self) -> Validator:
+        return Validator(self.kit.xrd)
+
+    def draft(
+        self,
+        live: LiveOrder,
+        head: CommitSha,
+        cluster_xr: Manifest | None,  # noqa: ARG002 - another kind needs it
+    ) -> FilesDraft:
+        """
+        Say how an order's XR gets to the kit's version.
+
+        Raises:
+            InvalidInputError: A value would be lost, or the version refuses what would come out.
+            NotFoundError: The kit has no conversion from the XR's version.
+            RefusedError: Argo CD does not deliver the file, data would go, or the order would fail.
+        """
+        file = read_xr(self.platform, live, head)
+        check_delivers(self.platform, live, file)
+        target, version = self.kit.kind.version, Kind.of(file.xr).version
+        if version == target:
+            return FilesDraft(same=f"it is at {target} already", version=version)
+        way = converter(self.kit, version, target, self._validator)
+        spec = file.xr.get("spec") or {}
+        for path, what in round_trip(way, spec):
+            raise InvalidInputError(
+                f"{live.entry.order}: spec.{path}", value_at(spec, tuple(steps_of(path))),
+                f"would not come back from {target}: {what}",
+                hint=f"loses: [{path}] in spec.conversions of kit {self.kit.name}, if it may",
+            )  # fmt: skip
+        xr = converted(file.xr, way)
+        data = edited(file, xr, way)
+        checked = check_order_files(self.kit, live.entry.order, {file.path: data}, self._validator)
+        return self._planned(live, file, checked, data, way)
+
+    def _planned(
+        self, live: LiveOrder, file: XrFile, xr: Manifest, data: bytes, way: Converter
+    ) -> FilesDraft:
+        old = self._as_stored(file.xr, way)
+        change_plan = plan_change(self.platform, live, old, xr)
+        refuse_losses(live, change_plan)
+        refuse_faults(self.platform, live, change_plan, old)
+        gone = lost_comments(file.data, data)
+        reviews = (f"the comment '# {gone[0]}' goes with what is replaced",) if gone else ()
+        effects = [f"{way.source} → {way.target}"]
+        effects += [f"{old} → {new}" for old, new in named_steps(file.xr.get("spec") or {}, way)]
+        return FilesDraft(
+            (FileStep(file.path, MergedFile(data), file.sha),),
+            f"moves from {way.source} to {way.target}",
+            reviews=reviews,
+            effects=tuple(effects),
+            note=f"no plan: {change_plan.why_not}" if change_plan.plan is None else "",
+            plan=change_plan.plan,
+            version=way.source,
+        )
+
+    def _as_stored(self, xr: Manifest, way: Converter) -> Manifest:
+        """Return an XR as the cluster has it today: in the stored version, by its own strategy."""
+        if dig(self.kit.xrd, "spec", "conversion", "strategy", default="None") == "Webhook":
+            return converted(xr, way)
+        group = str(xr["apiVersion"]).partition("/")[0]
+        renamed = {**xr, "apiVersion": f"{group}/{way.target}"}
+        return dict(prune(self._validator.schema(way.target), renamed)[0])
+
+
+def named_steps(spec: Mapping[str, Any], way: Converter) -> Iterator[tuple[str, str]]:
+    """Yield which fields of an order become which, without their values."""
+    conversion = way.conversion
+    split = {old: ", ".join(step.into) for old, step in conversion.split.items()}
+    pairs = {**way.moves, **({new: old for old, new in split.items()} if way.is_back else split)}
+    for old, new in pairs.items():
+        if value_at(spec, tuple(steps_of(old.partition(",")[0]))) is not ABSENT:
+            yield old, new
+
+
+def lost_comments(before: bytes, after: bytes) -> list[str]:
+    """Return the comments that a text has no more; what looks like one counts, too."""
+    was, becomes = (
+        Counter(comment.strip() for comment in _COMMENT.findall(text.decode(errors="replace")))
+        for text in (before, after)
+    )
+    return [comment for comment in (was - becomes) if comment]
+
+
+def edited(file: XrFile, xr: Manifest, way: Converter) -> bytes:
+    """
+    Return the text of an XR's file in the other version, edited with proof.
+
+    Raises:
+        EditRefusedError: The text does not allow it.
+    """
+    home, document = file.steps, file.document
+    edits = [yamledit.Edit((*home, "apiVersion"), yamledit.Op.SET, xr["apiVersion"], document)]
+    spec: Any = file.xr.get("spec") or {}
+    wanted = xr["spec"]
+    for source, target in way.moves.items():
+        old, new = tuple(steps_of(source)), tuple(steps_of(target))
+        value = value_at(spec, old)
+        if ABSENT in (value, value_at(wanted, new)) or value_at(spec, new) is not ABSENT:
+            continue
+        at = (*home, "spec", *old)
+        place: list[yamledit.Value] = [*home, "spec", *new]
+        edits.append(yamledit.Edit(at, yamledit.Op.MOVE, place, document))
+        spec = with_value(with_value(spec, new, value), old, ABSENT)
+    for steps, value in _differing(spec, wanted, ()):
+        op = yamledit.Op.UNSET if value is ABSENT else yamledit.Op.SET
+        at = (*home, "spec", *steps)
+        edits.append(yamledit.Edit(at, op, None if value is ABSENT else value, document))
+    return yamledit.edit(file.data, edits, name=str(file.path))
+
+
+def _differing(before: Any, after: Any, steps: Steps) -> Iterator[tuple[Steps, Any]]:
+    """Yield the places that differ, each with what becomes of it; `ABSENT`: it goes."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in after:
+            yield from _differing(before.get(key, ABSENT), after[key], (*steps, key))
+        yield from (((*steps, key), ABSENT) for key in before if key not in after)
+    elif before is ABSENT or not same(before, after):
+        yield steps, after

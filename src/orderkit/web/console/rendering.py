@@ -21,6 +21,7 @@ from starlette.responses import Response
 
 from ground.visible_text import visible
 from orderkit import __version__
+from orderkit.core.durations import spoken_duration
 from orderkit.web.exchange import without_registered
 from yamlfiles import yaml11
 
@@ -41,7 +42,6 @@ _MEDIA_TYPES = {
     "console.js": "text/javascript;charset=utf-8",
     "mark.svg": "image/svg+xml",
 }
-_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 _TEXT_MAX = 4000
 """Characters of a foreign text on a page."""
 
@@ -123,18 +123,8 @@ def ago(text: str | None, *, now: Callable[[], datetime] = lambda: datetime.now(
     if at is None:
         return text or ""
     seconds = (now() - at).total_seconds()
-    amount = _amount(abs(seconds))
+    amount = spoken_duration(abs(seconds))
     return f"{amount} ago" if seconds >= 0 else f"in {amount}"
-
-
-def _amount(seconds: float) -> str:
-    if seconds < _MINUTE_S:
-        return "moments"
-    if seconds < 2 * _HOUR_S:
-        return f"{round(seconds / _MINUTE_S)} min"
-    if seconds < 2 * _DAY_S:
-        return f"{round(seconds / _HOUR_S)} hours"
-    return f"{round(seconds / _DAY_S)} days"
 
 
 def moment(text: str | None) -> str:

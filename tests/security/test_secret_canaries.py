@@ -216,6 +216,7 @@ COMMANDS: Mapping[str, list[str] | str] = {
     "register": "writes the ledger from Git",
     "adopt": "reads repositories; a living XR is what Git gets",
     "list": ["list", "list --json"],
+    "log": ["log", "log --json"],
     "status": ["status ORDER", "status ORDER --json"],
     "outputs": [
         "outputs ORDER",
@@ -308,6 +309,7 @@ OPERATIONS: Mapping[str, tuple[str, str, object] | str] = {
     "viewOrder": ("GET", "/v1/orders/ORDER/view", None),
     "revealOutputs": ("POST", "/v1/orders/ORDER/outputs", {"names": ["namespace"]}),
     "listKits": ("GET", "/v1/kits", None),
+    "listActivity": ("GET", "/v1/activity", None),
     "getTeam": ("GET", "/v1/teams/TEAM", None),
     "teamStatement": ("GET", "/v1/teams/TEAM/statement", None),
     "traceOrder": ("GET", "/v1/orders/ORDER/trace", None),

@@ -193,6 +193,54 @@ def list_command(
     list_views.show_list(listed, as_json, columns, none)
 
 
+@click.command("log")
+@click.option(
+    "--team", default="", metavar="TEAM", shell_complete=completion.teams, help="Only this team."
+)
+@click.option(
+    "--person", default="", metavar="REF", help="Only what this person did: eve, user:default/eve."
+)
+@click.option(
+    "--kit", default="", metavar="KIT", shell_complete=completion.kits, help="Only this kit."
+)
+@click.option("--since", default="", metavar="TIME", help="A day, a time, or how long ago: 7d.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 100),
+    default=30,
+    show_default=True,
+    help="How many entries to show.",
+)
+@click.option("--cursor", default="", metavar="TEXT", help="Where the page before ended.")
+@platform_option
+@json_option
+def log_command(
+    team: str,
+    person: str,
+    kit: str,
+    since: str,
+    limit: int,
+    cursor: str,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Tell what happened to all orders, newest first: when, to which order, who, what and why.
+
+    Commits made by hand are included, and say so.
+
+    Example: orderkit log --team ae86 --since 7d
+    """
+    from orderkit.cli.views import activity_views
+    from orderkit.flows.order.activity import ActivityQuery, activity
+
+    query = ActivityQuery(team, person, kit, since, limit, cursor)
+    told = activity(connect_to(platform_file, reads_only=True), query)
+    given = {"--team": team, "--person": person, "--kit": kit, "--since": since}
+    asked = " ".join(f"{name} {text}" for name, text in given.items() if text)
+    activity_views.show_activity(told, as_json, asked=f"orderkit log {asked}".rstrip())
+
+
 @click.command("status")
 @click.argument("order", shell_complete=completion.orders)
 @click.option("--check", is_flag=True, help="Exit 10 unless the order is Ready.")

@@ -16,7 +16,7 @@ from orderkit.web.console.change_pages import ChangePages
 from orderkit.web.console.end_pages import EndPages
 from orderkit.web.console.kit_pages import KitPages
 from orderkit.web.console.lease_pages import LeasePages
-from orderkit.web.console.order_pages import FILTERS, OrderPages
+from orderkit.web.console.order_pages import ACTIVITY_FILTERS, FILTERS, OrderPages
 from orderkit.web.console.page_exchange import SIGN_IN, PageExchange, SessionExchange
 from orderkit.web.console.sessions import Sessions
 from orderkit.web.console.sign_in_pages import CALLBACK, SignInPages
@@ -82,6 +82,7 @@ class Console:
 def _looking(looks: OrderPages) -> tuple[ServiceOperation, ...]:
     return (
         _page("ordersPage", "/", looks.orders, "read", *FILTERS, "page", "done"),
+        _page("activityPage", "/activity", looks.activity, "read", *ACTIVITY_FILTERS, "cursor"),
         _page("orderPage", _ORDER, looks.order, "read", "done"),
         _page("partsPage", f"{_ORDER}/parts", looks.parts, "read"),
         _page("partPage", f"{_ORDER}/part", looks.part, "read", "at"),

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ground.errors import NotFoundError, RefusedError
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from ground.objects.kube_objects import Manifest, dig
 from orderkit.core.order.order_selection import OrderQuery, counts, select
 from orderkit.flows.order.part_reading import read_part
-from orderkit.web.console.api_calls import ApiCalls, page, redirect
+from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
 from orderkit.web.console.page_exchange import last
 from orderkit.web.console.parts_tree import PartsTree, node_id
 from orderkit.web.console.rendering import cut
@@ -22,6 +22,7 @@ from orderkit.web.order_handlers import entry_for, readable_rows
 from yamlfiles import yaml11
 
 FILTERS = ("team", "kit", "owner", "phase", "text")
+ACTIVITY_FILTERS = ("team", "person", "kit", "since")
 _OPTIONAL = ("owner", "outputs", "cost", "expires")
 """Columns that stand there if an order has something in them."""
 _PAGE, _DIGITS, _TEXT_MAX = 50, 7, 200_000
@@ -60,6 +61,34 @@ class OrderPages:
                 for name in FILTERS[:3]
             },
             counts=counts(in_any_phase),
+        )
+
+    def activity(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show who did what to the orders of the caller's teams, newest first."""
+        rows = [live.row for live in readable_rows(service, call)]
+        filters = {name: call.query.get(name, "").strip() for name in ACTIVITY_FILTERS}
+        asked = {name: text for name, text in filters.items() if text}
+        if cursor := call.query.get("cursor", ""):
+            asked["cursor"] = cursor
+        problem = None
+        try:
+            told = self._api.ask(service, call, "listActivity", query=asked)
+        except (InvalidInputError, NotFoundError) as error:
+            told, problem = {"entries": [], "cursor": None}, sentence(error)
+        return page(
+            call,
+            "activity.html",
+            "Activity",
+            status=400 if problem else 200,
+            entries=told["entries"],
+            cursor=told["cursor"],
+            filters=filters,
+            error=problem,
+            choices={
+                "team": sorted({row.team for row in rows}),
+                "kit": sorted({row.kit for row in rows if row.kit}),
+            },
+            orders={row.order for row in rows},
         )
 
     def order(self, service: Service, call: ServiceRequest) -> ServiceResponse:

@@ -74,6 +74,7 @@ def _environment() -> Environment:
     environment.globals.update(names)
     environment.filters |= {
         "ago": ago,
+        "age": age,
         "moment": moment,
         "short": lambda commit: str(commit or "")[:8],
         "person": person,
@@ -125,6 +126,11 @@ def ago(text: str | None, *, now: Callable[[], datetime] = lambda: datetime.now(
     seconds = (now() - at).total_seconds()
     amount = spoken_duration(abs(seconds))
     return f"{amount} ago" if seconds >= 0 else f"in {amount}"
+
+
+def age(text: str | None) -> str:
+    """Return how long something has lasted since a moment of RFC 3339."""
+    return ago(text).removesuffix(" ago")
 
 
 def moment(text: str | None) -> str:

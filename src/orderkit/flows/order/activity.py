@@ -34,6 +34,8 @@ from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import CHANGE_TRAILER, REASON_TRAILER, Commit
 from orderkit.ports.signatures import signature_of
 
+LEASE = "lease-"
+"""How operations begin that write down when an order's lease ends."""
 LIMIT, LIMIT_MAX = 30, 100
 """Entries of a page."""
 _LEDGER_PAGE, _LEDGER_MAX = 100, 500
@@ -147,7 +149,7 @@ def activity(
 
 def is_lease_note(commit: Commit) -> bool:
     """Say whether a proved commit only writes down when an order's lease ends."""
-    return commit.operation.startswith("lease-") and CHANGE_TRAILER not in commit.trailers
+    return commit.operation.startswith(LEASE) and CHANGE_TRAILER not in commit.trailers
 
 
 @dataclass(frozen=True, slots=True)

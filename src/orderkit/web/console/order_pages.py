@@ -19,6 +19,7 @@ from orderkit.core.durations import PATTERN as DURATION
 from orderkit.core.durations import parse_duration
 from orderkit.core.order.order_selection import SORTS, OrderQuery, counts, select
 from orderkit.core.order.order_view import OrderRow
+from orderkit.flows.order.activity import LEASE
 from orderkit.flows.order.part_reading import read_part
 from orderkit.ports.forge import OpenPullRef
 from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
@@ -199,7 +200,7 @@ class OrderPages:
     def history(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show who changed what, when and why."""
         entries = self._api.ask(service, call, "orderHistory", query={"limit": "100"})["entries"]
-        return self._page(service, call, "history.html", "history", entries=entries)
+        return self._page(service, call, "history.html", "history", entries=_folded(entries))
 
     def _page(
         self, service: Service, call: ServiceRequest, template: str, tab: str, **values: Any
@@ -214,6 +215,22 @@ class OrderPages:
 
     def _trace(self, service: Service, call: ServiceRequest) -> Any:
         return self._api.ask(service, call, "traceOrder")
+
+
+def _folded(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return a history in which neighbouring notes of the lease are one entry with `folded`."""
+    shown: list[Mapping[str, Any]] = []
+    for entry in entries:
+        is_note = (
+            entry["operation"].startswith(LEASE) and not entry["fields"] and not entry["byHand"]
+        )
+        if not is_note:
+            shown.append({**entry, "folded": []})
+        elif shown and shown[-1]["folded"]:
+            shown[-1]["folded"].append(entry)
+        else:
+            shown.append({"folded": [entry]})
+    return shown
 
 
 def _costs(row: OrderRow, least: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -70,7 +70,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    names: Any = {"version": __version__, "static": _static, "phases": PHASES}
+    names: Any = {
+        "version": __version__,
+        "static": _static,
+        "phases": PHASES,
+        "wrong_fields": wrong_fields,
+    }
     environment.globals.update(names)
     environment.filters |= {
         "ago": ago,
@@ -116,6 +121,15 @@ PHASES: Mapping[str, tuple[str, str]] = {
     "Ended": ("end", "■"),
 }
 """By phase: its colour's class, and a sign for those who do not see colours."""
+
+
+def wrong_fields(fields: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the fields of a form with which something is wrong, in groups too."""
+    found: list[Mapping[str, Any]] = []
+    for field in fields:
+        inner = field.get("fields")
+        found += wrong_fields(inner) if inner else [field] if field["wrong"] else []
+    return found
 
 
 def ago(text: str | None, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> str:

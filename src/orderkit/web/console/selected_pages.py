@@ -22,7 +22,7 @@ from orderkit.core.order.order_view import OrderRow
 from orderkit.flows.platform import published_kit
 from orderkit.web.console.api_calls import ApiCalls, page, sentence
 from orderkit.web.console.end_pages import quick
-from orderkit.web.console.html_form import PREFIX, FormPage, Values
+from orderkit.web.console.html_form import PREFIX, FormPage, Values, with_problems
 from orderkit.web.console.page_exchange import last
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import readable_rows
@@ -244,6 +244,7 @@ def _shown(
     outcomes: Sequence[_Outcome] = (),
     is_done: bool = False,
     error: OrderkitError | None = None,
+    fields: Sequence[Values] = (),
     **more: Any,
 ) -> ServiceResponse:
     count = f"{len(rows)} order{'s' * (len(rows) != 1)}"
@@ -260,5 +261,6 @@ def _shown(
         is_done=is_done,
         entered={name: last(call.body, name) for name in ("by", "reason", "confirm")},
         error=sentence(error) if error else None,
-        **{"offered": [], "field": "", "fields": [], **more},
+        **{"offered": [], "field": "", **more},
+        fields=with_problems(fields, sentence(error) if error else None),
     )

@@ -276,6 +276,7 @@ COMMANDS: Mapping[str, list[str] | str] = {
     "kit": "reads a pack's files, which hold no Secret of a cluster",
     "init": "writes a pack",
     "serve": "is `OPERATIONS`",
+    "mcp": "shows what `OPERATIONS` answer with",
     "notify": ["notify show", "notify show --json"],
     "console": "makes a link to sign in",
     "functions": "reads a pack's files and images of functions",

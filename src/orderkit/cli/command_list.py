@@ -45,6 +45,7 @@ COMMANDS = {
     "kit": ("", "Start, write, check and test the kits of a pack."),
     "init": ("", "Start a pack: a repository for kits of your own."),
     "serve": ("serve", "Run the HTTP service for portals and programs."),
+    "mcp": ("mcp", "Let AI agents look and propose, on behalf of a person."),
     "notify": ("notify", "See what people and programs are notified of, and try channels."),
     "console": ("console", "Make a link that signs you in to the console."),
     "functions": ("", "Bring programs of Composition functions, and list what runs them."),

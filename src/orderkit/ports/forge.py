@@ -34,6 +34,7 @@ from orderkit.ports.pulls import (
     StatusState,
 )
 from orderkit.ports.revisions import (
+    AGENT_TRAILER,
     CHANGE_TRAILER,
     LINK,
     OPERATION_TRAILER,
@@ -53,6 +54,7 @@ from orderkit.ports.revisions import (
 )
 
 __all__ = [
+    "AGENT_TRAILER",
     "CHANGE_TRAILER",
     "LINK",
     "OPERATION_TRAILER",

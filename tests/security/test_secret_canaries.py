@@ -216,6 +216,7 @@ COMMANDS: Mapping[str, list[str] | str] = {
     "register": "writes the ledger from Git",
     "adopt": "reads repositories; a living XR is what Git gets",
     "list": ["list", "list --json"],
+    "log": ["log", "log --json"],
     "status": ["status ORDER", "status ORDER --json"],
     "outputs": [
         "outputs ORDER",
@@ -275,6 +276,7 @@ COMMANDS: Mapping[str, list[str] | str] = {
     "kit": "reads a pack's files, which hold no Secret of a cluster",
     "init": "writes a pack",
     "serve": "is `OPERATIONS`",
+    "mcp": "shows what `OPERATIONS` answer with",
     "notify": ["notify show", "notify show --json"],
     "console": "makes a link to sign in",
     "functions": "reads a pack's files and images of functions",
@@ -308,6 +310,7 @@ OPERATIONS: Mapping[str, tuple[str, str, object] | str] = {
     "viewOrder": ("GET", "/v1/orders/ORDER/view", None),
     "revealOutputs": ("POST", "/v1/orders/ORDER/outputs", {"names": ["namespace"]}),
     "listKits": ("GET", "/v1/kits", None),
+    "listActivity": ("GET", "/v1/activity", None),
     "getTeam": ("GET", "/v1/teams/TEAM", None),
     "teamStatement": ("GET", "/v1/teams/TEAM/statement", None),
     "traceOrder": ("GET", "/v1/orders/ORDER/trace", None),

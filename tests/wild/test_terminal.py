@@ -293,6 +293,59 @@ def test_a_table_becomes_paragraphs_at_40_columns(
     assert any(url in line for line in lines), "a long word stays whole: it can be copied"
 
 
+def test_a_list_stays_a_table_where_the_reason_has_no_room(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    name = "workspace-" + "photos-" * 4
+    head = ("PHASE", "ORDER", "AGE", "REASON")
+    rows = [
+        ("Failing", name, "3 days", "the quota of " + "vCPUs " * 9),
+        ("Ready", "b", "5 min", ""),
+    ]
+
+    emit_table(head, rows, last_below=True)
+    lines = capsys.readouterr().out.splitlines()
+
+    assert lines[:2] == [f"PHASE     ORDER{' ' * 36}AGE", "  REASON"]
+    assert lines[2] == f"Failing   {name}   3 days"
+    assert lines[3].startswith("  the quota of vCPUs")
+    assert lines[-1] == f"Ready     b{' ' * 40}5 min"
+    assert all(len(line) <= 60 for line in lines)
+
+
+def test_an_interrupt_says_what_is_left_of_a_command_that_writes(
+    platform: Running, tmp_path: Path
+) -> None:
+    """Ctrl-C while an order waits ends at once, without a traceback, and says how to go on."""
+    file = platform.embedded.state.folder / "platform.yaml"
+    command = [sys.executable, "-m", "orderkit", "wait", "garage-none", "--for", "gone"]
+    order = [sys.executable, "-m", "orderkit", "register", "garage-none", "--kit", "garage"]
+    order += ["--team", "ae86"]
+    slow = tmp_path / "sitecustomize.py"
+    slow.write_text(
+        "import os, signal, threading\n"
+        "threading.Timer(0.6, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "import time; import socket\n"
+        "connect = socket.socket.connect\n"
+        "socket.socket.connect = lambda *a: (time.sleep(5), connect(*a))[1]\n"
+    )
+    variables = {**os.environ, "ORDERKIT_PLATFORM": str(file), "PYTHONPATH": str(tmp_path)}
+
+    done = [
+        subprocess.run(
+            typed, env=variables, capture_output=True, text=True, check=False, timeout=30
+        )
+        for typed in (order, command)
+    ]
+
+    assert [run.returncode for run in done] == [130, 130], done
+    assert done[0].stderr.splitlines()[-1].startswith("hint:  Orderkit undid nothing; the same com")
+    assert done[1].stderr.splitlines()[-1] == "error: interrupted", "nothing was written"
+    assert "Traceback" not in done[0].stderr + done[1].stderr
+
+
 def test_a_long_reason_wraps_inside_its_column(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
@@ -402,7 +455,8 @@ def test_the_waiting_line_is_drawn_in_place_and_removed_before_the_result(
     assert [line.endswith("\x1b[K") for line in lines] == [False, True, True, True]
     assert lines[0] == ""
     assert lines[3] == "\x1b[K"
-    assert "… Assembling 1/9: a \u6876 is late" in lines[1]
+    assert "… Assembling 1/9: a \u6876" in lines[1]
+    assert lines[1].endswith("… is late\x1b[K") or lines[1].endswith("\u6876 is late\x1b[K")
     assert columns_of(lines[1].removesuffix("\x1b[K")) == 59
     assert lines[2].endswith("… b\\u001b[2J\x1b[K"), "strangers' words command nothing"
     assert "\n" not in text

@@ -58,13 +58,16 @@ def test_a_list_has_what_its_options_select(
     assert (entry.order in shown.out) is is_listed
     if is_listed:
         head, row = shown.out.splitlines()
-        assert head.split() == [
-            "ORDER", "TEAM", "KIT", "PHASE", "AGE", "OWNER", "REVISION", "REASON",
-        ]  # fmt: skip
-        assert re.search(r"   Ready +\d+[smh] +mallory +[0-9a-f]{8}$", row)
+        assert head.split() == ["PHASE", "ORDER", "AGE", "REASON"]
+        assert re.fullmatch(rf"Ready   {entry.order}   (moments|\d+ min)", row)
+        head, row = orderkit("list", *options, "-o", "wide").out.splitlines()
+        assert head.split()[2:] == ["AGE", "TEAM", "KIT", "OWNER", "EXPIRES", "REVISION", "REASON"]
+        assert re.search(rf"{TEAM} +garage +mallory +- +[0-9a-f]{{8}}$", row)
         assert orders[0]["owner"] == "user:default/mallory"
     else:
-        assert shown.err == "no orders\n"
+        assert shown.err == (
+            "no order matches these filters\nhint:  'orderkit list' without filters shows all\n"
+        )
 
 
 def test_a_misspelt_phase_names_the_nearest(orderkit: Command) -> None:
@@ -163,8 +166,8 @@ def test_watched_orders_are_rows_in_a_pipe_and_end_with_their_reader(
         finally:
             pause(platform, entry, None)
 
-    assert head.startswith("ORDER")
-    assert row.startswith(entry.order)
+    assert head.startswith("PHASE   ORDER")
+    assert row.startswith(f"Ready   {entry.order}")
     assert "\x1b" not in head + row
     assert code == 0
 
@@ -198,7 +201,7 @@ def test_a_terminal_draws_the_list_on_a_screen_of_its_own(platform: Running) -> 
     assert code == 0
     assert text.startswith(b"\x1b[?1049h")
     assert text.endswith(b"\x1b[?1049l")
-    assert b"PHASE     \x1b[32mReady\x1b[0m" in text, "paragraphs at 40 columns"
+    assert b"\x1b[32mReady\x1b[0m   garage-wild-watching   moments" in text, "a table at 40 columns"
     assert b"Traceback" not in text
 
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 COMMANDS, PLATFORMS = "orderkit.commands", "orderkit.platforms"
 _EMBEDDED = "embedded"
-_EXTRA_OF_MODULE = dict.fromkeys(("itsdangerous", "jwt", "starlette", "uvicorn"), "service")
+_EXTRA_OF_MODULE = {
+    **dict.fromkeys(("itsdangerous", "jwt", "starlette", "uvicorn"), "service"),
+    "mcp": "mcp",
+}
 """The modules that an extra of this distribution brings, and that commands import as they run."""
 
 

@@ -127,7 +127,12 @@ def terminal_columns(stream: TextIO) -> int | None:
 
 
 def emit_table(
-    head: Row, rows: Sequence[Row], colors: Colors = _NO_COLORS, *, has_head: bool = True
+    head: Row,
+    rows: Sequence[Row],
+    colors: Colors = _NO_COLORS,
+    *,
+    has_head: bool = True,
+    last_below: bool = False,
 ) -> None:
     """
     Print rows in columns as wide as their widest cell; trailing blanks are cut.
@@ -138,12 +143,19 @@ def emit_table(
     Args:
         colors: By the number of a column, the colour of a cell's text.
         has_head: Print the names of the columns too.
+        last_below: Before rows become paragraphs, put the last cell below the others.
     """
-    say_colored("\n".join(table_lines(head, rows, colors, has_head=has_head)))
+    lines = table_lines(head, rows, colors, has_head=has_head, last_below=last_below)
+    say_colored("\n".join(lines))
 
 
 def table_lines(
-    head: Row, rows: Sequence[Row], colors: Colors = _NO_COLORS, *, has_head: bool = True
+    head: Row,
+    rows: Sequence[Row],
+    colors: Colors = _NO_COLORS,
+    *,
+    has_head: bool = True,
+    last_below: bool = False,
 ) -> list[str]:
     """Return the lines that `emit_table` prints, the head first, with colours."""
     rows = [tuple(visible(" ".join(cell.split("\n"))) for cell in row) for row in rows]
@@ -152,6 +164,10 @@ def table_lines(
     if columns is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > columns:
         room = columns - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
         if room < _WRAPPED_MIN:
+            if last_below and sum(widths[:-1]) + len(_GAP) * (len(widths) - 2) <= columns:
+                shown = head if any(row[-1] for row in rows) else (*head[:-1], "")
+                lines = _with_last_below(shown, rows, columns, colors)
+                return lines if has_head else lines[1 + bool(shown[-1]) :]
             return list(_paragraphs(head, rows, columns, colors))
         widths[-1] = room
     lines = []
@@ -165,6 +181,15 @@ def table_lines(
             ]
             lines.append(_GAP.join(padded).rstrip())
     return lines if has_head else lines[1:]
+
+
+def _with_last_below(head: Row, rows: Sequence[Row], columns: int, colors: Colors) -> list[str]:
+    """Return a table whose last cells, where there are some, stand below their rows."""
+    short = table_lines(head[:-1], [row[:-1] for row in rows], colors)
+    lines: list[str] = []
+    for line, row in zip(short, (head, *rows), strict=True):
+        lines += [line, *(f"  {part}" for part in _wrapped(row[-1], columns - 2) if part)]
+    return lines
 
 
 def _paragraphs(head: Row, rows: Sequence[Row], columns: int, colors: Colors) -> Iterator[str]:
@@ -250,6 +275,29 @@ def columns_of(text: str) -> int:
     )
 
 
+def cut_in_middle(text: str, room: int, mark: str = "…") -> str:
+    """
+    Return a text that fits: its middle is left out, between words where that is near.
+
+    The beginning says whose line it is, the end why. Both matter more than the names between them.
+    """
+    if columns_of(text) <= room:
+        return text
+    rest = max(room - columns_of(mark), 0)
+    begin, end = _fitting(text, rest - rest // 3), _fitting(text[::-1], rest // 3)[::-1]
+    near = end.find(" ")
+    if 0 <= near < len(end) // 3:
+        begin, end = _fitting(text, rest - columns_of(end[near:])), end[near:]
+    return f"{begin}{mark}{end}"
+
+
+def _fitting(text: str, room: int) -> str:
+    """Return the longest beginning of a text that fits."""
+    while text and columns_of(text) > room:
+        text = text[:room] if len(text) > room else text[:-1]
+    return text
+
+
 def phase_color(phase: str) -> str:
     """Return the colour of a phase; empty: none."""
     return _PHASE_COLORS.get(phase.split(" ", maxsplit=1)[0], "")
@@ -315,11 +363,7 @@ class _TransientLine:
         text = " ".join(visible(text).split("\n"))
         text = text.encode(encoding, "backslashreplace").decode(encoding)
         room = (terminal_columns(sys.stderr) or _COLUMNS) - 1
-        if columns_of(text) > room:
-            end = "…" if "…".encode(encoding, "ignore") else ""
-            while text and columns_of(text) + len(end) > room:
-                text = text[:-1]
-            text += end
+        text = cut_in_middle(text, room, "…" if "…".encode(encoding, "ignore") else "")
         click.echo(f"\r{text}\033[K", nl=False, err=True, color=True)
         sys.stderr.flush()
         self._is_drawn = True

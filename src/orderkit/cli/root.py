@@ -12,7 +12,7 @@ import click
 from ground import errors
 from orderkit import __version__
 from orderkit.cli import extras
-from orderkit.cli.command_list import COMMANDS, EPILOG, EXTRA_OF, FORMER, SUMMARY
+from orderkit.cli.command_list import COMMANDS, EPILOG, EXTRA_OF, FORMER, READING, SUMMARY
 from orderkit.cli.options import no_color_option
 
 
@@ -64,7 +64,7 @@ def invoke(arguments: list[str]) -> int:
     try:
         code = root.main(arguments, prog_name="orderkit", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as raised:  # noqa: BLE001 - the last line of defence
-        error = _explained(raised)
+        error = _explained(raised, arguments)
         if "--json" in arguments:
             from orderkit.cli.output import emit_error
 
@@ -81,19 +81,26 @@ class _BugError(errors.OrderkitError):
     exit_code = errors.EXIT_BUG
 
 
-def _explained(raised: BaseException) -> errors.OrderkitError:
+def _explained(raised: BaseException, arguments: list[str]) -> errors.OrderkitError:
     """Say on stderr what went wrong; return it as an error with its exit code."""
     if isinstance(raised, click.ClickException):
         raised.show()
         return errors.UsageError(raised.format_message())
     if isinstance(raised, KeyboardInterrupt | click.exceptions.Abort):
-        return _said(_InterruptedError("interrupted"))
+        return _said(_InterruptedError("interrupted", hint=_after_interrupt(arguments)))
     if isinstance(raised, OSError) and raised.filename is not None:
         return _said(_file_error(raised))
     if isinstance(raised, errors.OrderkitError):
         return _said(raised)
     missing = extras.missing_extra(raised)
     return _said(missing) if missing else _said_bug()
+
+
+def _after_interrupt(arguments: list[str]) -> str:
+    """Say what an interrupt left behind; a command that only reads leaves nothing."""
+    if not arguments or arguments[0] in (*READING, *EXTRA_OF):
+        return ""
+    return "Orderkit undid nothing; the same command continues from the last step that was written"
 
 
 def _file_error(error: OSError) -> errors.OrderkitError:

@@ -18,6 +18,8 @@ _UNITS = {
 }
 LONGEST = timedelta(days=36_500)
 """A hundred years: no duration is longer, and no lease ends later than that from now."""
+_SPOKEN = ((365 * 86_400, 2, "years"), (86_400, 2, "days"), (3_600, 2, "hours"), (60, 1, "min"))
+"""Seconds of a unit, from how many units on it is used, and its name."""
 _SHOWN = 100
 _EXAMPLES = "for example 90m, 8h, 30d or 4w"
 
@@ -47,6 +49,14 @@ def duration_text(duration: timedelta) -> str:
         if whole and not rest:
             return f"{whole}{letter}"
     return f"{minutes}m"
+
+
+def spoken_duration(seconds: float) -> str:
+    """Return how long something takes or took, as people say it: ``5 min``, ``3 hours``."""
+    for unit_s, shortest, name in _SPOKEN:
+        if seconds >= shortest * unit_s:
+            return f"{round(seconds / unit_s)} {name}"
+    return "moments"
 
 
 def rough_duration(duration: timedelta) -> str:

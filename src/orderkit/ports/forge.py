@@ -34,6 +34,7 @@ from orderkit.ports.pulls import (
     StatusState,
 )
 from orderkit.ports.revisions import (
+    AGENT_TRAILER,
     CHANGE_TRAILER,
     EXECUTABLE,
     LINK,
@@ -55,6 +56,7 @@ from orderkit.ports.revisions import (
 from orderkit.ports.workflows import ForgeWorkflows
 
 __all__ = [
+    "AGENT_TRAILER",
     "CHANGE_TRAILER",
     "EXECUTABLE",
     "LINK",

@@ -20,6 +20,7 @@ from orderkit.core.plan.plan_json import PlanAnswer
 from orderkit.flows.approval.deciding import Decided
 from orderkit.flows.change.reviewing import Merged
 from orderkit.flows.lease.extending import LeaseAnswer
+from orderkit.flows.order.activity import Activity
 from orderkit.flows.order.order_history import History
 from orderkit.flows.order.registering import Registered
 from orderkit.web.answers import (
@@ -129,6 +130,22 @@ DELIVERY: dict[str, Any] = {
     "description": "As Gitea sends it; only repository.full_name, number, action and ref are read.",
 }
 LIMIT = {"type": "string", "pattern": "^[1-9][0-9]{0,2}$"}
+ACTIVITY_QUERY: dict[str, dict[str, Any]] = {
+    "team": LABEL,
+    "person": {**ORDER_QUERY["owner"], "description": "Who did it: a reference, or its name."},
+    "kit": LABEL,
+    "since": {
+        "type": "string",
+        "maxLength": 40,
+        "description": "A day or a time, in UTC, or how long ago: 7d.",
+    },
+    "limit": {**LIMIT, "description": "Entries of a page, at most 100. Default: 30."},
+    "cursor": {
+        "type": "string",
+        "maxLength": 200,
+        "description": "Where the page before ended.",
+    },
+}
 COMPONENTS: dict[str, dict[str, Any]] = {
     "Error": closed(
         ["error"],
@@ -190,6 +207,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
             End,
             EndPreview,
             Events,
+            Activity,
             Approvals,
             Gate,
             History,

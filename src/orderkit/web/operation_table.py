@@ -26,6 +26,7 @@ from orderkit.web.budget_gate_handlers import GateHandlers
 from orderkit.web.end_handlers import EndRuns, get_preview
 from orderkit.web.event_stream import MEDIA
 from orderkit.web.openapi_schemas import (
+    ACTIVITY_QUERY,
     DELIVERY,
     LABEL,
     LIMIT,
@@ -222,6 +223,20 @@ def _viewing() -> tuple[ServiceOperation, ...]:
             view_handlers.get_kits,
             {200: ("The kits of the published pack.", named("Kits"))},
             "read",
+        ),
+        ServiceOperation(
+            "listActivity",
+            "GET",
+            "/v1/activity",
+            "Tell who did what to the orders of the caller's teams, and why, newest first.",
+            view_handlers.get_activity,
+            {
+                200: ("What happened, page by page.", named("Activity")),
+                404: ("No such team.", named("Error")),
+            },
+            "read",
+            query=ACTIVITY_QUERY,
+            slow=True,
         ),
         ServiceOperation(
             "getTeam",

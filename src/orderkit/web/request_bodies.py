@@ -98,6 +98,13 @@ class Change(PlanChange, frozen=True, kw_only=True):
     dry_run: _DryRun = False
     accept_loss: _AcceptLoss = False
     requester: _Reference | None = None
+    agent: Annotated[
+        _Label | None,
+        Meta(
+            description="The AI agent that asks on behalf of the requester. Its name is signed, "
+            "and the team's `agents` decides whether it may write."
+        ),
+    ] = None
 
 
 class Revert(Body, frozen=True, kw_only=True):

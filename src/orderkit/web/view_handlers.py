@@ -17,6 +17,7 @@ from orderkit.core.order.team_file import TeamFile
 from orderkit.core.order.team_limits import sum_excess
 from orderkit.core.plan.cost_statement import period_of
 from orderkit.flows.order import order_outputs, viewing
+from orderkit.flows.order.activity import LIMIT, LIMIT_MAX, ActivityQuery, activity
 from orderkit.flows.plan.statements import StatementRequest, make_statement
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
@@ -100,6 +101,23 @@ def _kit(kit: Kit, portal_url: str) -> ListedKit:
         ),
         form=f"{portal_url}/create/templates/default/{kit.name}" if portal_url else "",
     )
+
+
+def get_activity(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Tell what happened to the orders of the caller's teams, newest first."""
+    query = call.query
+    asked = ActivityQuery(
+        team=query.get("team", ""),
+        person=query.get("person", ""),
+        kit=query.get("kit", ""),
+        since=query.get("since", ""),
+        limit=min(int(query.get("limit", LIMIT)), LIMIT_MAX),
+        cursor=query.get("cursor", ""),
+        teams=call.who.teams("read"),
+    )
+    service.model.wait_complete()
+    told = activity(service.platform, asked, service.model.deliveries())
+    return ServiceResponse(200, told.to_json())
 
 
 def get_statement(service: Service, call: ServiceRequest) -> ServiceResponse:

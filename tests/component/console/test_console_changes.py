@@ -6,6 +6,7 @@ import pytest
 from bays import EVE, Bay, ask, set_
 from consolebrowser import Answer, Browser
 
+from orderkit.flows.order.expiry_note import note_expiry
 from orderkit.ports.forge import REQUESTER_TRAILER
 
 
@@ -92,6 +93,34 @@ def test_a_value_that_the_kit_refuses_is_marked_at_its_field(lead: Browser, bay:
     no_number = lead.submit(form, "plan", **{"v.budget": "much"})
     assert no_number.status == 400
     assert "is not a number" in no_number.page.text
+
+
+def test_several_errors_stand_each_at_its_field_and_the_first_is_focused(
+    lead: Browser, bay: Bay
+) -> None:
+    path = f"/orders/{bay.order}/change"
+    form = lead.get(f"{path}?change=details").form(path)
+
+    refused = lead.submit(form, "change", **{"v.laps": "many", "v.serial": "x" * 200})
+
+    assert refused.status == 400
+    assert refused.text.count("autofocus") == 1
+    assert refused.text.count('aria-invalid="true"') >= 1
+    assert "Nothing was written." in refused.page.text
+    assert 'href="#f-laps"' in refused.text, "the note leads to the field"
+    assert bay.commits()[0].id == bay.head
+
+
+def test_the_history_folds_notes_of_the_lease_and_says_why(lead: Browser, bay: Bay) -> None:
+    ask(bay, set_("stage", "stage2"), reason="more power")
+    for expires in ("2099-01-01T00:00:00Z", "2099-01-02T00:00:00Z"):
+        note_expiry(bay.platform, bay.order, expires, EVE)
+
+    shown = lead.get(f"/orders/{bay.order}/history")
+
+    assert "Why: more power" in shown.page.text
+    assert "2 notes of the lease" in shown.page.text
+    assert shown.text.count("Plan and take back") == 1, "only the change has fields"
 
 
 def test_a_change_that_wants_a_review_is_proposed_with_its_plan(lead: Browser, bay: Bay) -> None:

@@ -52,6 +52,8 @@ WRITE = 401
 CHANGES = (WRITE, OUT, OUT, IN, IN, IN, OUT)
 PLACES = [
     Place("ordersPage", "/", OF_ANY),
+    Place("activityPage", "/activity", OF_ANY),
+    Place("selectedSubmit", "/selected", (WRITE, *(400,) * 5, OUT), {"do": "end"}),
     Place("orderPage", "/orders/{order}", OF_TEAM),
     Place("partsPage", "/orders/{order}/parts", OF_TEAM),
     Place("partPage", "/orders/{order}/part?at={part}", OF_TEAM),

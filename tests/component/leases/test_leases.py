@@ -36,6 +36,10 @@ def test_a_new_order_has_an_expiry_in_ledger_file_list_and_status(
     assert 71 * 3600 < shown["leftSeconds"] <= 72 * 3600
     assert f"{EXPIRES_AT}: '{at}'" in xr_text(platform, order).replace('"', "'")
     leases.delivered(order)
+    again = orderkit(
+        "order", "garage", f"team_name={order.removeprefix('garage-')}", "stage=stage1"
+    )
+    assert f"expires          in 3 days, {at}\n" in again.out
     assert orderkit("status", order, "--json").json["expires"] == at
     assert f"expires at {at}, in 2d 23h, and then ends" in orderkit("lease", order).out
     assert orderkit("status", order, "--check").code == 0

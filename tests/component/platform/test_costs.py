@@ -87,6 +87,23 @@ def test_the_plan_of_an_order_says_what_it_would_cost_and_writes_nothing(
     assert platform.platform.forge.head(platform.platform.ledger) == head
 
 
+def test_an_order_ends_with_what_it_gives_its_price_and_its_page(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    form = ("order", "garage", f"team_name={team}", "stage=stage3")
+    page = f"{platform.settings.service.url}/orders/garage-{team}"
+
+    ordered, told = orderkit(*form), orderkit(*form, "--json").json
+
+    lines = [line.split(maxsplit=1) for line in ordered.out.splitlines()[1:]]
+    assert ordered.out.startswith(f"garage-{team} ordered: Ready\n")
+    assert ["Bay", f"garage-{team}"] in lines, "an output that the kit declares"
+    assert ["cost", "110.10 EUR a month"] in lines
+    assert ["page", page] in lines
+    assert lines[-1] == ["look", f"orderkit status garage-{team}"]
+    assert (told["cost"], told["page"]) == ("110.10 EUR", page)
+
+
 def test_lists_and_views_show_a_cost_that_depends_on_fields(
     orderkit: Command, platform: Running, team: str
 ) -> None:

@@ -24,6 +24,7 @@ HEAVY = (
 NO_RESULT = {
     "up": "runs the embedded platform until it is stopped",
     "serve": "runs the HTTP service until it is stopped",
+    "mcp": "serves an agent until its program ends it",
     "stations": "runs the gRPC server until it is stopped",
     "schema": "prints a JSON Schema, and nothing else",
 }

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orderkit.cli.output import Progress
+    from orderkit.cli.views.order_views import OrderedFacts
     from orderkit.flows.change import Changed
     from orderkit.flows.change.declared_order import ChangeTerms, Declared, DeclaredOrder
     from orderkit.flows.order.awaiting import Goal
@@ -144,11 +145,20 @@ class _Ordering:
         wait, timeout_s = self.wait_s is not None, self.wait_s or 0
         request = placing.OrderRequest(kit, self.values, self.requester, wait, timeout_s)
         progress = self._progress()
-        ordered = placing.order(
-            connect_to(self.platform_file), request, on_step=progress, on_wait=progress.on_wait
-        )
-        order_views.show_ordered(ordered, self.as_json)
+        platform = connect_to(self.platform_file)
+        ordered = placing.order(platform, request, on_step=progress, on_wait=progress.on_wait)
+        order_views.show_ordered(ordered, self._facts(platform, ordered.report), self.as_json)
         return 0
+
+    def _facts(self, platform: Platform, report: OrderReport) -> OrderedFacts:
+        """Return the price and the page of an order."""
+        from orderkit.cli.connecting import load_settings
+        from orderkit.cli.views.order_views import OrderedFacts
+        from orderkit.flows.order.viewing import costs_of
+
+        service = load_settings(self.platform_file).service_address
+        page = f"{service}/orders/{report.entry.order}" if service else ""
+        return OrderedFacts(costs_of(platform, report), page)
 
     def _progress(self) -> Progress:
         from orderkit.cli.output import Progress
@@ -172,7 +182,8 @@ class _Ordering:
         outcome = self._placed(platform, file, declared, terms)
         changed = outcome.changed
         report = self._waited(platform, outcome)
-        order_views.show_declared(outcome, report, self.as_json)
+        facts = self._facts(platform, report)
+        order_views.show_declared(outcome, report, facts, self.as_json)
         is_proposed = changed is not None and changed.state == "proposed"
         return ApprovalError.exit_code if is_proposed else 0
 
@@ -212,7 +223,9 @@ class _Ordering:
                 problems += error.problems
         for outcome in placed:
             try:
-                order_views.show_declared(outcome, self._waited(platform, outcome), as_json=False)
+                report = self._waited(platform, outcome)
+                facts = self._facts(platform, report)
+                order_views.show_declared(outcome, report, facts, as_json=False)
             except OrderkitError as error:
                 problems += error.problems
         raise_problems(problems)

@@ -137,6 +137,14 @@ def adopt_command(
     help="team, order, kit, owner, phase, since, created, expires or cost; -cost: the other way.",
 )
 @click.option("--cost", "with_costs", is_flag=True, help="What each order costs a month, too.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["short", "wide"]),
+    default="short",
+    show_default=True,
+    help="wide: team, kit, owner, expiry and revision, too.",
+)
 @click.option("--watch", is_flag=True, help="Go on, and show what changes, until Ctrl-C.")
 @no_color_option
 @platform_option
@@ -149,18 +157,21 @@ def list_command(
     text: str,
     sort: str,
     with_costs: bool,
+    output: str,
     watch: bool,
     platform_file: str | None,
     as_json: bool,
 ) -> None:
     """
-    List the orders of the ledger with team, phase, age, owner and reason.
+    List the orders of the ledger with phase, age and reason.
 
     With --watch, a terminal shows the list as it is now; elsewhere, rows that changed follow. With
     --json and --watch, each line is an object.
 
     Example: orderkit list --team ae86 --failing --watch
     """
+    from dataclasses import replace
+
     from orderkit.cli.views import list_views
     from orderkit.core.order.order_selection import OrderQuery
     from orderkit.flows.order import order_watch
@@ -173,11 +184,61 @@ def list_command(
     # them takes as long as everything else.
     gc.freeze()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    columns = list_views.Columns(is_wide=output == "wide", with_costs=with_costs)
     if watch:
-        list_views.watch(platform, query, as_json=as_json)
+        list_views.watch(platform, query, replace(columns, with_costs=False), as_json=as_json)
         return
     listed = order_watch.selected_orders(platform, query, with_costs=with_costs)
-    list_views.show_list(listed, as_json, with_costs=with_costs)
+    none = "" if listed or as_json else list_views.no_orders(platform, query)
+    list_views.show_list(listed, as_json, columns, none)
+
+
+@click.command("log")
+@click.option(
+    "--team", default="", metavar="TEAM", shell_complete=completion.teams, help="Only this team."
+)
+@click.option(
+    "--person", default="", metavar="REF", help="Only what this person did: eve, user:default/eve."
+)
+@click.option(
+    "--kit", default="", metavar="KIT", shell_complete=completion.kits, help="Only this kit."
+)
+@click.option("--since", default="", metavar="TIME", help="A day, a time, or how long ago: 7d.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 100),
+    default=30,
+    show_default=True,
+    help="How many entries to show.",
+)
+@click.option("--cursor", default="", metavar="TEXT", help="Where the page before ended.")
+@platform_option
+@json_option
+def log_command(
+    team: str,
+    person: str,
+    kit: str,
+    since: str,
+    limit: int,
+    cursor: str,
+    platform_file: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Tell what happened to all orders, newest first: when, to which order, who, what and why.
+
+    Commits made by hand are included, and say so.
+
+    Example: orderkit log --team ae86 --since 7d
+    """
+    from orderkit.cli.views import activity_views
+    from orderkit.flows.order.activity import ActivityQuery, activity
+
+    query = ActivityQuery(team, person, kit, since, limit, cursor)
+    told = activity(connect_to(platform_file, reads_only=True), query)
+    given = {"--team": team, "--person": person, "--kit": kit, "--since": since}
+    asked = " ".join(f"{name} {text}" for name, text in given.items() if text)
+    activity_views.show_activity(told, as_json, asked=f"orderkit log {asked}".rstrip())
 
 
 @click.command("status")

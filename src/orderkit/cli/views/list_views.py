@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from ground.errors import InvalidInputError, RemoteError
@@ -27,19 +29,21 @@ from orderkit.cli.output import (
     screen,
     table_lines,
 )
+from orderkit.core.durations import spoken_duration
 from orderkit.core.order.order_cost import OrderCost, cost_sums, sums_answer
 from orderkit.core.order.order_selection import PHASES_BY_URGENCY, OrderQuery
 from orderkit.core.order.order_state import Phase, short
 from orderkit.flows.order.order_watch import OrderChanges, read_orders
-from orderkit.flows.platform import Platform
+from orderkit.flows.platform import Platform, published_pack
 
-_HEAD = ("ORDER", "TEAM", "KIT", "PHASE", "AGE", "OWNER", "REVISION", "REASON")
+_HEAD = ("PHASE", "ORDER", "AGE", "REASON")
+_WIDE = ("TEAM", "KIT", "OWNER", "EXPIRES", "REVISION")
+"""Further columns, before the last one."""
+_COST = "COST A MONTH"
 _COLORS = {_HEAD.index("PHASE"): phase_color}
 _SHORTEST_S, _LONGEST_S, _SHARE = 1.0, 60.0, 4
 """Between two lists: at least a second and four times what the last one took, at most a minute."""
 _RETRY_S = 3.0
-_UNITS = (("d", 86_400, 2), ("h", 3_600, 2), ("m", 60, 2), ("s", 1, 0))
-"""Letter, seconds, and from how many on it is used."""
 
 Listed = Sequence[Mapping[str, Any]]
 """Rows of ``GET /v1/orders``."""
@@ -61,31 +65,64 @@ def phases_of(texts: Iterable[str], *, failing: bool) -> tuple[Phase, ...]:
     return (*chosen, *(("Failing",) if failing and "Failing" not in chosen else ()))
 
 
-def show_list(listed: Listed, as_json: bool, *, with_costs: bool = False) -> None:
-    """Show orders once, with what they cost and the sums, or without."""
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns a list has besides those that fit into 80 columns of a terminal."""
+
+    is_wide: bool = False
+    with_costs: bool = False
+
+    @property
+    def head(self) -> Row:
+        """The names of the columns."""
+        return (*_HEAD[:-1], *(_WIDE * self.is_wide), *((_COST,) * self.with_costs), _HEAD[-1])
+
+    def cells(self, row: Mapping[str, Any], *, is_gone: bool = False) -> Row:
+        """Return the texts of an order."""
+        phase, order, since, reason = _cells(row, is_gone=is_gone)
+        cost = (row["cost"] or "-",) * self.with_costs
+        return (phase, order, since, *(_wide_cells(row) * self.is_wide), *cost, reason)
+
+
+def show_list(listed: Listed, as_json: bool, columns: Columns, none: str) -> None:
+    """Show orders once; with their costs also the sums. Without an order, say `none` and why."""
     if as_json:
-        costs = {"costs": sums_answer(map(_cost_in, listed)).to_json()} if with_costs else {}
-        emit_json("orderkit.orders/v1", {"orders": list(listed), **costs})
-    elif listed and with_costs:
-        rows = [(*_cells(row)[:-2], row["cost"] or "-", row["reason"]) for row in listed]
-        emit_table((*_HEAD[:-2], "COST A MONTH", _HEAD[-1]), rows, _COLORS)
+        answer: dict[str, Any] = {"orders": list(listed)}
+        if columns.with_costs:
+            answer["costs"] = sums_answer(map(_cost_in, listed)).to_json()
+        emit_json("orderkit.orders/v1", answer)
+        return
+    if not listed:
+        say(none, err=True)
+        return
+    rows = [columns.cells(row) for row in listed]
+    emit_table(columns.head, rows, _COLORS, last_below=True)
+    if columns.with_costs:
         sums, not_known = cost_sums(map(_cost_in, listed))
         of = f", {not_known} not known" if not_known else ""
         say(f"together: {'; '.join(map(str, sums)) or 'not known'} a month{of}")
-    elif listed:
-        emit_table(_HEAD, [_cells(row) for row in listed], _COLORS)
-    else:
-        say("no orders", err=True)
 
 
-def watch(platform: Platform, query: OrderQuery, *, as_json: bool) -> None:
+def no_orders(platform: Platform, query: OrderQuery) -> str:
+    """Say why a list is empty, and what to type."""
+    filters = (query.team, query.kit, query.owner, query.phase, query.text)
+    if any(filters):
+        return "no order matches these filters\nhint:  'orderkit list' without filters shows all"
+    kits = published_pack(platform).kit_names
+    if not kits:
+        return "no orders, and the pack has no kit\nhint:  orderkit kit new NAME"
+    others = f"; kits: {', '.join(kits)}" if len(kits) > 1 else ""
+    return f"no orders yet\nhint:  'orderkit order {kits[0]}' lists the fields to fill in{others}"
+
+
+def watch(platform: Platform, query: OrderQuery, columns: Columns, *, as_json: bool) -> None:
     """Show orders until Ctrl-C, or until nobody reads any more."""
-    show: Callable[[Listed], None] = _Changes(as_json=as_json)
+    show: Callable[[Listed], None] = _Changes(columns, as_json=as_json)
     owners: dict[str, str] = {}
     progress, clock = Progress(), platform.clock
     with contextlib.ExitStack() as undo, contextlib.suppress(KeyboardInterrupt):
         if not as_json and draws_in_place(sys.stdout):
-            show = _drawn
+            show = partial(_drawn, columns)
             undo.enter_context(screen())
         changes: OrderChanges | None = None
         while True:
@@ -107,18 +144,18 @@ def _cost_in(row: Mapping[str, Any]) -> OrderCost | None:
     return OrderCost.from_json(row["costs"]) if row["costs"] else None
 
 
-def _drawn(listed: Listed) -> None:
+def _drawn(columns: Columns, listed: Listed) -> None:
     """Draw the list over the one before, as far as the window has room."""
-    rows = [_cells(row) for row in listed]
-    table = table_lines(_HEAD, rows, _COLORS) if rows else []
+    rows = [columns.cells(row) for row in listed]
+    table = table_lines(columns.head, rows, _COLORS, last_below=True) if rows else []
     draw_screen([f"{datetime.now(UTC):%H:%M:%S} UTC, {len(rows)} orders; Ctrl-C ends", "", *table])
 
 
 class _Changes:
     """Prints all orders first, then those that changed: as rows, or each as an object."""
 
-    def __init__(self, *, as_json: bool) -> None:
-        self._as_json = as_json
+    def __init__(self, columns: Columns, *, as_json: bool) -> None:
+        self._columns, self._as_json = columns, as_json
         self._before: Mapping[str, Mapping[str, Any]] | None = None
 
     def __call__(self, listed: Listed) -> None:
@@ -133,8 +170,10 @@ class _Changes:
                     indent=None,
                 )
         elif changed:
-            rows = [_cells(row, is_gone=what == "removed") for what, row in changed]
-            emit_table(_HEAD, rows, _COLORS, has_head=self._before is None)
+            cells = self._columns.cells
+            rows = [cells(row, is_gone=what == "removed") for what, row in changed]
+            has_head = self._before is None
+            emit_table(self._columns.head, rows, _COLORS, has_head=has_head, last_below=True)
         self._before = now
 
 
@@ -149,30 +188,40 @@ def _differences(
     yield from (("removed", row) for order, row in before.items() if order not in now)
 
 
-def _cells(row: Mapping[str, Any], *, is_gone: bool = False) -> Row:
+def _cells(row: Mapping[str, Any], *, is_gone: bool) -> tuple[str, str, str, str]:
     phase, parts = row["phase"], row["parts"]
     if phase == "Assembling" and parts["total"]:
         phase = f"{phase} {parts['ready']}/{parts['total']}"
+    return "not listed" if is_gone else phase, row["order"], age(row["created"]), row["reason"]
+
+
+def _wide_cells(row: Mapping[str, Any]) -> Row:
     return (
-        row["order"],
         row["team"],
         row["kit"] or "-",
-        "not listed" if is_gone else phase,
-        age(row["created"]),
         (row["owner"] or "-").removeprefix("user:default/"),
+        in_time(row["expires"]) or "-",
         short(row["revision"] or "-"),
-        row["reason"],
     )
 
 
 def age(since: str | None) -> str:
-    """Return how long ago a time was, as ``5m`` or ``3d``; "-" if nobody knows."""
+    """Return how long something has lasted, ``5 min``, ``3 days``; "-" if that is not known."""
+    seconds = _seconds_since(since)
+    return "-" if seconds is None else spoken_duration(max(seconds, 0))
+
+
+def in_time(at: str | None) -> str:
+    """Return in how long a time is, or how long ago it was; empty if it is none."""
+    seconds = _seconds_since(at)
+    if seconds is None:
+        return ""
+    amount = spoken_duration(abs(seconds))
+    return f"{amount} ago" if seconds >= 0 else f"in {amount}"
+
+
+def _seconds_since(time: str | None) -> float | None:
     try:
-        begin = datetime.fromisoformat(since or "")
-        seconds = int((datetime.now(UTC) - begin).total_seconds())
+        return (datetime.now(UTC) - datetime.fromisoformat(time or "")).total_seconds()
     except (ValueError, TypeError):
-        return "-"
-    letter, unit, _ = next(
-        entry for entry in _UNITS if seconds >= entry[1] * entry[2] or entry[0] == "s"
-    )
-    return f"{max(seconds, 0) // unit}{letter}"
+        return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,9 @@ import click
 
 from ground.errors import RefusedError, UsageError
 from ground.shapes import plain
-from orderkit.cli.output import Row, emit_json, emit_table, say
+from orderkit.cli.output import Row, emit_fields, emit_json, emit_table, say
+from orderkit.cli.views.status_views import given_values, price_and_expiry
+from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import short
 from orderkit.flows.end.end_preview import EndPreview
 from orderkit.flows.end.end_request import Ended
@@ -52,17 +55,19 @@ def assignments(texts: Iterable[str], *, example: str = "stage=stage2") -> dict[
     return values
 
 
-def show_ordered(result: Ordered, as_json: bool) -> None:
+def show_ordered(result: Ordered, shown: OrderedFacts, as_json: bool) -> None:
     """Show the outcome of an order."""
-    _show_order(result.report, as_json, created=result.created, commit=result.commit)
+    _show_order(result.report, shown, as_json, created=result.created, commit=result.commit)
 
 
-def show_declared(result: Declared, report: OrderReport, as_json: bool) -> None:
+def show_declared(
+    result: Declared, report: OrderReport, shown: OrderedFacts, as_json: bool
+) -> None:
     """Show what became of the order that a file declares."""
     changed, created = result.changed, result.ordered is not None and result.ordered.created
     if changed is None or as_json:
         commit = (changed.commit if changed else None) or report.state.head
-        _show_order(report, as_json, created=created, commit=commit, changed=changed)
+        _show_order(report, shown, as_json, created=created, commit=commit, changed=changed)
     else:
         from orderkit.cli.views.change_views import Finished, show_changed
 
@@ -70,24 +75,43 @@ def show_declared(result: Declared, report: OrderReport, as_json: bool) -> None:
         show_changed(Finished(changed, state), as_json=False)
 
 
+@dataclass(frozen=True, slots=True)
+class OrderedFacts:
+    """What an order came to, beside its state: its price, and where its page is."""
+
+    costs: OrderCost | None
+    page: str
+    """Its address in the console; empty if the platform has no service."""
+
+
 def _show_order(
     report: OrderReport,
+    shown: OrderedFacts,
     as_json: bool,
     *,
     created: bool,
     commit: str | None,
     changed: Changed | None = None,
 ) -> None:
+    row = report.row(costs=shown.costs)
     if as_json:
-        order_json = {**report.to_json(), "created": created, "commit": commit}
+        order_json = {**report.to_json(row), "created": created, "commit": commit}
+        order_json["page"] = shown.page or None
         order_json |= {"change": changed.answer.to_json()} if changed else {}
         emit_json("orderkit.order/v1", order_json)
         return
     state, order = report.state, report.entry.order
     words = "ordered" if created else "exists already with these values"
     say(f"{order} {words}: {state.phase}{_reason_text(state.reason)}")
-    say(f"  repository  {report.repository_url} at {short(commit or '-')}")
-    say(f"  look        orderkit trace {order}")
+    emit_fields(
+        [
+            *given_values(row),
+            *price_and_expiry(row),
+            ("repository", f"{report.repository_url} at {short(commit or '-')}"),
+            *([("page", shown.page)] if shown.page else []),
+            ("look", f"orderkit {'status' if state.ready else 'trace'} {order}"),
+        ]
+    )
 
 
 def show_waited(result: Waited, as_json: bool) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from ground.visible_text import visible
 from kubeschema.validate.located_findings import remedy, sentence
 from orderkit.cli.output import emit_fields, emit_json, in_color, phase_color, say_colored
-from orderkit.cli.views.list_views import age
+from orderkit.cli.views.list_views import age, in_time
 from orderkit.core.order.order_state import SENTENCES, short
-from orderkit.core.order.order_view import Attention, OrderView
+from orderkit.core.order.order_view import Attention, OrderRow, OrderView
 from orderkit.flows.order.order_report import OrderReport
 
 _OF_REPORT = ("phase", "reason", "head", "revision", "delivered", "findings", "repository")
@@ -32,7 +32,7 @@ def show_status(report: OrderReport, view: OrderView, as_json: bool) -> None:
         [
             ("phase", SENTENCES[state.phase]),
             *_troubles(report, view),
-            *_values(view),
+            *given_values(view),
             *_around(view),
             *_observed(report, view),
             ("commit", f"{short(state.head or '-')} in {report.repository_url}"),
@@ -82,7 +82,7 @@ def _command(view: OrderView, attention: Attention) -> str:
     return f"orderkit change {view.order} {values} --change {attention.change}"
 
 
-def _values(view: OrderView) -> Pairs:
+def given_values(view: OrderRow) -> Pairs:
     """Yield what the order was made for, and what its kit declares to be worth seeing."""
     absent = "none" if view.phase == "Ready" else "not known yet"
     for output in view.outputs:
@@ -90,6 +90,14 @@ def _values(view: OrderView) -> Pairs:
         yield output.title, hidden if output.value is None else output.value
     for fact in view.facts:
         yield fact.title, absent if fact.value is None else fact.value
+
+
+def price_and_expiry(row: OrderRow) -> Pairs:
+    """Yield what an order costs a month, and when its lease ends."""
+    if row.cost:
+        yield "cost", row.cost if row.cost == "not known" else f"{row.cost} a month"
+    if row.expires:
+        yield "expires", f"{in_time(row.expires)}, {row.expires}"
 
 
 def _around(view: OrderView) -> Pairs:
@@ -102,10 +110,7 @@ def _around(view: OrderView) -> Pairs:
         yield f"pull #{pull.number}", f"{pull.title}, by {pull.requester}"
         yield "", f"plan: {pull.plan or 'not there yet'}"
         yield "", pull.url
-    if row.cost:
-        yield "cost", row.cost if row.cost == "not known" else f"{row.cost} a month"
-    if row.expires:
-        yield "expires", row.expires
+    yield from price_and_expiry(row)
     if row.owner or row.created:
         ago = f", {age(row.created)} ago" if row.created else ""
         yield "ordered", f"by {row.owner or 'nobody knows'}{ago}"

@@ -127,7 +127,7 @@ def matches(row: OrderRow, query: OrderQuery) -> bool:
         (not query.team or row.team == query.team)
         and (not query.kit or row.kit == query.kit)
         and (not query.phase or row.phase in query.phase)
-        and (not query.owner or _is_owner(row.owner, query.owner))
+        and (not query.owner or is_person(row.owner, query.owner))
         and (not query.text or _has_text(row, query.text.casefold()))
     )
 
@@ -138,7 +138,8 @@ def counts(rows: Iterable[OrderRow]) -> dict[str, int]:
     return {phase: numbers[phase] for phase in PHASES_BY_URGENCY if numbers[phase]}
 
 
-def _is_owner(owner: str, asked_owner: str) -> bool:
+def is_person(owner: str, asked_owner: str) -> bool:
+    """Say whether a catalog reference is the one that was asked for, or ends with it."""
     reference, asked = fold_reference(owner), fold_reference(asked_owner)
     return reference == asked or reference.endswith(f"/{asked}")
 

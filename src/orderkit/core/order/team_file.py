@@ -13,6 +13,7 @@
           garage: {stage: stage2}
         cost: {amount: '500', currency: EUR}   # of all its live orders together, a month
         over: ask                  # more needs approval by the platform team; absent: refused
+      agents: propose              # what AI agents of its members may do: read, propose or write
 
 Never delivered to the cluster. Without the file there are no limits. On the command line a limit is
 ``orders=20``, ``orders.garage=5``, ``garage.stage=stage2`` or ``cost=500EUR``. Pure;
@@ -37,6 +38,7 @@ from orderkit.core.platform.notification_settings import TeamNotifications
 FieldBounds = Mapping[str, Mapping[str, Any]]
 """Kit -> dotted field below spec -> its maximum."""
 ORDERS, COST = "orders", "cost"
+AgentRight = Literal["read", "propose", "write"]
 
 _Name = Annotated[str, Meta(min_length=1)]
 _Names = Annotated[tuple[_Name, ...], Meta(extra_json_schema={"uniqueItems": True})]
@@ -106,6 +108,8 @@ class TeamFile(StrictShape, frozen=True):
     namespaces: _Names = ()
     """In addition to the team's own."""
     limits: TeamLimits = TeamLimits()
+    agents: AgentRight = "propose"
+    """What AI agents may do with its orders; propose: every change becomes a pull request."""
     notifications: TeamNotifications = TeamNotifications()
     """Beside those that platform.yaml routes."""
 

@@ -49,6 +49,7 @@ _STILL_KNOWN = {
     "cluster": frozenset({"portal", "service"}),
 }
 """What is checked where the forge or the cluster cannot be used: the rest would say that again."""
+SYSTEMS = tuple(_STILL_KNOWN)
 
 
 def check(
@@ -67,38 +68,14 @@ def check(
         installation: Of platform.yaml; None: only what the servers tell of themselves.
         without: ``portal`` or ``service``: the platform does without.
     """
-    checks: dict[str, Callable[[Platform], DoctorFinding]] = {
-        "forge": _forge,
-        "capabilities": _capabilities,
-        "rights": _rights,
-        "cluster": _cluster,
-        "ownership": doctor_access_checks.ownership,
-        "protection": doctor_access_checks.protection,
-        "undelivered": doctor_access_checks.undelivered,
-        "approvers": doctor_access_checks.approvers,
-        "approvals": doctor_access_checks.approvals,
-        "limits": doctor_access_checks.limits,
-        "pack": _pack,
-        "ledger": _ledger,
-        "signatures": doctor_access_checks.signatures,
-        "layers": _layers,
-        "portal": _portal,
-        "service": _service,
-        "orders": _orders,
-        "crossplane": _reconciling,
-        "sources": _sources,
-        "deletion": _deletion,
-        "credentials": _credentials,
-        "policies": _policies,
-    }
     unusable: list[str] = []
-    for name, run in checks.items():
-        if not all(name in _STILL_KNOWN[system] for system in unusable):
+    for name in CHECKS:
+        if not is_known_without(name, unusable):
             continue
         if name in without:
             yield DoctorFinding(name, "ok", f"platform.yaml has no spec.{name}")
             continue
-        finding = _found(name, run, platform)
+        finding = found(name, platform)
         if name in _STILL_KNOWN and finding.verdict == "fail":
             unusable.append(name)
             detail = f"{finding.detail}; what needs the {name} is not checked"
@@ -107,11 +84,15 @@ def check(
     yield from check_releases(platform, installation, without=unusable)
 
 
-def _found(
-    name: str, run: Callable[[Platform], DoctorFinding], platform: Platform
-) -> DoctorFinding:
+def is_known_without(name: str, unusable: Collection[str]) -> bool:
+    """Say whether a check tells something new where ``forge`` or ``cluster`` cannot be used."""
+    return all(name in _STILL_KNOWN[system] for system in unusable if system != name)
+
+
+def found(name: str, platform: Platform) -> DoctorFinding:
+    """Run one of `CHECKS`; one that cannot look fails."""
     try:
-        return run(platform)
+        return CHECKS[name](platform)
     except OrderkitError as error:
         return DoctorFinding(name, "fail", str(error), error.hint)
 
@@ -436,3 +417,30 @@ def _credentials(platform: Platform) -> DoctorFinding:
         "; ".join(detail),
         "'orderkit bootstrap' gives each team its own; then delete what is for the whole forge",
     )
+
+
+CHECKS: Mapping[str, Callable[[Platform], DoctorFinding]] = {
+    "forge": _forge,
+    "capabilities": _capabilities,
+    "rights": _rights,
+    "cluster": _cluster,
+    "ownership": doctor_access_checks.ownership,
+    "protection": doctor_access_checks.protection,
+    "undelivered": doctor_access_checks.undelivered,
+    "approvers": doctor_access_checks.approvers,
+    "approvals": doctor_access_checks.approvals,
+    "limits": doctor_access_checks.limits,
+    "pack": _pack,
+    "ledger": _ledger,
+    "signatures": doctor_access_checks.signatures,
+    "layers": _layers,
+    "portal": _portal,
+    "service": _service,
+    "orders": _orders,
+    "crossplane": _reconciling,
+    "sources": _sources,
+    "deletion": _deletion,
+    "credentials": _credentials,
+    "policies": _policies,
+}
+"""In the order in which a person would look."""

@@ -17,6 +17,7 @@ from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.core.order.order_view import PartState
 from orderkit.core.order.part_states import MISSING
 from orderkit.flows.live.kept_objects import KeptObject, application_text, is_composed, kept_object
+from orderkit.flows.order.activity import Delivery
 
 DEPTH_MAX = 10
 """Of nested XRs."""
@@ -31,6 +32,7 @@ class ClusterObjects:
         self._lock = threading.RLock()
         self._on_change = on_change
         self._applications: dict[str, bytes] = {}
+        self._deliveries: dict[str, Delivery | None] = {}
         self._objects: dict[ObjectKey, KeptObject] = {}
         self._by_uid: dict[str, ObjectKey] = {}
         self._references: Counter[Kind] = Counter()
@@ -38,10 +40,12 @@ class ClusterObjects:
     def put_application(self, application: Manifest) -> bool:
         """Take an Application as it is now. Return whether it is new or differs."""
         name, data = str(metadata(application)["name"]), application_text(application)
+        delivery = Delivery.of(application)
         with self._lock:
             if self._applications.get(name) == data:
                 return False
             self._applications[name] = data
+            self._deliveries[name] = delivery
         self._on_change(name)
         return True
 
@@ -49,6 +53,7 @@ class ClusterObjects:
         """Forget an Application. Idempotent."""
         with self._lock:
             was_there = self._applications.pop(name, None) is not None
+            self._deliveries.pop(name, None)
         if was_there:
             self._on_change(name)
 
@@ -61,6 +66,11 @@ class ClusterObjects:
         """Return what is kept of an Application."""
         with self._lock:
             return _parsed(self._applications.get(name))
+
+    def deliveries(self) -> list[Delivery]:
+        """Return when each order was delivered last."""
+        with self._lock:
+            return [delivery for delivery in self._deliveries.values() if delivery]
 
     def put(self, manifest: Manifest, *, is_kits: bool) -> None:
         """

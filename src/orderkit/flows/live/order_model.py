@@ -49,6 +49,7 @@ from orderkit.flows.live.row_costs import RowCosts
 from orderkit.flows.live.row_heads import RowHeads
 from orderkit.flows.live.row_masks import RowMasks
 from orderkit.flows.live.waiting_changes import WaitingChanges
+from orderkit.flows.order.activity import Delivery
 from orderkit.flows.order.order_report import own_xr
 from orderkit.flows.platform import Platform
 
@@ -145,6 +146,10 @@ class OrderModel:
         """Return the row of an order; None if the ledger has no such order."""
         with self._lock:
             return self._rows.get(order)
+
+    def deliveries(self) -> list[Delivery]:
+        """Return when each order was delivered last."""
+        return self._objects.deliveries()
 
     def wait_complete(self, timeout_s: float = COMPLETE_S) -> None:
         """

@@ -24,6 +24,7 @@ from orderkit.flows.order.commit_judging import CommitJudge, SignatureVerdict
 from orderkit.flows.order.live_order import LiveOrder, XrFile, find_living, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import (
+    AGENT_TRAILER,
     CHANGE_TRAILER,
     OPERATION_TRAILER,
     PROOF_TRAILER,
@@ -35,6 +36,7 @@ from orderkit.ports.forge import (
 LIMIT = 50
 _TRAILERS = (
     OPERATION_TRAILER, REQUESTER_TRAILER, PROOF_TRAILER, CHANGE_TRAILER, REASON_TRAILER,
+    AGENT_TRAILER,
 )  # fmt: skip
 
 

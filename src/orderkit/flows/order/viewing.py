@@ -75,7 +75,7 @@ def view(
     tree = tree or trace_of(platform, order_damage.status(platform, order, ledger_files))
     report, entry = tree.report, tree.report.entry
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        costs = threads.submit(_tried, lambda: _costs(platform, report))
+        costs = threads.submit(costs_of, platform, report)
         live = _tried(lambda: find_living(platform, order, ledger_files))
         pulls = threads.submit(_tried, lambda: _pulls(platform, entry))
         owner = threads.submit(_tried, lambda: registered_by(platform, entry))
@@ -110,9 +110,10 @@ def _tried(read: Callable[[], _Read]) -> _Read | None:
         return None
 
 
-def _costs(platform: Platform, report: OrderReport) -> OrderCost | None:
+def costs_of(platform: Platform, report: OrderReport) -> OrderCost | None:
+    """Return what an order costs a month; None: it cannot be computed, or nothing has a price."""
     xr = report.sources.xr
-    return platform.cost_of(platform, xr) if xr else None
+    return _tried(lambda: platform.cost_of(platform, xr)) if xr else None
 
 
 def _excess(platform: Platform, live: LiveOrder | None, newest: Sequence[HistoryEntry]) -> str:

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ground.errors import InvalidInputError, OrderkitError
+from ground.errors import InvalidInputError, OrderkitError, SeveralProblemsError
 from orderkit.web.console.rendering import html
 from orderkit.web.console.sessions import SessionCaller
 from orderkit.web.exchange import check
@@ -119,7 +119,18 @@ def redirect(address: str, **headers: str) -> ServiceResponse:
 def sentence(error: OrderkitError) -> dict[str, Any]:
     """Return an error for a page that shows it beside what it is about."""
     field = error.field if isinstance(error, InvalidInputError) else ""
+    problems = error.problems if isinstance(error, SeveralProblemsError) else (error,)
     return {
+        "problems": [
+            {
+                "field": problem.field,
+                "value": problem.value,
+                "rule": problem.rule,
+                "hint": problem.form_hint or problem.hint,
+            }
+            for problem in problems
+            if isinstance(problem, InvalidInputError)
+        ],
         "message": str(error),
         "hint": error.form_hint or error.hint,
         "field": field,

@@ -37,7 +37,7 @@ from orderkit.flows.platform import Platform
 from orderkit.ports.pulls import PullRequest
 from orderkit.web.callers import Caller
 from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
-from orderkit.web.console.html_form import FormPage, Values
+from orderkit.web.console.html_form import FormPage, Values, with_problems
 from orderkit.web.console.order_pages import OrderPages
 from orderkit.web.console.page_exchange import last
 from orderkit.web.exchange import Refusal
@@ -272,7 +272,9 @@ class ChangePages:
                 "warning": asked.change.warning,
                 "how": asked.change.how.value,
             },
-            fields=asked.form.fields(asked.entered, asked.current),
+            fields=with_problems(
+                asked.form.fields(asked.entered, asked.current), sentence(error) if error else None
+            ),
             base=asked.base,
             reason=asked.reason,
             plan=plan,

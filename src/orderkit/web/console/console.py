@@ -17,8 +17,9 @@ from orderkit.web.console.change_pages import ChangePages
 from orderkit.web.console.end_pages import EndPages
 from orderkit.web.console.kit_pages import KitPages
 from orderkit.web.console.lease_pages import LeasePages
-from orderkit.web.console.order_pages import FILTERS, OrderPages
+from orderkit.web.console.order_pages import ACTIVITY_FILTERS, FILTERS, OrderPages
 from orderkit.web.console.page_exchange import SIGN_IN, PageExchange, SessionExchange
+from orderkit.web.console.selected_pages import SelectedPages
 from orderkit.web.console.sessions import Sessions
 from orderkit.web.console.sign_in_pages import CALLBACK, SignInPages
 from orderkit.web.console.team_pages import TeamPages
@@ -58,6 +59,7 @@ class Console:
         return (
             *self._signing_in(),
             *_looking(looks),
+            _form("selectedSubmit", "/selected", SelectedPages(self._api).submit, "read"),
             *_changing(ChangePages(self._api, looks)),
             *_leasing(LeasePages(self._api, looks)),
             *_ending(EndPages(self._api, looks)),
@@ -83,7 +85,8 @@ class Console:
 
 def _looking(looks: OrderPages) -> tuple[ServiceOperation, ...]:
     return (
-        _page("ordersPage", "/", looks.orders, "read", *FILTERS, "page", "done"),
+        _page("ordersPage", "/", looks.orders, "read", *FILTERS, "sort", "page", "done"),
+        _page("activityPage", "/activity", looks.activity, "read", *ACTIVITY_FILTERS, "cursor"),
         _page("orderPage", _ORDER, looks.order, "read", "done"),
         _page("partsPage", f"{_ORDER}/parts", looks.parts, "read"),
         _page("partPage", f"{_ORDER}/part", looks.part, "read", "at"),

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ground.errors import InvalidInputError
+from ground.errors import InvalidInputError, shorten
 from orderkit.web.console.page_exchange import last
 from yamlfiles import yaml11
 
@@ -27,6 +27,8 @@ _LONG = 120
 _START = re.compile(r"\A---[ \t]*\r?\n")
 """The first line of a YAML document; what a form holds is only a part of one."""
 _DEPTH_MAX = 12
+_PATTERN = re.compile(r"does not match|pattern|\^|\[a-z")
+"""In a rule: a regular expression, which tells most people nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,8 @@ def _field(entry: _Property, prefix: str, value: Any, current: Any, depth: int =
         "limit": schema.get("maxLength"),
         "current": None if current is None else _text(kind, current),
         "changed": current is not None and value is not None and current != value,
+        "wrong": "",
+        "focus": False,
     }
     if kind == "group":
         values, present = (x if isinstance(x, dict) else {} for x in (shown, current))
@@ -163,6 +167,43 @@ def _field(entry: _Property, prefix: str, value: Any, current: Any, depth: int =
         ]
         return {**field, "fields": inner, "value": None}
     return {**field, "value": _text(kind, shown), "choices": _choices(schema, kind)}
+
+
+def with_problems(fields: Sequence[Values], error: Mapping[str, Any] | None) -> list[Values]:
+    """Return fields with what is wrong with each, in its own words; the first gets the focus."""
+    problems = list(error["problems"]) if error else []
+    is_first = [True]
+    return [_judged(field, problems, is_first) for field in fields]
+
+
+def _judged(field: Values, problems: Sequence[Mapping[str, Any]], is_first: list[bool]) -> Values:
+    if field["kind"] == "group":
+        return {**field, "fields": [_judged(f, problems, is_first) for f in field["fields"]]}
+    wrong = next((p for p in problems if _is_about(str(p["field"]), field["path"])), None)
+    focus = wrong is not None and is_first[0]
+    if focus:
+        is_first[0] = False
+    return {**field, "wrong": _words(field, wrong) if wrong else "", "focus": focus}
+
+
+def _is_about(asked: str, path: str) -> bool:
+    return asked == path or asked.endswith(f".{path}") or asked.startswith(f"{path}.")
+
+
+def _words(field: Values, problem: Mapping[str, Any]) -> str:
+    """Say what is wrong as the kit would: its title, what it wants, an example; no pattern."""
+    title, rule, value = field["title"], str(problem["rule"]), problem["value"]
+    if value is None or value == "":
+        text = f"{title} is missing."
+    elif _PATTERN.search(rule):
+        text = f"{title} cannot be {shorten(repr(value))}."
+    else:
+        text = f"{title}: {shorten(repr(value))} {rule}."
+    example = field["placeholder"] or next((c["value"] for c in field["choices"]), "")
+    hint = str(problem["hint"] or "")
+    if hint and not _PATTERN.search(hint):
+        text = f"{text} {hint[:1].upper()}{hint[1:]}."
+    return f"{text} For example: {example}" if example else text
 
 
 def _kind(schema: Schema) -> str:

@@ -14,7 +14,7 @@ from orderkit.flows.platform import published_pack
 from orderkit.flows.team.teams import list_teams
 from orderkit.flows.template.published_templates import TemplateSource, kit_template
 from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
-from orderkit.web.console.html_form import FormPage, Values
+from orderkit.web.console.html_form import FormPage, Values, with_problems
 from orderkit.web.console.page_exchange import last
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
@@ -68,11 +68,14 @@ class KitPages:
         if teams is None:
             teams = frozenset(list_teams(service.platform))
         team_field = f"v.{kit.team_parameter}" if kit else ""
+        problem = sentence(error) if error else None
         pages = [
             {
                 "title": schema.get("title") or "",
                 "description": schema.get("description") or "",
-                "fields": _with_teams(FormPage(schema, {}).fields(values), team_field),
+                "fields": with_problems(
+                    _with_teams(FormPage(schema, {}).fields(values), team_field), problem
+                ),
             }
             for schema in template.shown_pages(values)
         ]
@@ -90,7 +93,7 @@ class KitPages:
             teams=sorted(teams),
             plan=planned["plan"] if planned else None,
             order=planned["order"] if planned else "",
-            error=sentence(error) if error else None,
+            error=problem,
         )
 
 

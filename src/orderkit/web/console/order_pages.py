@@ -6,14 +6,23 @@ The pages that show orders: the list, and of one order the overview, parts, hist
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
 
-from ground.errors import NotFoundError, RefusedError
+from ground.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError
 from ground.objects.kube_objects import Manifest, dig
-from orderkit.core.order.order_selection import OrderQuery, counts, select
+from orderkit.core.durations import PATTERN as DURATION
+from orderkit.core.durations import parse_duration
+from orderkit.core.order.order_selection import SORTS, OrderQuery, counts, select
+from orderkit.core.order.order_view import OrderRow
+from orderkit.flows.order.activity import LEASE
 from orderkit.flows.order.part_reading import read_part
-from orderkit.web.console.api_calls import ApiCalls, page, redirect
+from orderkit.ports.forge import OpenPullRef
+from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
 from orderkit.web.console.page_exchange import last
 from orderkit.web.console.parts_tree import PartsTree, node_id
 from orderkit.web.console.rendering import cut
@@ -21,10 +30,12 @@ from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import entry_for, readable_rows
 from yamlfiles import yaml11
 
-FILTERS = ("team", "kit", "owner", "phase", "text")
+FILTERS = ("team", "kit", "owner", "phase", "text", "cost", "expires")
+ACTIVITY_FILTERS = ("team", "person", "kit", "since")
 _OPTIONAL = ("owner", "outputs", "cost", "expires")
 """Columns that stand there if an order has something in them."""
 _PAGE, _DIGITS, _TEXT_MAX = 50, 7, 200_000
+_AT_ONCE, PULLS_KEPT_S = 8, 30.0
 
 
 class OrderPages:
@@ -32,14 +43,20 @@ class OrderPages:
 
     def __init__(self, api: ApiCalls) -> None:
         self._api = api
+        self._pulls: dict[str, tuple[float, tuple[OpenPullRef, ...]]] = {}
+        """By team: when its open pull requests were read, and which there were."""
 
     def orders(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show the orders of the caller's teams that the address asks for, urgent ones first."""
         rows = [live.row for live in readable_rows(service, call)]
         filters = {name: call.query.get(name, "").strip() for name in FILTERS}
-        team, kit, owner, phase, text = (filters[name] for name in FILTERS)
-        query = OrderQuery(team=team, kit=kit, owner=owner, text=text, sort="phase")
-        in_any_phase, _ = select(rows, query)
+        team, kit, owner, phase, text, cost, expires = (filters[name] for name in FILTERS)
+        sort = call.query.get("sort", "")
+        sort = sort if sort.removeprefix("-") in SORTS else ""
+        query = OrderQuery(team=team, kit=kit, owner=owner, text=text, sort=sort or "phase")
+        now = service.platform.clock.now()
+        matching = (row for row in rows if _costs(row, cost) and _expires(row, expires, now))
+        in_any_phase, _ = select(matching, query)
         chosen = [row for row in in_any_phase if phase in ("", row.phase)]
         number = call.query.get("page", "")
         at = max(1, int(number)) if number.isdecimal() and len(number) < _DIGITS else 1
@@ -54,12 +71,65 @@ class OrderPages:
             at=at,
             pages=-(-len(chosen) // _PAGE),
             filters=filters,
+            sort=sort,
+            pulls=self._open_pulls(service, shown),
             has={name: any(row[name] for row in shown) for name in _OPTIONAL},
             choices={
                 name: sorted({value for row in rows if (value := getattr(row, name))})
                 for name in FILTERS[:3]
             },
+            mine=call.who.proof.ref if call.who.proof else "",
             counts=counts(in_any_phase),
+        )
+
+    def _open_pulls(
+        self, service: Service, rows: Sequence[Mapping[str, Any]]
+    ) -> dict[str, list[int]]:
+        """Return the numbers of open proposals by order; one request for each team of the page."""
+
+        def read(team: str) -> tuple[OpenPullRef, ...]:
+            read_s, known = self._pulls.get(team, (float("-inf"), ()))
+            if time.monotonic() - read_s > PULLS_KEPT_S:
+                try:
+                    known = tuple(service.platform.forge.open_pulls(team))
+                except OrderkitError:
+                    known = ()  # the list is better without marks than not at all
+                self._pulls[team] = (time.monotonic(), known)
+            return known
+
+        numbers: dict[str, list[int]] = {}
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            for refs in threads.map(read, sorted({str(row["team"]) for row in rows})):
+                for ref in refs:
+                    numbers.setdefault(ref.repo.name, []).append(ref.number)
+        return {order: sorted(found) for order, found in numbers.items()}
+
+    def activity(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show who did what to the orders of the caller's teams, newest first."""
+        rows = [live.row for live in readable_rows(service, call)]
+        filters = {name: call.query.get(name, "").strip() for name in ACTIVITY_FILTERS}
+        asked = {name: text for name, text in filters.items() if text}
+        if cursor := call.query.get("cursor", ""):
+            asked["cursor"] = cursor
+        problem = None
+        try:
+            told = self._api.ask(service, call, "listActivity", query=asked)
+        except (InvalidInputError, NotFoundError) as error:
+            told, problem = {"entries": [], "cursor": None}, sentence(error)
+        return page(
+            call,
+            "activity.html",
+            "Activity",
+            status=400 if problem else 200,
+            entries=told["entries"],
+            cursor=told["cursor"],
+            filters=filters,
+            error=problem,
+            choices={
+                "team": sorted({row.team for row in rows}),
+                "kit": sorted({row.kit for row in rows if row.kit}),
+            },
+            orders={row.order for row in rows},
         )
 
     def order(self, service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -130,7 +200,7 @@ class OrderPages:
     def history(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show who changed what, when and why."""
         entries = self._api.ask(service, call, "orderHistory", query={"limit": "100"})["entries"]
-        return self._page(service, call, "history.html", "history", entries=entries)
+        return self._page(service, call, "history.html", "history", entries=_folded(entries))
 
     def _page(
         self, service: Service, call: ServiceRequest, template: str, tab: str, **values: Any
@@ -145,6 +215,44 @@ class OrderPages:
 
     def _trace(self, service: Service, call: ServiceRequest) -> Any:
         return self._api.ask(service, call, "traceOrder")
+
+
+def _folded(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return a history in which neighbouring notes of the lease are one entry with `folded`."""
+    shown: list[Mapping[str, Any]] = []
+    for entry in entries:
+        is_note = (
+            entry["operation"].startswith(LEASE) and not entry["fields"] and not entry["byHand"]
+        )
+        if not is_note:
+            shown.append({**entry, "folded": []})
+        elif shown and shown[-1]["folded"]:
+            shown[-1]["folded"].append(entry)
+        else:
+            shown.append({"folded": [entry]})
+    return shown
+
+
+def _costs(row: OrderRow, least: str) -> bool:
+    """Say whether an order costs at least so much a month; what is not a number filters nothing."""
+    if least == "unknown":
+        return row.costs is None or row.costs.monthly is None
+    if not least.isdecimal() or len(least) > _DIGITS:
+        return True
+    return row.costs is not None and (row.costs.most or 0) >= int(least)
+
+
+def _expires(row: OrderRow, within: str, now: datetime) -> bool:
+    """Say whether an order expires within a duration, or never."""
+    if within == "never":
+        return not row.expires
+    if not re.fullmatch(DURATION, within):
+        return True
+    latest = now + parse_duration(within, field="expires")
+    try:
+        return bool(row.expires) and datetime.fromisoformat(row.expires) <= latest
+    except ValueError:
+        return False
 
 
 def _conditions(manifest: Manifest) -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -21,6 +21,7 @@ from starlette.responses import Response
 
 from ground.visible_text import visible
 from orderkit import __version__
+from orderkit.core.durations import spoken_duration
 from orderkit.web.exchange import without_registered
 from yamlfiles import yaml11
 
@@ -41,7 +42,6 @@ _MEDIA_TYPES = {
     "console.js": "text/javascript;charset=utf-8",
     "mark.svg": "image/svg+xml",
 }
-_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 _TEXT_MAX = 4000
 """Characters of a foreign text on a page."""
 
@@ -70,10 +70,16 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    names: Any = {"version": __version__, "static": _static, "phases": PHASES}
+    names: Any = {
+        "version": __version__,
+        "static": _static,
+        "phases": PHASES,
+        "wrong_fields": wrong_fields,
+    }
     environment.globals.update(names)
     environment.filters |= {
         "ago": ago,
+        "age": age,
         "moment": moment,
         "short": lambda commit: str(commit or "")[:8],
         "person": person,
@@ -117,24 +123,28 @@ PHASES: Mapping[str, tuple[str, str]] = {
 """By phase: its colour's class, and a sign for those who do not see colours."""
 
 
+def wrong_fields(fields: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the fields of a form with which something is wrong, in groups too."""
+    found: list[Mapping[str, Any]] = []
+    for field in fields:
+        inner = field.get("fields")
+        found += wrong_fields(inner) if inner else [field] if field["wrong"] else []
+    return found
+
+
 def ago(text: str | None, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> str:
     """Return how long ago, or in how long, a moment of RFC 3339 is; the text if it is none."""
     at = _parsed(text)
     if at is None:
         return text or ""
     seconds = (now() - at).total_seconds()
-    amount = _amount(abs(seconds))
+    amount = spoken_duration(abs(seconds))
     return f"{amount} ago" if seconds >= 0 else f"in {amount}"
 
 
-def _amount(seconds: float) -> str:
-    if seconds < _MINUTE_S:
-        return "moments"
-    if seconds < 2 * _HOUR_S:
-        return f"{round(seconds / _MINUTE_S)} min"
-    if seconds < 2 * _DAY_S:
-        return f"{round(seconds / _HOUR_S)} hours"
-    return f"{round(seconds / _DAY_S)} days"
+def age(text: str | None) -> str:
+    """Return how long something has lasted since a moment of RFC 3339."""
+    return ago(text).removesuffix(" ago")
 
 
 def moment(text: str | None) -> str:

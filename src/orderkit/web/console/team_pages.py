@@ -20,12 +20,12 @@ from orderkit.core.order.order_selection import OrderQuery, counts, select
 from orderkit.core.order.order_summary import plain
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.order.team_file import TeamFile
-from orderkit.flows.install import doctor_checks
 from orderkit.flows.order.viewing import open_pulls
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.flows.team.teams import list_teams
 from orderkit.web.console.api_calls import page
+from orderkit.web.console.platform_checks import PlatformChecks
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import readable_rows
 from orderkit.web.view_handlers import rows_excess
@@ -41,6 +41,7 @@ class TeamPages:
     """Teams, and the platform as a whole."""
 
     def __init__(self) -> None:
+        self._checks = PlatformChecks()
         self._pulls: list[dict[str, Any]] = []
         self._pulls_read_s = float("-inf")
 
@@ -99,7 +100,7 @@ class TeamPages:
             call,
             "platform.html",
             "Platform",
-            findings=_findings(service),
+            findings=self._checks.look(service.platform),
             kits=[
                 {
                     "name": kit.name,
@@ -130,19 +131,6 @@ class TeamPages:
             ]
             self._pulls_read_s = now_s
         return self._pulls
-
-
-def _findings(service: Service) -> list[dict[str, Any]]:
-    return [
-        {
-            "check": finding.check,
-            "verdict": finding.verdict,
-            "detail": finding.detail,
-            "advice": finding.advice,
-            "rank": {"fail": 0, "warn": 1}.get(finding.verdict, 2),
-        }
-        for finding in doctor_checks.check(service.platform)
-    ]
 
 
 def _reasons(rows: Iterable[OrderRow]) -> list[dict[str, Any]]:

@@ -12,6 +12,25 @@ export type AcceptedDanger = {
 
 export type Action = 'added' | 'changed' | 'removed' | 'replaced';
 
+export type Activity = {
+  entries: ActivityEntry[];
+  cursor: string | null;
+};
+
+export type ActivityEntry = {
+  when: string;
+  order: string;
+  team: string;
+  kit: string | null;
+  who: string;
+  byHand: boolean;
+  what: string;
+  why: string | null;
+  change: string | null;
+  commit: string;
+  repository: string;
+};
+
 export type Approvals = {
   approvals: PendingApproval[];
 };

@@ -4,6 +4,7 @@
 
 const REFRESH_MS = 250;   // changes come in bursts
 const SETTLE_MS = 3000;   // once more after the last change: what a page shows is read one after the other
+const RUNNING_MS = 1500;  // while checks of a page still run
 const POLL_MS = 4000;     // where there is no stream
 const PLAN_MS = 700;      // after the last key
 
@@ -13,6 +14,7 @@ const live = {
   light: document.getElementById('live'),
   timer: 0,
   settling: 0,
+  waiting: 0,
   busy: false,
   again: false,
 
@@ -41,8 +43,15 @@ const live = {
     finally {
       this.busy = false;
       if (this.again) { this.again = false; this.soon(); }
+      this.awaits();
     }
   },
+};
+
+// a page says that something of it is still being found out
+live.awaits = () => {
+  clearTimeout(live.waiting);
+  if (document.querySelector('[data-running]')) live.waiting = setTimeout(() => live.refresh(), RUNNING_MS);
 };
 
 function replace(text) {
@@ -51,6 +60,7 @@ function replace(text) {
     const fresh = page.getElementById(old.id);
     if (!fresh || fresh.isEqualNode(old) || isInUse(old)) continue;
     keepFolds(old, fresh);
+    keepTicks(old, fresh);
     const focused = old.contains(document.activeElement) ? pathOf(document.activeElement, old) : null;
     old.replaceWith(document.importNode(fresh, true));
     if (focused) document.getElementById(old.id).querySelector(focused)?.focus({ preventScroll: true });
@@ -63,7 +73,7 @@ function replace(text) {
 function isInUse(part) {
   const at = document.activeElement;
   const selection = getSelection();
-  const types = at && part.contains(at) && at.matches('input, select, textarea');
+  const types = at && part.contains(at) && at.matches('input:not([type="checkbox"]), select, textarea');
   return types || (selection && !selection.isCollapsed && part.contains(selection.anchorNode));
 }
 
@@ -71,6 +81,13 @@ function keepFolds(old, fresh) {
   for (const fold of old.querySelectorAll('details[id]')) {
     const same = fresh.querySelector(`#${CSS.escape(fold.id)}`);
     if (same && fold.dataset.touched) { same.open = fold.open; same.dataset.touched = 'yes'; }
+  }
+}
+
+function keepTicks(old, fresh) {
+  for (const tick of old.querySelectorAll('input[type="checkbox"][id]:checked')) {
+    const same = fresh.querySelector(`#${CSS.escape(tick.id)}`);
+    if (same) same.setAttribute('checked', '');
   }
 }
 
@@ -170,5 +187,6 @@ function conditions(form) {
 
 const address = document.body.dataset.stream;
 if (address) follow(address);
+live.awaits();
 document.querySelectorAll('form[data-plan]').forEach(plans);
 document.querySelectorAll('form').forEach(conditions);

@@ -13,7 +13,9 @@ import base64
 import contextlib
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,6 +62,35 @@ class JobRunner:
             if condition is not None:
                 return attempts
 
+    def run_indexes(self, namespace: str, name: str) -> dict[int, list[Attempt]]:
+        """Run an Indexed Job to its end, all indexes at once; return each one's Pods' ends."""
+        key = ObjectKey(JOB, name, namespace)
+        job = self.cluster.get(key)
+        assert job is not None, f"no {key}"
+        count = range(job["spec"]["completions"])
+        with ThreadPoolExecutor(len(count)) as threads:
+            ends = dict(zip(count, threads.map(lambda n: self._index(job, n), count), strict=True))
+        failed = [index for index, attempts in ends.items() if attempts[-1].code != 0]
+        reason = ("Failed", "FailedIndexes") if failed else ("Complete", "CompletionsReached")
+        if self.cluster.get(key) is not None:
+            self._note(key, [each for attempts in ends.values() for each in attempts], reason)
+        return ends
+
+    def _index(self, job: Manifest, index: int) -> list[Attempt]:
+        attempts: list[Attempt] = []
+        final = {
+            code
+            for rule in job["spec"]["podFailurePolicy"]["rules"]
+            if rule["action"] != "Ignore"
+            for code in rule["onExitCodes"]["values"]
+        }
+        key = ObjectKey.of(job)
+        while len(attempts) <= job["spec"]["backoffLimitPerIndex"]:
+            attempts.append(self._attempt(job, len(attempts) + 1, index))
+            if attempts[-1].code in {0, *final} or self.cluster.get(key) is None:
+                break
+        return attempts
+
     def sweep(self, namespace: str, name: str, *, after_s: int) -> bool:
         """Remove an ended Job if `after_s` seconds after its end are enough; say if it went."""
         key = ObjectKey(JOB, name, namespace)
@@ -69,10 +100,10 @@ class JobRunner:
             return False
         return self.cluster.delete(key)
 
-    def _attempt(self, job: Manifest, number: int) -> Attempt:
+    def _attempt(self, job: Manifest, number: int, index: int | None = None) -> Attempt:
         pod = job["spec"]["template"]["spec"]
         (spec,) = pod["containers"]
-        place = self.folder / job["metadata"]["name"] / str(number)
+        place = self.folder / job["metadata"]["name"] / f"{index or 0}" / str(number)
         volumes = {each["name"]: each for each in pod["volumes"]}
         with contextlib.ExitStack() as undo:
             mounts = [
@@ -85,6 +116,8 @@ class JobRunner:
             ]
             entry, image = container.our_image()
             environment = {each["name"]: each["value"] for each in spec["env"]}
+            if index is not None:
+                environment["JOB_COMPLETION_INDEX"] = str(index)
             run = container.Run(
                 command=[entry, *(_expanded(text, environment) for text in spec["args"])],
                 environment=environment,
@@ -94,9 +127,19 @@ class JobRunner:
             process = container.start(run, place / "root", place / "log")
             undo.callback(container.kill, process)
             self.on_start(number, process)
+            if index is not None:
+                self._kill_when_deleted(ObjectKey.of(job), process)
             code = process.wait(dig(job, "spec", "activeDeadlineSeconds"))
         text = (place / "log").read_text(errors="replace")
         return Attempt(code if code >= 0 else _KILLED, text)
+
+    def _kill_when_deleted(self, key: ObjectKey, process: subprocess.Popen[bytes]) -> None:
+        """Wait for the process, as long as its Job is there; kill it then."""
+        while process.poll() is None:
+            if self.cluster.get(key) is None:
+                container.kill(process)
+                return
+            time.sleep(0.1)
 
     def _volume(self, volume: Mapping[str, Any], job: Manifest, place: Path) -> Path:
         folder: Path = place / "volumes" / volume["name"]

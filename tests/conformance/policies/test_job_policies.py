@@ -414,7 +414,7 @@ CAMPAIGN_JOBS = [
         Case(
             "another verb of campaigns",
             lambda made: container(made).update(args=["campaign", "start", "mend"]),
-            "carries a campaign out",
+            "campaigns as orderkit-campaign",
         ),
     ),
 ]

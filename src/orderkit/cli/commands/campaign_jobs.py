@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from orderkit.cli.options import connect_to, platform_option, requester_option, timeout_option
+
+if TYPE_CHECKING:
+    from orderkit.flows.campaign.running import Progress
 
 _shards_option = click.option("--shards", required=True, type=click.IntRange(1, 50))
 
@@ -32,13 +37,20 @@ def carry_command(
     from orderkit.flows.campaign.in_cluster import Coordinator
     from orderkit.ports.requesters import Requester
 
+    told: list[str] = []
+
+    def tell(progress: Progress) -> None:
+        if progress.why and progress.why != (told or [""])[-1]:
+            told[:] = [progress.why]
+            say(f"{name}: {progress.why}")
+
     crew = Crew(image_of(load_settings(platform_file).registry), requester, shards)
     record = Coordinator(
         connect_to(platform_file),
         name,
         Requester(requester),
         timeout_s,
-        lambda progress: say(f"{name}: {progress.why}") if progress.why else None,
+        tell,
         crew=crew,
     ).run()
     say(f"{name}: {record.state}: {record.why}".removesuffix(": "))

@@ -22,7 +22,7 @@ from orderkit.core.campaign.record import CampaignRecord
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.portal.runner_job import NAMESPACE
 from orderkit.flows.campaign.campaign_files import CampaignFiles, read_campaign
-from orderkit.flows.campaign.running import Run
+from orderkit.flows.campaign.running import Progress, Run
 from orderkit.flows.leader_election import LEASE, Candidate, LeaderElection
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
@@ -93,7 +93,11 @@ class Coordinator(Run):
             candidate = Candidate(key, uuid.uuid4().hex, _LEASE_S)
             self._election = LeaderElection(self.platform.cluster, self.platform.clock, candidate)
             self._election.start()
-        return self._election.is_leader() and super()._step(files, record)
+        if not self._election.is_leader():
+            why = f"waits: another coordinator has the Lease campaign-{record.id}, or no one may"
+            self.on_progress(Progress(record, record.current, (), why))
+            return False
+        return super()._step(files, record)
 
     def _wave(
         self,

@@ -42,6 +42,8 @@ _CONTROLLERS = (
 )
 JOBS = "job-controller"
 """Makes Pods of Jobs; runs where it is asked for, since no kubelet runs the Pods."""
+AGGREGATION = "clusterrole-aggregation-controller"
+"""Fills roles that are made of others, such as that of Jobs; administrators need none."""
 _READY_S = 240.0
 _ATTEMPTS = 3
 

@@ -23,7 +23,7 @@ from commands import Command, as_process
 from jobroom import furnish_cluster
 from jobrunner import JOB, JobRunner
 from lab import accounts
-from lab.realkube import JOBS
+from lab.realkube import AGGREGATION, JOBS
 from labplatform import bootstrapped
 from podrunner import PodRunner
 
@@ -44,8 +44,8 @@ pytestmark = [
     pytest.mark.timeout(900),  # the lab comes up within the first test's time
     pytest.mark.skipif(bool(_WHY), reason=f"no containers here: {_WHY}"),
 ]
-NAMES = tuple(f"lap-{number}" for number in range(6))
-TEAM = "ae86"
+CONTROLLERS = (JOBS, AGGREGATION)
+TEAMS = ("ae86", "fd3s", "rx7", "skyline", "supra")
 WAIT_S = 240.0
 
 
@@ -70,7 +70,7 @@ class Site:
                 "what": {"fields": {"set": {"stage": stage}}},
                 "which": {"kit": "garage"},
                 "how": "direct",
-                "waves": [{"name": "canary", "count": 1}],
+                "waves": [{"name": "canary", "orders": [f"garage-{TEAMS[0]}"]}],
                 "gates": {"ready": "3m"},
             },
         }
@@ -111,7 +111,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     pack = changing_pack(folder / "pack")
     with contextlib.ExitStack() as undo:
         lab = undo.enter_context(
-            labplatform.serving(folder / "lab", pack=pack, more_controllers=[JOBS])
+            labplatform.serving(
+                folder / "lab", teams=TEAMS, pack=pack, more_controllers=CONTROLLERS
+            )
         )
         platform = undo.enter_context(bootstrapped(lab, pack))
         furnish_cluster(lab.settings, lab.cluster)
@@ -121,12 +123,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         )
         pods = undo.enter_context(PodRunner(runner, folder / "pods").running())
         with ThreadPoolExecutor(4) as threads:
-            entries = tuple(threads.map(lambda name: _placed(platform, name), NAMES))
+            entries = tuple(threads.map(lambda team: _placed(platform, team), TEAMS))
         yield Site(platform, as_process(lab.file), pods, folder, entries)
 
 
-def _placed(platform: Platform, name: str) -> OrderEntry:
-    values = {"team": TEAM, "team_name": name, "stage": "stage1"}
+def _placed(platform: Platform, team: str) -> OrderEntry:
+    values = {"team_name": team, "stage": "stage1"}
     wanted = placing.OrderRequest("garage", values, EVE.ref, timeout_s=WAIT_S)
     done = placing.order(platform, wanted, on_step=lambda *_: None)
     return OrderEntry(TeamName(done.team), OrderId(done.order))
@@ -153,8 +155,8 @@ def test_a_campaign_ends_though_its_pods_are_killed(site: Site) -> None:
 
     record = site.record("killed")
     results = [out.result for wave in record.waves for out in wave.outcomes.values()]
-    assert results == ["ready"] * len(NAMES)
-    assert site.commits(record.id) == [1] * len(NAMES)
+    assert results == ["ready"] * len(TEAMS)
+    assert site.commits(record.id) == [1] * len(TEAMS)
     (job,) = [
         each
         for each in site.platform.cluster.list(JOB, namespace=NAMESPACE).items
@@ -178,4 +180,4 @@ def test_a_paused_campaign_lets_its_pods_end_and_goes_on(site: Site) -> None:
 
     assert resumed.code == 0, resumed.err
     site.wait("paused", lambda record: record.state == "done", "the campaign is done")
-    assert site.commits(site.record("paused").id) == [1] * len(NAMES)
+    assert site.commits(site.record("paused").id) == [1] * len(TEAMS)

@@ -44,13 +44,14 @@ def write_kubeconfig(cluster: KubeCluster, kubeconfig: Path, account: str, path:
     ):
         cluster.apply(manifest, owner="lab")
     config = yaml.safe_load(kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": _token(config, namespace, name)}
+    config["users"][0]["user"] = {"token": token(config, namespace, name)}
     path.touch(mode=0o600)
     path.write_text(yaml.safe_dump(config))
     return path
 
 
-def _token(config: dict[str, list[dict[str, dict[str, str]]]], namespace: str, name: str) -> str:
+def token(config: dict[str, list[dict[str, dict[str, str]]]], namespace: str, name: str) -> str:
+    """Return a token of an account, good for a day, by an administrator's kubeconfig."""
     server = config["clusters"][0]["cluster"]
     answer = requests.post(
         f"{server['server']}/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
@@ -60,5 +61,5 @@ def _token(config: dict[str, list[dict[str, dict[str, str]]]], namespace: str, n
         timeout=60,
     )
     answer.raise_for_status()
-    token: str = answer.json()["status"]["token"]
-    return token
+    made: str = answer.json()["status"]["token"]
+    return made

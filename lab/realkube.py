@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -40,6 +40,10 @@ _CONTROLLERS = (
     "garbage-collector-controller",
     "persistentvolumeclaim-protection-controller",
 )
+JOBS = "job-controller"
+"""Makes Pods of Jobs; runs where it is asked for, since no kubelet runs the Pods."""
+AGGREGATION = "clusterrole-aggregation-controller"
+"""Fills roles that are made of others, such as that of Jobs; administrators need none."""
 _READY_S = 240.0
 _ATTEMPTS = 3
 
@@ -93,7 +97,7 @@ def named_by_environment(environment: Mapping[str, str]) -> Kube | None:
 
 
 @contextlib.contextmanager
-def serving(folder: Path) -> Iterator[Kube]:
+def serving(folder: Path, more_controllers: Sequence[str] = ()) -> Iterator[Kube]:
     """
     Start all with their state in `folder`, hand the server out ready, stop them at the end.
 
@@ -106,7 +110,7 @@ def serving(folder: Path) -> Iterator[Kube]:
         site = _prepared(folder / str(attempt))
         with contextlib.ExitStack() as undo:
             try:
-                _start(programs, site, undo)
+                _start(programs, site, undo, [*_CONTROLLERS, *more_controllers])
             except DaemonError as error:
                 if taken(str(error)) and attempt < _ATTEMPTS:
                     continue  # somebody took a port in between
@@ -133,7 +137,7 @@ def _prepared(folder: Path) -> _Site:
     return site
 
 
-def _start(programs: Path, site: _Site, undo: contextlib.ExitStack) -> None:
+def _start(programs: Path, site: _Site, undo: contextlib.ExitStack, names: Sequence[str]) -> None:
     def start(name: str, arguments: Mapping[str, object]) -> Daemon:
         log = site.folder / f"{name}.log"
         undo.callback(keep_log, log)
@@ -143,7 +147,7 @@ def _start(programs: Path, site: _Site, undo: contextlib.ExitStack) -> None:
     start("etcd", _etcd(site))
     server = start("kube-apiserver", _apiserver(site))
     server.wait_until(lambda: _ready(site, f"{site.url}/readyz"), timeout_s=_READY_S)
-    controllers = start("kube-controller-manager", _controllers(site))
+    controllers = start("kube-controller-manager", _controllers(site, names))
     healthy = f"{site.controllers_url}/healthz"
     controllers.wait_until(lambda: _ready(site, healthy), timeout_s=_READY_S)
 
@@ -182,10 +186,10 @@ def _apiserver(site: _Site) -> dict[str, object]:
     }
 
 
-def _controllers(site: _Site) -> dict[str, object]:
+def _controllers(site: _Site, names: Sequence[str]) -> dict[str, object]:
     return {
         "kubeconfig": site.kubeconfig,
-        "controllers": ",".join(_CONTROLLERS),
+        "controllers": ",".join(names),
         "leader-elect": "false",
         "bind-address": HOST,
         "secure-port": site.controllers_port,

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from bays import EVE, Bay, new_bay
 from changingpack import changing_pack
-from commands import as_process
+from commands import Command, as_process
+from jobrunner import JOB
 from labkit import DEFINITION
 from platformsettings import settings_with
 from recordedcalls import Right, recording
 
 from ground.objects.kube_objects import ObjectKey
+from ground.shapes import read_shape
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect
+from orderkit.core.campaign.definition import (
+    Campaign,
+    FieldValues,
+    Gates,
+    Pace,
+    StopRule,
+    What,
+    Which,
+)
 from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.notify.order_event import row_events
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import NAMESPACE_NAME
+from orderkit.core.portal.runner_job import NAMESPACE
+from orderkit.flows.campaign.starting import CampaignText, put, start
 from orderkit.flows.leader_election import LEASE, Candidate, LeaderElection
 from orderkit.flows.lease.sweeper import SWEEP_LEASE
 from orderkit.flows.notify.notified_events import (
@@ -31,6 +46,7 @@ from orderkit.flows.notify.notified_events import (
     given_up,
 )
 from orderkit.flows.notify.notifying import LEASE_NAME
+from orderkit.flows.waiting import until
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 from orderkit_workshop.generate.runner_role import runner_role
@@ -38,6 +54,7 @@ from orderkit_workshop.generate.runner_role import runner_role
 ROOM = Path(__file__).parents[2] / "day2" / "job"
 SERVICE = "system:serviceaccount:orderkit:orderkit-service"
 RUNNER = "system:serviceaccount:orderkit:orderkit-runner"
+CAMPAIGNS = "system:serviceaccount:orderkit:orderkit-campaign"
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +137,75 @@ def test_a_recorded_run_uses_all_rights_of_the_service_and_no_others(
             election.release()
 
     assert record.rights == granted(ROOM / "service" / "rights.yaml")
+
+
+def test_recorded_campaigns_use_all_rights_of_their_account_and_no_others(
+    platform: Running, tmp_path: Path
+) -> None:
+    """One that is carried out, and one that is stopped."""
+    ensure_namespace(platform.platform, NAMESPACE)
+    quiet = replace(platform.platform, webhook=None)
+    bays = [new_bay(quiet) for _ in range(2)]
+    with recording(Path(platform.settings.cluster.kubeconfig), tmp_path, CAMPAIGNS) as record:
+        settings = settings_with(platform.settings, cluster__kubeconfig=record.kubeconfig)
+        (tmp_path / "platform.yaml").write_text(settings.to_yaml())
+        job = as_process(tmp_path / "platform.yaml")
+        assert _carried(platform, job, bays, {"set": {"stage": "stage2"}}) == 0
+        assert _carried(platform, job, bays[:1], {"set": {"pit": {"bays": 99}}}) == 4
+    used = {
+        replace(right, namespace="")
+        for right in record.rights
+        if right.namespace not in ("argocd", NAMESPACE)
+    }
+    rest = {right for right in record.rights if right.namespace in ("argocd", NAMESPACE)}
+
+    where_many_are_on_their_way = Right("argocd", "argoproj.io", "applications", "list")
+    assert {*rest, where_many_are_on_their_way} == granted(ROOM / "campaigns" / "rights.yaml")
+    assert used <= granted(reference_pack() / "gitops/apis/garage/runner.yaml")
+
+
+def _carried(
+    platform: Running, job: Command, bays: Sequence[Bay], fields: Mapping[str, Any]
+) -> int:
+    """Run a campaign's coordinator and its one shard; return the first one's exit code."""
+    name = f"laps-{len(bays)}"
+    campaign = Campaign(
+        name=name,
+        reason="to see what it uses",
+        what=What(fields=read_shape(FieldValues, fields)),
+        which=Which(kit="garage", orders=tuple(bay.order for bay in bays)),
+        how="direct",
+        gates=Gates(failing="1s"),
+        stop=StopRule(then="takeBack"),
+        pace=Pace(in_flight=30),
+    )
+    text = CampaignText(campaign, campaign.to_yaml().encode())
+    put(platform.platform, text, EVE)
+    start(platform.platform, name, EVE)
+    shards = ("--requester=user:default/ann", "--shards=1")
+    cluster = platform.platform.cluster
+    with ThreadPoolExecutor(1) as threads:
+        carrying = threads.submit(job, "campaign", "carry", *shards, name)
+        wave = until(
+            platform.platform.clock,
+            lambda: [
+                found
+                for found in cluster.list(JOB, namespace=NAMESPACE).items
+                if f"-{name}-" in found["metadata"]["name"]
+            ],
+            bool,
+            timeout_s=60,
+            goal="the wave's Job",
+        )[0]
+        worked = job("campaign", "work", *shards, "--wave=1", "--shard=0", name)
+        assert worked.code in (0, 4), worked.err
+        kind = "Failed" if worked.code else "Complete"
+        over = {"status": {"conditions": [{"type": kind, "status": "True"}]}}
+        if cluster.get(ObjectKey.of(wave)):
+            cluster.patch(ObjectKey.of(wave), over, owner="job-controller", status=True)
+        carried = carrying.result()
+    assert carried.code in (0, 4), carried.err
+    return carried.code
 
 
 def test_no_kit_gives_jobs_the_right_to_read_secrets() -> None:

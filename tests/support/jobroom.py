@@ -21,16 +21,22 @@ from jobrunner import JOB, Attempt, JobRunner
 
 from ground.objects.kube_objects import Manifest, dig
 from orderkit.core.platform.baking import SENTINEL
+from orderkit.core.platform.settings import PlatformSettings
 from orderkit.core.portal.job_copy import job_copy
 from orderkit.core.portal.runner_job import CREDENTIALS, NAMESPACE
+from orderkit.ports.cluster import Cluster
 from orderkit_standins.serve_platform import Running
 
 _MANIFESTS = Path(__file__).parents[2] / "day2" / "job"
 
 
 def furnish(platform: Running) -> None:
-    """Put what Jobs need into the cluster."""
-    settings, cluster = platform.settings, platform.platform.cluster
+    """Put what Jobs need into the cluster of an embedded platform."""
+    furnish_cluster(platform.settings, platform.platform.cluster)
+
+
+def furnish_cluster(settings: PlatformSettings, cluster: Cluster) -> None:
+    """Put what Jobs need into a cluster."""
     kubeconfig = yaml.safe_load(Path(settings.cluster.kubeconfig).read_text())
     server = kubeconfig["clusters"][0]["cluster"]
     values = {
@@ -39,7 +45,7 @@ def furnish(platform: Running) -> None:
         b"SERVICE_URL": settings.service.url,
         b"REGISTRY": "registry.local",
     }
-    for file in sorted(_MANIFESTS.glob("*.yaml")):
+    for file in (*sorted(_MANIFESTS.glob("*.yaml")), _MANIFESTS / "campaigns" / "rights.yaml"):
         text = SENTINEL.sub(lambda found: values[found[1]].encode(), file.read_bytes()).decode()
         text = text.replace("https://kubernetes.default.svc", server["server"])
         for each in yaml.safe_load_all(text):

@@ -13,7 +13,9 @@ import base64
 import contextlib
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ import container
 from ground.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey, dig
 from orderkit.ports.cluster import Cluster
 
+INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 JOB, SECRET = Kind("batch", "v1", "Job"), Kind("", "v1", "Secret")
 _OWNER = "job-runner"
 _KILLED = 137
@@ -60,6 +63,35 @@ class JobRunner:
             if condition is not None:
                 return attempts
 
+    def run_indexes(self, namespace: str, name: str) -> dict[int, list[Attempt]]:
+        """Run an Indexed Job to its end, all indexes at once; return each one's Pods' ends."""
+        key = ObjectKey(JOB, name, namespace)
+        job = self.cluster.get(key)
+        assert job is not None, f"no {key}"
+        count = range(job["spec"]["completions"])
+        with ThreadPoolExecutor(len(count)) as threads:
+            ends = dict(zip(count, threads.map(lambda n: self._index(job, n), count), strict=True))
+        failed = [index for index, attempts in ends.items() if attempts[-1].code != 0]
+        reason = ("Failed", "FailedIndexes") if failed else ("Complete", "CompletionsReached")
+        if self.cluster.get(key) is not None:
+            self._note(key, [each for attempts in ends.values() for each in attempts], reason)
+        return ends
+
+    def _index(self, job: Manifest, index: int) -> list[Attempt]:
+        attempts: list[Attempt] = []
+        final = {
+            code
+            for rule in job["spec"]["podFailurePolicy"]["rules"]
+            if rule["action"] != "Ignore"
+            for code in rule["onExitCodes"]["values"]
+        }
+        key = ObjectKey.of(job)
+        while len(attempts) <= job["spec"]["backoffLimitPerIndex"]:
+            attempts.append(self._attempt(job, len(attempts) + 1, index))
+            if attempts[-1].code in {0, *final} or self.cluster.get(key) is None:
+                break
+        return attempts
+
     def sweep(self, namespace: str, name: str, *, after_s: int) -> bool:
         """Remove an ended Job if `after_s` seconds after its end are enough; say if it went."""
         key = ObjectKey(JOB, name, namespace)
@@ -69,56 +101,79 @@ class JobRunner:
             return False
         return self.cluster.delete(key)
 
-    def _attempt(self, job: Manifest, number: int) -> Attempt:
-        pod = job["spec"]["template"]["spec"]
-        (spec,) = pod["containers"]
-        place = self.folder / job["metadata"]["name"] / str(number)
-        volumes = {each["name"]: each for each in pod["volumes"]}
+    def _attempt(self, job: Manifest, number: int, index: int | None = None) -> Attempt:
+        place = self.folder / job["metadata"]["name"] / f"{index or 0}" / str(number)
+        more = {} if index is None else {INDEX_VARIABLE: str(index)}
         with contextlib.ExitStack() as undo:
-            mounts = [
-                container.Mount(
-                    self._volume(volumes[each["name"]], job, place),
-                    each["mountPath"],
-                    writable=not each.get("readOnly", False),
-                )
-                for each in spec["volumeMounts"]
-            ]
-            entry, image = container.our_image()
-            environment = {each["name"]: each["value"] for each in spec["env"]}
-            run = container.Run(
-                command=[entry, *(_expanded(text, environment) for text in spec["args"])],
-                environment=environment,
-                user=_user(pod, spec),
-                mounts=[*mounts, *image],  # in this order: a checkout may lie below a volume
+            process = self.start(
+                job["spec"]["template"]["spec"], place, job["metadata"]["namespace"], more
             )
-            process = container.start(run, place / "root", place / "log")
             undo.callback(container.kill, process)
             self.on_start(number, process)
+            if index is not None:
+                self._kill_when_deleted(ObjectKey.of(job), process)
             code = process.wait(dig(job, "spec", "activeDeadlineSeconds"))
         text = (place / "log").read_text(errors="replace")
         return Attempt(code if code >= 0 else _KILLED, text)
 
-    def _volume(self, volume: Mapping[str, Any], job: Manifest, place: Path) -> Path:
+    def start(
+        self, pod: Manifest, place: Path, namespace: str, more: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
+        """
+        Start the container of a Pod, with its volumes below `place` and its output in ``log``.
+
+        Args:
+            more: Variables besides those of the Pod that have values there.
+        """
+        (spec,) = pod["containers"]
+        volumes = {each["name"]: each for each in pod["volumes"]}
+        account = pod["serviceAccountName"]
+        mounts = [
+            container.Mount(
+                self._volume(volumes[each["name"]], namespace, account, place),
+                each["mountPath"],
+                writable=not each.get("readOnly", False),
+            )
+            for each in spec["volumeMounts"]
+        ]
+        entry, image = container.our_image()
+        environment = {each["name"]: each["value"] for each in spec["env"] if "value" in each}
+        environment |= more
+        run = container.Run(
+            command=[entry, *(_expanded(text, environment) for text in spec["args"])],
+            environment=environment,
+            user=_user(pod, spec),
+            mounts=[*mounts, *image],  # in this order: a checkout may lie below a volume
+        )
+        return container.start(run, place / "root", place / "log")
+
+    def _kill_when_deleted(self, key: ObjectKey, process: subprocess.Popen[bytes]) -> None:
+        """Wait for the process, as long as its Job is there; kill it then."""
+        while process.poll() is None:
+            if self.cluster.get(key) is None:
+                container.kill(process)
+                return
+            time.sleep(0.1)
+
+    def _volume(self, volume: Mapping[str, Any], namespace: str, account: str, place: Path) -> Path:
         folder: Path = place / "volumes" / volume["name"]
         folder.mkdir(parents=True)
         if "emptyDir" in volume:
             folder.chmod(0o777)
             return folder
         mode = volume["projected"].get("defaultMode", 0o644)
-        for name, data in self._projected(volume["projected"]["sources"], job):
+        for name, data in self._projected(volume["projected"]["sources"], namespace, account):
             file = folder / name
             file.write_bytes(data)
             file.chmod(mode | 0o004)  # the kubelet gives the files to fsGroup; here others read
         return folder
 
     def _projected(
-        self, sources: list[dict[str, Any]], job: Manifest
+        self, sources: list[dict[str, Any]], namespace: str, account: str
     ) -> Iterator[tuple[str, bytes]]:
-        namespace = job["metadata"]["namespace"]
         for source in sources:
             ((kind, said),) = source.items()
             if kind == "serviceAccountToken":
-                account = job["spec"]["template"]["spec"]["serviceAccountName"]
                 yield said["path"], self.issue_token(namespace, account).encode()
                 continue
             wanted = CONFIG_MAP if kind == "configMap" else SECRET

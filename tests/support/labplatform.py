@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,6 +99,7 @@ def serving(
     twins: bool = False,
     values: Mapping[str, str] | None = None,
     wishes: Wishes | None = None,
+    more_controllers: Sequence[str] = (),
 ) -> Iterator[LabPlatform]:
     """
     Start the lab with its state in `folder`; its repositories will be private.
@@ -108,6 +109,7 @@ def serving(
         twins: Whether the twins of the pack's providers, and of the controllers of workloads, run.
         values: What the platform bakes into the pack.
         wishes: What Argo CD does otherwise than by default.
+        more_controllers: Of Kubernetes, besides those of ``realkube``.
 
     Raises:
         NotBuiltError: ``make lab`` was not run.
@@ -117,7 +119,7 @@ def serving(
         (folder / part).mkdir()
     with contextlib.ExitStack() as undo:
         gitea = undo.enter_context(realgitea.serving(folder / "gitea"))
-        kube = undo.enter_context(realkube.serving(folder / "kube"))
+        kube = undo.enter_context(realkube.serving(folder / "kube", more_controllers))
         argocd = undo.enter_context(realargocd.serving(folder / "argocd", kube, wishes))
         cluster = undo.enter_context(KubeCluster.from_kubeconfig(kube.kubeconfig))
         for crd in crossplane_crds():

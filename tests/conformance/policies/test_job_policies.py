@@ -14,6 +14,9 @@ from tests.conformance.policies.apiserver import ApiServer, Object, eventually
 
 from ground.names import OrderId, TeamName
 from orderkit import __version__
+from orderkit.core.campaign.cluster_jobs import Crew, coordinator_job, wave_job
+from orderkit.core.campaign.definition import Campaign, FieldValues, What, Which
+from orderkit.core.campaign.record import CampaignRecord, WaveRecord
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.ledger_applications import order_application
 from orderkit.core.portal.runner_job import ACCOUNT, NAMESPACE, RunnerJob, manifest
@@ -346,6 +349,82 @@ def test_who_starts_jobs_may_start_those_of_templates_only(
     installed: ApiServer, case: Case
 ) -> None:
     made = job(["change", "--no-wait", "--", "garage-ae86"])
+    case.change(made)
+
+    answer = installed.create(made, dry_run=True, account=PORTAL)
+
+    assert answer.ok == (not case.refusal), answer.text
+    assert case.refusal in answer.text
+
+
+def campaign_jobs() -> dict[str, Object]:
+    campaign = Campaign(
+        name="mend",
+        reason="because",
+        what=What(fields=FieldValues(set={"stage": "stage2"})),
+        which=Which(kit="garage"),
+    )
+    waves = (WaveRecord("all", tuple(f"garage-{number}" for number in range(20))),)
+    record = CampaignRecord("mend", "mend-0123abcd", "1" * 40, "running", "now", waves)
+    crew = Crew(IMAGE, "user:default/ann", 8)
+    return {
+        "coordinator": coordinator_job(record, crew),
+        "wave": wave_job(campaign, record, 0, crew),
+    }
+
+
+CAMPAIGN_JOBS = [
+    ("coordinator", Case("as it is made", lambda _: None)),
+    ("wave", Case("as it is made", lambda _: None)),
+    ("wave", Case("too many Pods", lambda made: made["spec"].update(parallelism=51), "at most 50")),
+    (
+        "wave",
+        Case(
+            "too many tries",
+            lambda made: made["spec"].update(backoffLimitPerIndex=1000),
+            "at most 50",
+        ),
+    ),
+    (
+        "wave",
+        Case(
+            "as many Pods as a wave for something else",
+            lambda made: container(made).update(args=["campaign", "carry", "mend"]),
+            "at most 50",
+        ),
+    ),
+    (
+        "coordinator",
+        Case(
+            "a change by the account of campaigns",
+            lambda made: container(made).update(args=["change", "--", "garage-a"]),
+            "campaigns as orderkit-campaign",
+        ),
+    ),
+    (
+        "coordinator",
+        Case(
+            "a campaign by the account of templates",
+            lambda made: pod(made).update(serviceAccountName=ACCOUNT),
+            "campaigns as orderkit-campaign",
+        ),
+    ),
+    (
+        "coordinator",
+        Case(
+            "another verb of campaigns",
+            lambda made: container(made).update(args=["campaign", "start", "mend"]),
+            "campaigns as orderkit-campaign",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "case"), CAMPAIGN_JOBS, ids=[f"{name}: {case.reason}" for name, case in CAMPAIGN_JOBS]
+)
+def test_a_campaign_has_its_jobs_and_no_others(installed: ApiServer, name: str, case: Case) -> None:
+    made = campaign_jobs()[name]
     case.change(made)
 
     answer = installed.create(made, dry_run=True, account=PORTAL)

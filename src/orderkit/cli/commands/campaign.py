@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,6 +30,53 @@ _watch_option = click.option(
 )
 _reason_option = click.option("--reason", default="", metavar="TEXT", help="Why; kept in Git.")
 _GOOD = ("done", "reverted", "paused")
+shards_option = click.option(
+    "--shards",
+    default=4,
+    show_default=True,
+    type=click.IntRange(1, 50),
+    help="With --in-cluster: how many Pods change the orders of a wave.",
+)
+
+
+@dataclass(frozen=True)
+class WorkOptions:
+    """Who works on a campaign, where, and how it is shown."""
+
+    requester: str
+    is_live: bool
+    in_cluster: bool
+    shards: int
+    timeout_s: float
+    platform_file: str | None
+    as_json: bool
+
+    def connect(self) -> tuple[Platform, Requester]:
+        """Connect to the platform, for whoever asks."""
+        from orderkit.ports.requesters import Requester
+
+        return connect_to(self.platform_file), Requester(self.requester)
+
+
+def _work_options(command: Callable[[str, WorkOptions], int]) -> Callable[..., int]:
+    """Give a command the options of `WorkOptions`."""
+
+    @requester_option
+    @_watch_option
+    @click.option(
+        "--in-cluster",
+        is_flag=True,
+        help="Start Jobs of the cluster that carry it out, and return (docs/job.md).",
+    )
+    @shards_option
+    @timeout_option("24h")
+    @platform_option
+    @json_option
+    @functools.wraps(command)
+    def with_options(name: str, **options: Any) -> int:
+        return command(name, WorkOptions(**options))
+
+    return with_options
 
 
 @click.group("campaign")
@@ -103,19 +153,8 @@ def campaign_propose(file: str, requester: str, platform_file: str | None, as_js
 
 @campaign_command.command("start")
 @click.argument("name", metavar="NAME|FILE")
-@requester_option
-@_watch_option
-@timeout_option("24h")
-@platform_option
-@json_option
-def campaign_start(
-    name: str,
-    requester: str,
-    is_live: bool,
-    timeout_s: float,
-    platform_file: str | None,
-    as_json: bool,
-) -> int:
+@_work_options
+def campaign_start(name: str, how: WorkOptions) -> int:
     """
     Start a campaign and carry it out. A FILE is written into the ledger first.
 
@@ -125,99 +164,62 @@ def campaign_start(
     Example: orderkit campaign start mend-notes
     """
     from orderkit.flows.campaign import starting
-    from orderkit.ports.requesters import Requester
 
-    platform, who = connect_to(platform_file), Requester(requester)
+    platform, who = how.connect()
     name = _put(platform, name, who)
     is_new = not _has_record(platform, name)
     starting.start(platform, name, who)
-    return _run(platform, name, who, timeout_s, is_live, as_json, is_new=is_new)
+    return _work(platform, name, who, how, is_new=is_new)
 
 
 @campaign_command.command("resume")
 @click.argument("name", shell_complete=completion.campaigns)
-@requester_option
-@_watch_option
-@timeout_option("24h")
-@platform_option
-@json_option
-def campaign_resume(
-    name: str,
-    requester: str,
-    is_live: bool,
-    timeout_s: float,
-    platform_file: str | None,
-    as_json: bool,
-) -> int:
+@_work_options
+def campaign_resume(name: str, how: WorkOptions) -> int:
     """
     Go on with a campaign that is paused, waits for approval, or lost whoever carried it out.
 
     Example: orderkit campaign resume mend-notes
     """
     from orderkit.flows.campaign import starting
-    from orderkit.ports.requesters import Requester
 
-    platform, who = connect_to(platform_file), Requester(requester)
+    platform, who = how.connect()
     starting.resume(platform, name, who)
-    return _run(platform, name, who, timeout_s, is_live, as_json)
+    return _work(platform, name, who, how)
 
 
 @campaign_command.command("retry")
 @click.argument("name", metavar="NAME|FILE")
-@requester_option
-@_watch_option
-@timeout_option("24h")
-@platform_option
-@json_option
-def campaign_retry(
-    name: str,
-    requester: str,
-    is_live: bool,
-    timeout_s: float,
-    platform_file: str | None,
-    as_json: bool,
-) -> int:
+@_work_options
+def campaign_retry(name: str, how: WorkOptions) -> int:
     """
     Try again what failed, was taken back, or was not begun; with FILE, as it says now.
 
     Example: orderkit campaign retry mend-notes.yaml
     """
     from orderkit.flows.campaign import starting
-    from orderkit.ports.requesters import Requester
 
-    platform, who = connect_to(platform_file), Requester(requester)
+    platform, who = how.connect()
     text = _text(name) if _is_file(name) else None
     name = _put(platform, name, who)
     starting.retry(platform, name, who, text=text)
-    return _run(platform, name, who, timeout_s, is_live, as_json)
+    return _work(platform, name, who, how)
 
 
 @campaign_command.command("revert")
 @click.argument("name", shell_complete=completion.campaigns)
-@requester_option
-@_watch_option
-@timeout_option("24h")
-@platform_option
-@json_option
-def campaign_revert(
-    name: str,
-    requester: str,
-    is_live: bool,
-    timeout_s: float,
-    platform_file: str | None,
-    as_json: bool,
-) -> int:
+@_work_options
+def campaign_revert(name: str, how: WorkOptions) -> int:
     """
     Take back all that a campaign did, where nobody changed it since.
 
     Example: orderkit campaign revert mend-notes
     """
     from orderkit.flows.campaign import starting
-    from orderkit.ports.requesters import Requester
 
-    platform, who = connect_to(platform_file), Requester(requester)
+    platform, who = how.connect()
     starting.revert(platform, name, who)
-    return _run(platform, name, who, timeout_s, is_live, as_json)
+    return _work(platform, name, who, how)
 
 
 @campaign_command.command("pause")
@@ -368,6 +370,30 @@ def change_many(
     return _run(platform, name, who, timeout_s, is_live=False, as_json=as_json, is_new=is_new)
 
 
+def _work(
+    platform: Platform, name: str, requester: Requester, how: WorkOptions, *, is_new: bool = False
+) -> int:
+    """Carry a campaign out here, or have it carried out in the cluster."""
+    if not how.in_cluster:
+        return _run(
+            platform, name, requester, how.timeout_s, how.is_live, how.as_json, is_new=is_new
+        )
+    from orderkit.cli.connecting import load_settings
+    from orderkit.cli.output import say
+    from orderkit.core.campaign.cluster_jobs import Crew
+    from orderkit.core.portal.runner_job import NAMESPACE, image_of
+    from orderkit.flows.campaign.in_cluster import start_in_cluster
+
+    image = image_of(load_settings(how.platform_file).registry)
+    job = start_in_cluster(platform, name, Crew(image, requester.ref, how.shards))
+    if how.as_json:
+        _show(platform, name, as_json=True)
+    else:
+        say(f"{name}: Job {job} in namespace {NAMESPACE} carries it out")
+        say(f"orderkit campaign status {name}")
+    return 0
+
+
 def _run(
     platform: Platform,
     name: str,
@@ -449,3 +475,13 @@ def _has_record(platform: Platform, name: str) -> bool:
     from orderkit.flows.campaign.campaign_files import read_campaign
 
     return read_campaign(platform, name).record is not None
+
+
+def _add_jobs() -> None:
+    from orderkit.cli.commands.campaign_jobs import carry_command, work_command
+
+    campaign_command.add_command(carry_command)
+    campaign_command.add_command(work_command)
+
+
+_add_jobs()

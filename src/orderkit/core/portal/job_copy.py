@@ -21,7 +21,6 @@ from typing import Any
 
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import dig
-from orderkit import __version__
 from orderkit.core.portal import runner_job
 from orderkit.core.portal.template_copy import rewritten
 from softwaretemplates.template import parse_template
@@ -30,7 +29,7 @@ from yamlfiles import yaml12
 PROXY_ROOT = "/proxy/orderkit/"
 PROXY = f"{PROXY_ROOT}v1/"
 """Where templates reach the service."""
-IMAGE = f"__ORDERKIT_REGISTRY__/orderkit/orderkit:v{__version__}"
+IMAGE = runner_job.image_of("__ORDERKIT_REGISTRY__")
 CLUSTER = "__ORDERKIT_CLUSTER_NAME__"
 """The portal's name for the cluster to which it applies Jobs."""
 _APPLY, REQUEST = "cnoe:kubernetes:apply", "http:backstage:request"

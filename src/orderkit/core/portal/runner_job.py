@@ -10,7 +10,8 @@ Repeating is safe: the arguments carry an operation id, so a restarted Pod chang
 Exit codes 1 and 5 (something did not answer, or is half done) are retried; 2, 3 and 4 (a wrong
 value, a conflict, a refusal) end the Job at once.
 
-Pure; called by ``core.portal.job_copy`` while a pack is published for a portal of profile ``job``.
+Pure; for the portals of profile ``job`` (``core.portal.job_copy``) and for campaigns
+(``core.campaign.cluster_jobs``).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ground.objects.kube_objects import Manifest
+from orderkit import __version__
 
 NAMESPACE, ACCOUNT = "orderkit", "orderkit-runner"
 SETTINGS, CREDENTIALS = "orderkit-platform", "orderkit-credentials"
@@ -34,6 +36,11 @@ _RETRIES = 4
 _FINAL = [2, 3, 4]
 
 
+def image_of(registry: str) -> str:
+    """Return the image of this version in a registry: the only one that may run as a Job."""
+    return f"{registry}/orderkit/orderkit:v{__version__}"
+
+
 @dataclass(frozen=True, slots=True)
 class RunnerJob:
     """One command. `name` is the Job's and must differ between operations."""
@@ -41,6 +48,7 @@ class RunnerJob:
     name: str
     image: str
     arguments: Sequence[str]
+    account: str = ACCOUNT
 
 
 def manifest(job: RunnerJob) -> Manifest:
@@ -75,7 +83,7 @@ def _pod(job: RunnerJob) -> dict[str, Any]:
     return {
         # The API server accepts podFailurePolicy only with this restart policy.
         "restartPolicy": "Never",
-        "serviceAccountName": ACCOUNT,
+        "serviceAccountName": job.account,
         # `_settings` projects the token into the one folder instead.
         "automountServiceAccountToken": False,
         "securityContext": {

@@ -1,0 +1,183 @@
+"""
+Campaigns in a real cluster: the real Job controller makes the Pods, and Pods are killed.
+
+Real Gitea, real API server, real Argo CD; our assembler stands for Crossplane, and our own runner
+of Pods for the kubelet (``podrunner``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import container
+import labplatform
+import pytest
+import yaml
+from bays import EVE
+from changingpack import changing_pack
+from commands import Command, as_process
+from jobroom import furnish_cluster
+from jobrunner import JOB, JobRunner
+from lab import accounts
+from lab.realkube import AGGREGATION, JOBS
+from labplatform import bootstrapped
+from podrunner import PodRunner
+
+from ground.names import OrderId, TeamName
+from ground.objects.kube_objects import dig
+from orderkit.core.campaign.definition import CAMPAIGN_TRAILER
+from orderkit.core.campaign.record import CampaignRecord
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.portal.runner_job import NAMESPACE
+from orderkit.flows.campaign import starting
+from orderkit.flows.campaign.campaign_files import read_campaign
+from orderkit.flows.order import placing
+from orderkit.flows.platform import Platform
+from orderkit.flows.waiting import until
+
+_WHY = container.reason_not_possible()
+pytestmark = [
+    pytest.mark.timeout(900),  # the lab comes up within the first test's time
+    pytest.mark.skipif(bool(_WHY), reason=f"no containers here: {_WHY}"),
+]
+CONTROLLERS = (JOBS, AGGREGATION)
+TEAMS = ("ae86", "fd3s", "rx7", "skyline", "supra")
+WAIT_S = 240.0
+
+
+@dataclass(frozen=True)
+class Site:
+    """The lab, furnished for Jobs, with orders."""
+
+    platform: Platform
+    orderkit: Command
+    pods: PodRunner
+    folder: Path
+    entries: tuple[OrderEntry, ...]
+
+    def start(self, name: str, stage: str) -> None:
+        """Start a campaign over all orders in the cluster: a canary of one, then two shards."""
+        campaign = {
+            "apiVersion": "orderkit.dev/v1alpha1",
+            "kind": "Campaign",
+            "metadata": {"name": name},
+            "spec": {
+                "reason": "to see it in a real cluster",
+                "what": {"fields": {"set": {"stage": stage}}},
+                "which": {"kit": "garage"},
+                "how": "direct",
+                "waves": [{"name": "canary", "orders": [f"garage-{TEAMS[0]}"]}],
+                "gates": {"ready": "3m"},
+            },
+        }
+        file = self.folder / f"{name}.yaml"
+        file.write_text(yaml.safe_dump(campaign))
+        begun = self.orderkit("campaign", "start", str(file), "--in-cluster", "--shards=2")
+        assert begun.code == 0, begun.err
+
+    def wait(self, name: str, is_done: Callable[[CampaignRecord], bool], goal: str) -> None:
+        until(
+            self.platform.clock, lambda: self.record(name), is_done, timeout_s=WAIT_S, goal=goal,
+            why_not=lambda record: f"{record.state}; {self.logs()}",
+        )  # fmt: skip
+
+    def record(self, name: str) -> CampaignRecord:
+        found = read_campaign(self.platform, name).record
+        assert found is not None
+        return found
+
+    def logs(self) -> str:
+        return "\n".join(f"{pod}: {log.read_text()[-800:]}" for pod, log in self.pods.logs.items())
+
+    def commits(self, id_: str) -> list[int]:
+        """Return how many commits of a campaign each order has."""
+        return [
+            sum(
+                commit.trailers.get(CAMPAIGN_TRAILER) == id_
+                for commit in self.platform.forge.commits(entry.repository, limit=50)
+            )
+            for entry in self.entries
+        ]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("campaign-jobs")
+    (folder / "lab").mkdir()
+    pack = changing_pack(folder / "pack")
+    with contextlib.ExitStack() as undo:
+        lab = undo.enter_context(
+            labplatform.serving(
+                folder / "lab", teams=TEAMS, pack=pack, more_controllers=CONTROLLERS
+            )
+        )
+        platform = undo.enter_context(bootstrapped(lab, pack))
+        furnish_cluster(lab.settings, lab.cluster)
+        kubeconfig = yaml.safe_load(Path(lab.settings.cluster.kubeconfig).read_text())
+        runner = JobRunner(
+            lab.cluster, folder, lambda where, name: accounts.token(kubeconfig, where, name)
+        )
+        pods = undo.enter_context(PodRunner(runner, folder / "pods").running())
+        with ThreadPoolExecutor(4) as threads:
+            entries = tuple(threads.map(lambda team: _placed(platform, team), TEAMS))
+        yield Site(platform, as_process(lab.file), pods, folder, entries)
+
+
+def _placed(platform: Platform, team: str) -> OrderEntry:
+    values = {"team_name": team, "stage": "stage1"}
+    wanted = placing.OrderRequest("garage", values, EVE.ref, timeout_s=WAIT_S)
+    done = placing.order(platform, wanted, on_step=lambda *_: None)
+    return OrderEntry(TeamName(done.team), OrderId(done.order))
+
+
+def test_a_campaign_ends_though_its_pods_are_killed(site: Site) -> None:
+    site.start("killed", "stage2")
+    clock = site.platform.clock
+    waves = f"campaign-killed-{site.record('killed').id[-8:]}-w"
+    (canary,) = until(
+        clock, lambda: site.pods.names(f"{waves}1"), bool, timeout_s=60, goal="the canary's Pod"
+    )
+    site.pods.kill(canary)
+    several = until(
+        clock, lambda: site.pods.names(f"{waves}2"), lambda found: len(found) == 2,
+        timeout_s=WAIT_S, goal="two Pods of the second wave", why_not=lambda _: site.logs(),
+    )  # fmt: skip
+    for name in several:
+        site.pods.kill(name, disrupted=True)
+    for name in site.pods.names(waves.removesuffix("w") + "c"):
+        site.pods.kill(name)
+
+    site.wait("killed", lambda record: record.state == "done", "the campaign is done")
+
+    record = site.record("killed")
+    results = [out.result for wave in record.waves for out in wave.outcomes.values()]
+    assert results == ["ready"] * len(TEAMS)
+    assert site.commits(record.id) == [1] * len(TEAMS)
+    (job,) = [
+        each
+        for each in site.platform.cluster.list(JOB, namespace=NAMESPACE).items
+        if each["metadata"]["name"].startswith(f"{waves}2")
+    ]
+    conditions = {each["type"] for each in dig(job, "status", "conditions", default=())}
+    assert "Complete" in conditions, job["status"]
+    assert dig(job, "status", "failed", default=0) == 0, "what is evicted does not count"
+
+
+def test_a_paused_campaign_lets_its_pods_end_and_goes_on(site: Site) -> None:
+    site.start("paused", "stage3")
+    starting.pause(site.platform, "paused", EVE, "the demo is at noon")
+    until(
+        site.platform.clock, lambda: site.pods.names("campaign-paused"), lambda found: not found,
+        timeout_s=WAIT_S, goal="its Pods end", why_not=lambda _: site.logs(),
+    )  # fmt: skip
+    assert site.record("paused").state == "paused"
+
+    resumed = site.orderkit("campaign", "resume", "paused", "--in-cluster", "--shards=2")
+
+    assert resumed.code == 0, resumed.err
+    site.wait("paused", lambda record: record.state == "done", "the campaign is done")
+    assert site.commits(site.record("paused").id) == [1] * len(TEAMS)

@@ -41,6 +41,10 @@ class RunnerJob:
     name: str
     image: str
     arguments: Sequence[str]
+    namespace: str = NAMESPACE
+    account: str = ACCOUNT
+    settings: str = SETTINGS
+    credentials: str = CREDENTIALS
 
 
 def manifest(job: RunnerJob) -> Manifest:
@@ -49,7 +53,7 @@ def manifest(job: RunnerJob) -> Manifest:
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": job.name, "namespace": NAMESPACE, "labels": labels},
+        "metadata": {"name": job.name, "namespace": job.namespace, "labels": labels},
         "spec": {
             "backoffLimit": _RETRIES,
             "activeDeadlineSeconds": _DEADLINE_S,
@@ -66,16 +70,17 @@ def manifest(job: RunnerJob) -> Manifest:
                     }
                 ]
             },
-            "template": {"metadata": {"labels": labels}, "spec": _pod(job)},
+            "template": {"metadata": {"labels": labels}, "spec": pod(job)},
         },
     }
 
 
-def _pod(job: RunnerJob) -> dict[str, Any]:
+def pod(job: RunnerJob) -> dict[str, Any]:
+    """Return the Pod's spec."""
     return {
         # The API server accepts podFailurePolicy only with this restart policy.
         "restartPolicy": "Never",
-        "serviceAccountName": ACCOUNT,
+        "serviceAccountName": job.account,
         # `_settings` projects the token into the one folder instead.
         "automountServiceAccountToken": False,
         "securityContext": {
@@ -87,7 +92,7 @@ def _pod(job: RunnerJob) -> dict[str, Any]:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [_container(job)],
-        "volumes": [_settings(), {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}}],
+        "volumes": [_settings(job), {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}}],
     }
 
 
@@ -116,7 +121,7 @@ def _container(job: RunnerJob) -> dict[str, Any]:
     }
 
 
-def _settings() -> dict[str, Any]:
+def _settings(job: RunnerJob) -> dict[str, Any]:
     """Return the folder's volume: settings, kubeconfig, credentials, token, certificates."""
     token = {"path": "token", "expirationSeconds": _TOKEN_S}
     roots = {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
@@ -125,8 +130,8 @@ def _settings() -> dict[str, Any]:
         "projected": {
             "defaultMode": 0o440,
             "sources": [
-                {"configMap": {"name": SETTINGS}},
-                {"secret": {"name": CREDENTIALS}},
+                {"configMap": {"name": job.settings}},
+                {"secret": {"name": job.credentials}},
                 {"serviceAccountToken": token},
                 {"configMap": roots},
             ],

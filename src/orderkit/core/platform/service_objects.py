@@ -9,7 +9,7 @@ chart from the same objects. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -65,12 +65,12 @@ class ServiceParts:
     """The name under which browsers reach it."""
     notifications_namespace: str = ""
     """Empty: nobody is notified."""
-    rules: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    rules: Sequence[dict[str, Any]] = field(default_factory=tuple)
     """What the pack's kits let the service read."""
 
 
 def service_parts(
-    settings: PlatformSettings, rules: Sequence[Mapping[str, Any]]
+    settings: PlatformSettings, rules: Sequence[dict[str, Any]]
 ) -> ServiceParts | None:
     """Return what platform.yaml says about the installed service; None: it is not installed."""
     install = settings.service.install
@@ -126,7 +126,6 @@ def rights(parts: ServiceParts) -> list[Manifest]:
             ARGOCD_NAMESPACE,
             [
                 _rule("argoproj.io", ["applications"], "get", "list", "watch", "patch"),
-                _rule("argoproj.io", ["appprojects"], "get"),
                 *_leases("orderkit-lease-sweep"),
             ],
         ),
@@ -136,7 +135,7 @@ def rights(parts: ServiceParts) -> list[Manifest]:
             [
                 _rule("", ["events"], "list"),
                 _rule(_RBAC, ["clusterrolebindings", "clusterroles"], "list"),
-                *map(dict, parts.rules),
+                *parts.rules,
             ],
         ),
     ]

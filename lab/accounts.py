@@ -44,13 +44,15 @@ def write_kubeconfig(cluster: KubeCluster, kubeconfig: Path, account: str, path:
     ):
         cluster.apply(manifest, owner="lab")
     config = yaml.safe_load(kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": _token(config, namespace, name)}
+    config["users"][0]["user"] = {"token": issue_token(kubeconfig, namespace, name)}
     path.touch(mode=0o600)
     path.write_text(yaml.safe_dump(config))
     return path
 
 
-def _token(config: dict[str, list[dict[str, dict[str, str]]]], namespace: str, name: str) -> str:
+def issue_token(kubeconfig: Path, namespace: str, name: str) -> str:
+    """Return a token of an account that exists, good for a day."""
+    config = yaml.safe_load(kubeconfig.read_text())
     server = config["clusters"][0]["cluster"]
     answer = requests.post(
         f"{server['server']}/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",

@@ -70,33 +70,37 @@ class JobRunner:
         return self.cluster.delete(key)
 
     def _attempt(self, job: Manifest, number: int) -> Attempt:
-        pod = job["spec"]["template"]["spec"]
-        (spec,) = pod["containers"]
         place = self.folder / job["metadata"]["name"] / str(number)
-        volumes = {each["name"]: each for each in pod["volumes"]}
         with contextlib.ExitStack() as undo:
-            mounts = [
-                container.Mount(
-                    self._volume(volumes[each["name"]], job, place),
-                    each["mountPath"],
-                    writable=not each.get("readOnly", False),
-                )
-                for each in spec["volumeMounts"]
-            ]
-            entry, image = container.our_image()
-            environment = {each["name"]: each["value"] for each in spec["env"]}
-            run = container.Run(
-                command=[entry, *(_expanded(text, environment) for text in spec["args"])],
-                environment=environment,
-                user=_user(pod, spec),
-                mounts=[*mounts, *image],  # in this order: a checkout may lie below a volume
-            )
+            run = self.prepared(job, place)
             process = container.start(run, place / "root", place / "log")
             undo.callback(container.kill, process)
             self.on_start(number, process)
             code = process.wait(dig(job, "spec", "activeDeadlineSeconds"))
         text = (place / "log").read_text(errors="replace")
         return Attempt(code if code >= 0 else _KILLED, text)
+
+    def prepared(self, workload: Manifest, place: Path) -> container.Run:
+        """Make the volumes of a Pod of a Job or a Deployment; return what its container runs."""
+        pod = workload["spec"]["template"]["spec"]
+        (spec,) = pod["containers"]
+        volumes = {each["name"]: each for each in pod["volumes"]}
+        mounts = [
+            container.Mount(
+                self._volume(volumes[each["name"]], workload, place),
+                each["mountPath"],
+                writable=not each.get("readOnly", False),
+            )
+            for each in spec["volumeMounts"]
+        ]
+        entry, image = container.our_image()
+        environment = {each["name"]: each["value"] for each in spec["env"]}
+        return container.Run(
+            command=[entry, *(_expanded(text, environment) for text in spec["args"])],
+            environment=environment,
+            user=_user(pod, spec),
+            mounts=[*mounts, *image],  # in this order: a checkout may lie below a volume
+        )
 
     def _volume(self, volume: Mapping[str, Any], job: Manifest, place: Path) -> Path:
         folder: Path = place / "volumes" / volume["name"]

@@ -380,7 +380,7 @@ def _check_install(settings: PlatformSettings) -> None:
             "service.access.tokensFile",
             None,
             f"is missing, and {field_name}.monitoring needs a token for Prometheus",
-            hint="name a file, and run 'orderkit access add prometheus --right observe'",
+            hint="name a file, then: orderkit access add prometheus --everywhere --right observe",
         )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Mapping
@@ -242,8 +243,10 @@ class HttpServer:
         config = self._server.config
         if config.ssl is None or config.ssl_certfile is None:
             return
-        try:
-            config.ssl.load_cert_chain(config.ssl_certfile, config.ssl_keyfile)
+        files = config.ssl_certfile, config.ssl_keyfile
+        try:  # first elsewhere: a chain that is refused would replace half of the one in use
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*files)
+            config.ssl.load_cert_chain(*files)
         except OSError as error:  # ssl's errors are some
             raise InvalidInputError(
                 "--certificate", str(config.ssl_certfile), "does not fit its --key, or is none"

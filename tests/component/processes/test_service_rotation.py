@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,9 +11,13 @@ from pathlib import Path
 import pytest
 from platformsettings import settings_with
 from servedprocess import ServedProcess, served_process
+from starlette.types import Receive, Scope, Send
 
+from ground.errors import InvalidInputError
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.core.platform.settings import PlatformSettings
+from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.certificates import ensure_certificate
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
@@ -137,3 +142,27 @@ def test_a_process_ends_soon_after_a_renewal(settings: PlatformSettings, tmp_pat
         mount(tmp_path, {"service-secret": b"third-secret-0123456789", "forge-token": token})
         await_that(lambda: status(service, "third-secret-0123456789") == 200, "it counts")
     assert service.process.returncode == 0
+
+
+async def hello(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """Answer nothing: only the handshake counts here."""
+
+
+def test_a_certificate_that_is_replaced_is_shown_to_new_connections(tmp_path: Path) -> None:
+    folders = tmp_path / "first", tmp_path / "second"
+    for folder in folders:
+        folder.mkdir()
+    first, second = map(ensure_certificate, folders)
+    server = HttpServer(hello, bind("service", 0), first)
+    server.start()
+    try:
+        shown = ssl.get_server_certificate(("127.0.0.1", server.port))
+        first.server.write_bytes(second.server.read_bytes())
+        with pytest.raises(InvalidInputError, match="does not fit its --key"):
+            server.reread_certificate()
+        assert ssl.get_server_certificate(("127.0.0.1", server.port)) == shown
+        first.key.write_bytes(second.key.read_bytes())
+        server.reread_certificate()
+        assert ssl.get_server_certificate(("127.0.0.1", server.port)) != shown
+    finally:
+        server.stop()

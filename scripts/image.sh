@@ -1,7 +1,7 @@
 #!/bin/sh
 # Build the image of Orderkit's service and Jobs from Debian's packages and our wheels, without a registry:
 # image.sh FOLDER writes orderkit.oci.tar, sbom.cdx.json and provenance.json into FOLDER.
-# Meant to give the same bytes for the same commit and packages (docs/figures.md). Needs root, mmdebstrap and buildah
+# The same commit and packages give the same digests (docs/figures.md). Needs root, mmdebstrap and buildah
 # (apt-get install mmdebstrap buildah), and the packages of requirements.lock from your index.
 set -eu
 out=$(mkdir -p "$1" && cd "$1" && pwd)

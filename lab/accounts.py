@@ -44,14 +44,15 @@ def write_kubeconfig(cluster: KubeCluster, kubeconfig: Path, account: str, path:
     ):
         cluster.apply(manifest, owner="lab")
     config = yaml.safe_load(kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": token(config, namespace, name)}
+    config["users"][0]["user"] = {"token": issue_token(kubeconfig, namespace, name)}
     path.touch(mode=0o600)
     path.write_text(yaml.safe_dump(config))
     return path
 
 
-def token(config: dict[str, list[dict[str, dict[str, str]]]], namespace: str, name: str) -> str:
-    """Return a token of an account, good for a day, by an administrator's kubeconfig."""
+def issue_token(kubeconfig: Path, namespace: str, name: str) -> str:
+    """Return a token of an account that exists, good for a day."""
+    config = yaml.safe_load(kubeconfig.read_text())
     server = config["clusters"][0]["cluster"]
     answer = requests.post(
         f"{server['server']}/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
@@ -61,5 +62,5 @@ def token(config: dict[str, list[dict[str, dict[str, str]]]], namespace: str, na
         timeout=60,
     )
     answer.raise_for_status()
-    made: str = answer.json()["status"]["token"]
-    return made
+    token: str = answer.json()["status"]["token"]
+    return token

@@ -24,17 +24,17 @@ HOST = "127.0.0.1"
 _READY_S = 180.0
 
 
-def program() -> Path:
+def program(name: str = "prometheus") -> Path:
     """
-    Return the program.
+    Return the program, or ``promtool``.
 
     Raises:
         NotBuiltError: It was never fetched.
     """
-    fetched = CACHE.parent / "prometheus" / "prometheus"
-    found = str(fetched) if fetched.is_file() else shutil.which("prometheus")
+    fetched = CACHE.parent / "prometheus" / name
+    found = str(fetched) if fetched.is_file() else shutil.which(name)
     if found is None:
-        raise NotBuiltError("no prometheus here; fetch it: scripts/prometheus.sh")
+        raise NotBuiltError(f"no {name} here; fetch it: scripts/prometheus.sh")
     return Path(found)
 
 

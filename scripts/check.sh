@@ -27,6 +27,7 @@ check rendering $bin/python scripts/rendering_docs.py --check
 check kit-check $bin/python scripts/kit_check_docs.py --check
 check versions $bin/python scripts/versions_docs.py --check
 check editing $bin/python scripts/editing_docs.py --check
+check chart $bin/python scripts/chart.py --check
 check delivery $bin/python scripts/delivery_svg.py --check
 check picture $bin/python scripts/plan_svg.py --check
 check kits $bin/orderkit kit generate --check

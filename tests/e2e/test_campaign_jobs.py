@@ -8,6 +8,7 @@ of Pods for the kubelet (``podrunner``).
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -117,10 +118,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         )
         platform = undo.enter_context(bootstrapped(lab, pack))
         furnish_cluster(lab.settings, lab.cluster)
-        kubeconfig = yaml.safe_load(Path(lab.settings.cluster.kubeconfig).read_text())
-        runner = JobRunner(
-            lab.cluster, folder, lambda where, name: accounts.token(kubeconfig, where, name)
-        )
+        issue = functools.partial(accounts.issue_token, Path(lab.settings.cluster.kubeconfig))
+        runner = JobRunner(lab.cluster, folder, issue)
         pods = undo.enter_context(PodRunner(runner, folder / "pods").running())
         with ThreadPoolExecutor(4) as threads:
             entries = tuple(threads.map(lambda team: _placed(platform, team), TEAMS))

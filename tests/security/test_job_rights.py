@@ -21,7 +21,6 @@ from recordedcalls import Right, recording
 from ground.objects.kube_objects import ObjectKey
 from ground.shapes import read_shape
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.cli.connecting import connect
 from orderkit.core.campaign.definition import (
     Campaign,
     FieldValues,
@@ -32,27 +31,17 @@ from orderkit.core.campaign.definition import (
     Which,
 )
 from orderkit.core.kit.kit_reader import kit_of
-from orderkit.core.notify.order_event import row_events
-from orderkit.core.order.order_view import OrderRow
-from orderkit.core.platform.notification_settings import NAMESPACE_NAME
 from orderkit.core.portal.runner_job import NAMESPACE
 from orderkit.flows.campaign.starting import CampaignText, put, start
-from orderkit.flows.leader_election import LEASE, Candidate, LeaderElection
-from orderkit.flows.lease.sweeper import SWEEP_LEASE
 from orderkit.flows.notify.notified_events import (
-    GivenUp,
-    NotifiedEvents,
     ensure_namespace,
-    given_up,
 )
-from orderkit.flows.notify.notifying import LEASE_NAME
 from orderkit.flows.waiting import until
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 from orderkit_workshop.generate.runner_role import runner_role
 
 ROOM = Path(__file__).parents[2] / "day2" / "job"
-SERVICE = "system:serviceaccount:orderkit:orderkit-service"
 RUNNER = "system:serviceaccount:orderkit:orderkit-runner"
 CAMPAIGNS = "system:serviceaccount:orderkit:orderkit-campaign"
 
@@ -115,28 +104,6 @@ def test_a_recorded_run_uses_all_rights_of_the_runner_and_no_others(
 
     runners = reference_pack() / "gitops/apis/garage/runner.yaml"
     assert used == granted(ROOM / "rights.yaml", runners)
-
-
-def test_a_recorded_run_uses_all_rights_of_the_service_and_no_others(
-    platform: Running, tmp_path: Path
-) -> None:
-    ensure_namespace(platform.platform, NAMESPACE_NAME)
-    rows = [OrderRow(f"garage-{name}", "ae86", "garage", "Ready") for name in ("a", "b")]
-    with recording(Path(platform.settings.cluster.kubeconfig), tmp_path, SERVICE) as record:
-        service = connect(settings_with(platform.settings, cluster__kubeconfig=record.kubeconfig))
-        notified = NotifiedEvents(service, NAMESPACE_NAME, "chat")
-        notified.load()
-        for event in (event for row in rows for event in row_events(row, None)):
-            notified.note(event)
-            notified.flush()
-            notified.report(GivenUp(event.order, event.kind, "now", "it is down"))
-        assert given_up(service, NAMESPACE_NAME).keys() == {"chat"}
-        for key in (SWEEP_LEASE, ObjectKey(LEASE, LEASE_NAME, NAMESPACE_NAME)):
-            election = LeaderElection(service.cluster, service.clock, Candidate(key, "replica"))
-            assert [election.try_acquire() for _ in range(2)] == [True, True]
-            election.release()
-
-    assert record.rights == granted(ROOM / "service" / "rights.yaml")
 
 
 def test_recorded_campaigns_use_all_rights_of_their_account_and_no_others(

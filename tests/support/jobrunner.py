@@ -103,11 +103,9 @@ class JobRunner:
 
     def _attempt(self, job: Manifest, number: int, index: int | None = None) -> Attempt:
         place = self.folder / job["metadata"]["name"] / f"{index or 0}" / str(number)
-        more = {} if index is None else {INDEX_VARIABLE: str(index)}
         with contextlib.ExitStack() as undo:
-            process = self.start(
-                job["spec"]["template"]["spec"], place, job["metadata"]["namespace"], more
-            )
+            run = self.prepared(job, place, {} if index is None else {INDEX_VARIABLE: str(index)})
+            process = container.start(run, place / "root", place / "log")
             undo.callback(container.kill, process)
             self.on_start(number, process)
             if index is not None:
@@ -115,37 +113,6 @@ class JobRunner:
             code = process.wait(dig(job, "spec", "activeDeadlineSeconds"))
         text = (place / "log").read_text(errors="replace")
         return Attempt(code if code >= 0 else _KILLED, text)
-
-    def start(
-        self, pod: Manifest, place: Path, namespace: str, more: Mapping[str, str]
-    ) -> subprocess.Popen[bytes]:
-        """
-        Start the container of a Pod, with its volumes below `place` and its output in ``log``.
-
-        Args:
-            more: Variables besides those of the Pod that have values there.
-        """
-        (spec,) = pod["containers"]
-        volumes = {each["name"]: each for each in pod["volumes"]}
-        account = pod["serviceAccountName"]
-        mounts = [
-            container.Mount(
-                self._volume(volumes[each["name"]], namespace, account, place),
-                each["mountPath"],
-                writable=not each.get("readOnly", False),
-            )
-            for each in spec["volumeMounts"]
-        ]
-        entry, image = container.our_image()
-        environment = {each["name"]: each["value"] for each in spec["env"] if "value" in each}
-        environment |= more
-        run = container.Run(
-            command=[entry, *(_expanded(text, environment) for text in spec["args"])],
-            environment=environment,
-            user=_user(pod, spec),
-            mounts=[*mounts, *image],  # in this order: a checkout may lie below a volume
-        )
-        return container.start(run, place / "root", place / "log")
 
     def _kill_when_deleted(self, key: ObjectKey, process: subprocess.Popen[bytes]) -> None:
         """Wait for the process, as long as its Job is there; kill it then."""
@@ -155,25 +122,57 @@ class JobRunner:
                 return
             time.sleep(0.1)
 
-    def _volume(self, volume: Mapping[str, Any], namespace: str, account: str, place: Path) -> Path:
+    def prepared(
+        self, workload: Manifest, place: Path, more: Mapping[str, str] | None = None
+    ) -> container.Run:
+        """
+        Make the volumes of a Pod of a Job or a Deployment; return what its container runs.
+
+        Args:
+            more: Variables besides those of the Pod that have values there.
+        """
+        pod = workload["spec"]["template"]["spec"]
+        (spec,) = pod["containers"]
+        volumes = {each["name"]: each for each in pod["volumes"]}
+        mounts = [
+            container.Mount(
+                self._volume(volumes[each["name"]], workload, place),
+                each["mountPath"],
+                writable=not each.get("readOnly", False),
+            )
+            for each in spec["volumeMounts"]
+        ]
+        entry, image = container.our_image()
+        environment = {each["name"]: each["value"] for each in spec["env"] if "value" in each}
+        environment |= more or {}
+        return container.Run(
+            command=[entry, *(_expanded(text, environment) for text in spec["args"])],
+            environment=environment,
+            user=_user(pod, spec),
+            mounts=[*mounts, *image],  # in this order: a checkout may lie below a volume
+        )
+
+    def _volume(self, volume: Mapping[str, Any], job: Manifest, place: Path) -> Path:
         folder: Path = place / "volumes" / volume["name"]
         folder.mkdir(parents=True)
         if "emptyDir" in volume:
             folder.chmod(0o777)
             return folder
         mode = volume["projected"].get("defaultMode", 0o644)
-        for name, data in self._projected(volume["projected"]["sources"], namespace, account):
+        for name, data in self._projected(volume["projected"]["sources"], job):
             file = folder / name
             file.write_bytes(data)
             file.chmod(mode | 0o004)  # the kubelet gives the files to fsGroup; here others read
         return folder
 
     def _projected(
-        self, sources: list[dict[str, Any]], namespace: str, account: str
+        self, sources: list[dict[str, Any]], job: Manifest
     ) -> Iterator[tuple[str, bytes]]:
+        namespace = job["metadata"]["namespace"]
         for source in sources:
             ((kind, said),) = source.items()
             if kind == "serviceAccountToken":
+                account = job["spec"]["template"]["spec"]["serviceAccountName"]
                 yield said["path"], self.issue_token(namespace, account).encode()
                 continue
             wanted = CONFIG_MAP if kind == "configMap" else SECRET

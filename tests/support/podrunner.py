@@ -99,7 +99,9 @@ class PodRunner:
         index = dig(meta, "annotations", _INDEX)
         more = {} if index is None else {INDEX_VARIABLE: index}
         place = self.folder / meta["name"]
-        process = self.runner.start(pod["spec"], place, meta["namespace"], more)
+        workload = {"metadata": meta, "spec": {"template": {"spec": pod["spec"]}}}
+        run = self.runner.prepared(workload, place, more)
+        process = container.start(run, place / "root", place / "log")
         with self._lock:
             self._running[meta["uid"]] = (ObjectKey.of(pod), process)
         self.logs[meta["name"]] = place / "log"

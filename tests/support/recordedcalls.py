@@ -2,7 +2,7 @@
 A proxy before an API server that notes which rights each request needs.
 
 It sends every request in the name of one service account (``Impersonate-User``), so that a real
-server judges it by that account's roles. Not for watches: an answer is passed on when it is whole.
+server judges it by that account's roles. Watches are passed on as they come.
 """
 
 from __future__ import annotations
@@ -80,8 +80,16 @@ def recording(kubeconfig: Path, folder: Path, account: str) -> Iterator[Recordin
             headers |= {"Authorization": f"Bearer {user['token']}", "Impersonate-User": account}
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             answer = session.request(
-                self.command, server + self.path, data=body, headers=headers, timeout=_TIMEOUT_S
+                self.command,
+                server + self.path,
+                data=body,
+                headers=headers,
+                timeout=_TIMEOUT_S,
+                stream=True,
             )
+            if right and right.verb == "watch" and answer.ok:
+                self._pass_on(answer)
+                return
             if answer.status_code == 403:
                 record.refused.append(answer.text)
             self.send_response(answer.status_code)
@@ -91,6 +99,16 @@ def recording(kubeconfig: Path, folder: Path, account: str) -> Iterator[Recordin
             self.wfile.write(answer.content)
 
         do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815
+
+        def _pass_on(self, answer: requests.Response) -> None:
+            self.send_response(answer.status_code)
+            self.send_header("Content-Type", answer.headers.get("Content-Type", ""))
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.close_connection = True
+            with contextlib.suppress(OSError, requests.RequestException), answer:
+                for chunk in answer.iter_content(None):
+                    self.wfile.write(chunk)
 
         def log_message(self, *_: object) -> None:
             """Stay silent."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from ground.errors import OrderkitError
+from ground.errors import InvalidInputError, OrderkitError
 from orderkit.web.client_time_limits import CLIENT_TIME_LIMITS, ClientTimeLimits
 
 if TYPE_CHECKING:
@@ -231,6 +232,25 @@ class HttpServer:
             if not self._thread.is_alive():
                 raise RuntimeError("the HTTP server thread ended at start")
             time.sleep(0.005)
+
+    def reread_certificate(self) -> None:
+        """
+        Use what the files of the certificate hold now, for new connections.
+
+        Raises:
+            InvalidInputError: They are no certificate and its key.
+        """
+        config = self._server.config
+        if config.ssl is None or config.ssl_certfile is None:
+            return
+        files = config.ssl_certfile, config.ssl_keyfile
+        try:  # first elsewhere: a chain that is refused would replace half of the one in use
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*files)
+            config.ssl.load_cert_chain(*files)
+        except OSError as error:  # ssl's errors are some
+            raise InvalidInputError(
+                "--certificate", str(config.ssl_certfile), "does not fit its --key, or is none"
+            ) from error
 
     def stop(self) -> None:
         """Stop accepting, let open requests end for a moment, cut the rest, free the port."""

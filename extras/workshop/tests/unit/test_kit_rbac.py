@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from orderkit.core.kit.kit_file import KindRef
+from orderkit.core.kit.kit_resources import plural
 from orderkit.core.kit.model import Kit
-from orderkit_workshop.generate.crossplane_role import plural, rbac, rules
+from orderkit_workshop.generate.crossplane_role import rbac, rules
 
 RBAC = "rbac.authorization.k8s.io"
 WRITE = ["get", "list", "watch", "create", "update", "patch", "delete"]

@@ -203,6 +203,7 @@ def platform_upgrade(
     """
     from orderkit.cli.connecting import connect, load_settings
     from orderkit.cli.output import Progress
+    from orderkit.cli.serving.bootstrap_ports import service_files
     from orderkit.cli.views import upgrade_views
     from orderkit.flows.install.upgrading import UpgradeRequest, plan_upgrade, upgrade
 
@@ -212,7 +213,9 @@ def platform_upgrade(
     if plan:
         upgrade_views.show_plan(plan_upgrade(platform, rendered), as_json=as_json)
         return
-    upgrade_request = UpgradeRequest(rendered, values.pack_commit, requester, timeout_s, settings)
+    upgrade_request = UpgradeRequest(
+        rendered, values.pack_commit, requester, timeout_s, settings, service_files(settings)
+    )
     upgraded = upgrade(
         platform, upgrade_request, on_step=Progress(enabled=False if as_json else None)
     )

@@ -29,6 +29,7 @@ from orderkit.cli.connecting import (
 )
 from orderkit.cli.extras import MissingExtraError, stand_ins
 from orderkit.core.platform.installation import PlatformTarget
+from orderkit.core.platform.mounted_settings import mounted_settings
 from orderkit.core.platform.settings import Endpoint, PlatformSettings
 from orderkit.flows.install.bootstrapping import BootstrapRequest, ProbeRequest, RepositoryAccess
 from orderkit.flows.install.pack_rendering import values_of
@@ -78,6 +79,7 @@ def prepared(options: BootstrapOptions) -> Iterator[tuple[Platform, BootstrapReq
                 timeout_s=options.timeout_s,
                 installation=settings,
                 access=_access(settings),
+                service_files=service_files(settings),
                 replace_pack=options.replace_pack or settings.target is PlatformTarget.EMBEDDED,
                 move_ledger=options.move_ledger,
                 probe=probe,
@@ -111,6 +113,19 @@ def _access(settings: PlatformSettings) -> RepositoryAccess:
         )
     secret = {"username": "orderkit", "password": token(changed(forge, token_file=file))}
     return RepositoryAccess(secret, pem)
+
+
+def service_files(settings: PlatformSettings) -> dict[str, bytes]:
+    """
+    Read the files that the installed service needs; none if platform.yaml does not install it.
+
+    Raises:
+        NotFoundError: One cannot be read.
+    """
+    if settings.service.install is None:
+        return {}
+    _, files = mounted_settings(settings)
+    return {name: _text(Path(path), name).encode() for name, path in files.items()}
 
 
 def _text(path: Path, field: str) -> str:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
-from orderkit.cli.connecting import connect, load_settings, service_options
+from orderkit.cli.connecting import connect, load_settings, service_options, settings_path
+from orderkit.core.platform.mounted_settings import named_files
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.web.auditing import AuditLog
+from orderkit.web.renewing import RenewedApp
 from orderkit.web.service import service_app
 from orderkit.web.serving import LOOPBACK_NAMES, HttpServer, bind
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +96,11 @@ def serving(serve_request: ServeRequest) -> Iterator[str]:
     """
     Serve until the block ends; yield the address.
 
+    Changed settings, and files that they name, count within seconds.
+
     Raises:
         PortInUseError: The port is taken. NotFoundError: no platform, or a credential is missing.
     """
-    settings = load_settings(serve_request.platform_file)
     try:
         audit = AuditLog(serve_request.audit)
     except OSError as error:
@@ -100,15 +108,26 @@ def serving(serve_request: ServeRequest) -> Iterator[str]:
             f"{serve_request.audit} cannot be written: {error.strerror}",
             hint="choose another --audit-log",
         ) from error
-    options = service_options(
-        settings,
-        audit=audit,
-        links=serve_request.is_private,
-        behind_tls=serve_request.behind_tls,
-    )
-    app = service_app(connect(settings), options)
+    servers: list[HttpServer] = []
+
+    def make() -> ASGIApp:
+        settings = load_settings(serve_request.platform_file)
+        options = service_options(
+            settings,
+            audit=audit,
+            links=serve_request.is_private,
+            behind_tls=serve_request.behind_tls,
+        )
+        app = service_app(connect(settings), options)
+        for server in servers:
+            server.reread_certificate()
+        return app
+
+    app = RenewedApp(make, lambda: settings_stamp(serve_request))
     sock = bind("service", serve_request.port, host=serve_request.host)
+    settings = load_settings(serve_request.platform_file)
     server = HttpServer(app, sock, serve_request.tls, hosts=host_names(serve_request, settings))
+    servers.append(server)
     server.start()
     try:
         yield f"{server.scheme}://{serve_request.host}:{server.port}"
@@ -128,3 +147,22 @@ def host_names(serve_request: ServeRequest, settings: PlatformSettings) -> froze
     addresses = (settings.service.url, settings.service_address)
     hosts = {urlsplit(address).hostname or "" for address in addresses}
     return LOOPBACK_NAMES | {serve_request.host} | hosts | serve_request.names
+
+
+def settings_stamp(serve_request: ServeRequest) -> bytes:
+    """
+    Return a digest of platform.yaml and of the files that are read at a start only.
+
+    Raises:
+        NotFoundError, InvalidInputError: platform.yaml cannot be read, or is broken.
+    """
+    path = settings_path(serve_request.platform_file)
+    named = named_files(load_settings(serve_request.platform_file))
+    named.pop("service.access.tokensFile", None)  # read for each request
+    tls = serve_request.tls
+    files = [path, *named.values(), *((tls.server, tls.key) if tls else ())]
+    digest = hashlib.sha256()
+    for file in map(Path, files):
+        data = file.read_bytes() if file.is_file() else b""
+        digest.update(f"{file}\0{len(data)}\0".encode() + data)
+    return digest.digest()

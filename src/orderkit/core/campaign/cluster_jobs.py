@@ -127,7 +127,7 @@ def _codes(*values: int) -> dict[str, Any]:
 def _job(record: CampaignRecord, step: str, image: str, arguments: Sequence[str]) -> Manifest:
     shown = record.name[:_NAME_SHOWN].rstrip("-")
     name = f"campaign-{shown}-{record.id[-8:]}-{step}"
-    job = manifest(RunnerJob(name, image, arguments, ACCOUNT))
+    job = manifest(RunnerJob(name, image, arguments, account=ACCOUNT))
     job["metadata"]["labels"] = {**job["metadata"]["labels"], CAMPAIGN_LABEL: record.name}
     job["spec"]["activeDeadlineSeconds"] = _DAY_S
     return job

@@ -24,6 +24,7 @@ from orderkit.core.platform.forge_kinds import KINDS, ForgeKind, ForgePages
 from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.platform.service_access import AccessSettings, Text, Url
+from orderkit.core.platform.service_install import ServiceInstall
 from orderkit.core.portal.profile import Profile
 from softwaretemplates.size_limit import MIB, SIZE_LIMIT
 
@@ -148,6 +149,8 @@ class ServiceSettings(Endpoint, frozen=True):
     """The key that signs the commits of this machine; None: they are not signed."""
     access: AccessSettings = AccessSettings()
     """Who else may call it, and what groups may do."""
+    install: ServiceInstall | None = None
+    """How it is installed in the cluster; None: it runs elsewhere."""
 
 
 class ClusterSettings(StrictShape, frozen=True):
@@ -308,6 +311,7 @@ def parse(
             )
     settings.service.access.check()
     settings.notifications.check()
+    _check_install(settings)
     return settings
 
 
@@ -331,6 +335,52 @@ def _check_forge(settings: PlatformSettings) -> None:
     if settings.forge.credentials == "idpbuilder":
         raise InvalidInputError(
             "forge.credentials", "idpbuilder", f"are those of a Gitea, and forge.kind is {kind}"
+        )
+
+
+def _check_install(settings: PlatformSettings) -> None:
+    """
+    Refuse settings with which an installed service could not work.
+
+    Raises:
+        InvalidInputError: The setting that is missing or contradicts another.
+    """
+    install, service, forge = settings.service.install, settings.service, settings.forge
+    if install is None:
+        return
+    field_name = "service.install"
+    if settings.target == "embedded":
+        raise InvalidInputError(
+            field_name, "embedded", "needs a cluster, and 'orderkit up' has the service built in"
+        )
+    if not service.url:
+        raise InvalidInputError("service.url", None, f"is missing, and {field_name} needs it")
+    if forge.token_file is None and forge.app is None:
+        raise InvalidInputError(
+            "forge.tokenFile",
+            None,
+            f"is missing, and {field_name} needs it",
+            hint="Pods have no environment and no git: name a file with the token, or forge.app",
+        )
+    route = install.route
+    if route.kind != "none" and not settings.service_address.startswith("https://"):
+        raise InvalidInputError(
+            "service.publicUrl",
+            settings.service_address,
+            f"is not https, and {field_name}.route is an {route.kind}",
+            hint="give the address as browsers reach it, or route: {kind: none}",
+        )
+    if (route.kind == "HTTPRoute") != bool(route.gateway):
+        rule = "is missing" if route.kind == "HTTPRoute" else f"is not for an {route.kind}"
+        raise InvalidInputError(
+            f"{field_name}.route.gateway", route.gateway, rule, hint="NAMESPACE/NAME of the Gateway"
+        )
+    if install.monitoring and service.access.tokens_file is None:
+        raise InvalidInputError(
+            "service.access.tokensFile",
+            None,
+            f"is missing, and {field_name}.monitoring needs a token for Prometheus",
+            hint="name a file, then: orderkit access add prometheus --everywhere --right observe",
         )
 
 

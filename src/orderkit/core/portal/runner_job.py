@@ -10,8 +10,7 @@ Repeating is safe: the arguments carry an operation id, so a restarted Pod chang
 Exit codes 1 and 5 (something did not answer, or is half done) are retried; 2, 3 and 4 (a wrong
 value, a conflict, a refusal) end the Job at once.
 
-Pure; for the portals of profile ``job`` (``core.portal.job_copy``) and for campaigns
-(``core.campaign.cluster_jobs``).
+Pure; called by ``core.portal.job_copy`` while a pack is published for a portal of profile ``job``.
 """
 
 from __future__ import annotations
@@ -48,7 +47,10 @@ class RunnerJob:
     name: str
     image: str
     arguments: Sequence[str]
+    namespace: str = NAMESPACE
     account: str = ACCOUNT
+    settings: str = SETTINGS
+    credentials: str = CREDENTIALS
 
 
 def manifest(job: RunnerJob) -> Manifest:
@@ -57,7 +59,7 @@ def manifest(job: RunnerJob) -> Manifest:
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": job.name, "namespace": NAMESPACE, "labels": labels},
+        "metadata": {"name": job.name, "namespace": job.namespace, "labels": labels},
         "spec": {
             "backoffLimit": _RETRIES,
             "activeDeadlineSeconds": _DEADLINE_S,
@@ -74,12 +76,13 @@ def manifest(job: RunnerJob) -> Manifest:
                     }
                 ]
             },
-            "template": {"metadata": {"labels": labels}, "spec": _pod(job)},
+            "template": {"metadata": {"labels": labels}, "spec": pod(job)},
         },
     }
 
 
-def _pod(job: RunnerJob) -> dict[str, Any]:
+def pod(job: RunnerJob) -> dict[str, Any]:
+    """Return the Pod's spec."""
     return {
         # The API server accepts podFailurePolicy only with this restart policy.
         "restartPolicy": "Never",
@@ -95,7 +98,7 @@ def _pod(job: RunnerJob) -> dict[str, Any]:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [_container(job)],
-        "volumes": [_settings(), {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}}],
+        "volumes": [_settings(job), {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}}],
     }
 
 
@@ -124,7 +127,7 @@ def _container(job: RunnerJob) -> dict[str, Any]:
     }
 
 
-def _settings() -> dict[str, Any]:
+def _settings(job: RunnerJob) -> dict[str, Any]:
     """Return the folder's volume: settings, kubeconfig, credentials, token, certificates."""
     token = {"path": "token", "expirationSeconds": _TOKEN_S}
     roots = {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
@@ -133,8 +136,8 @@ def _settings() -> dict[str, Any]:
         "projected": {
             "defaultMode": 0o440,
             "sources": [
-                {"configMap": {"name": SETTINGS}},
-                {"secret": {"name": CREDENTIALS}},
+                {"configMap": {"name": job.settings}},
+                {"secret": {"name": job.credentials}},
                 {"serviceAccountToken": token},
                 {"configMap": roots},
             ],

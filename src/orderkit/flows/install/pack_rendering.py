@@ -7,7 +7,7 @@ then the platform's values are baked; a sentinel that would be left is refused. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -18,6 +18,7 @@ from ground.objects.kube_objects import metadata
 from kubeschema import xrd
 from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.hidden_fields import guard_pattern
+from orderkit.core.kit.kit_resources import service_rules
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Files, read_pack
 from orderkit.core.kit.xrd_fields import fields_of
@@ -25,6 +26,7 @@ from orderkit.core.platform.baking import VERSION, bake
 from orderkit.core.platform.delivery_tree import fitted
 from orderkit.core.platform.forge_kinds import GITEA, ForgePages
 from orderkit.core.platform.installation import Installation
+from orderkit.core.platform.service_objects import APPLICATION_FILE, layer_files, service_parts
 from orderkit.core.platform.settings import CLUSTER_NAME, LEDGER, PACK, PlatformSettings
 from orderkit.core.portal.profile import Profile, apply_profile
 from orderkit.flows.template.actions import ACTIONS
@@ -54,6 +56,8 @@ class PlatformValues:
     """Where the forge shows files; packs name Gitea's pages."""
     pack_repo: RepoId = PACK
     ledger: RepoId = LEDGER
+    service: PlatformSettings | None = None
+    """The settings with which the service is installed; None: it is not."""
 
     def baked(self, versions: Mapping[str, str]) -> Mapping[str, str]:
         """Return the value of every sentinel a pack with these versions may use."""
@@ -95,6 +99,7 @@ def values_of(
         settings.forge.pages,
         settings.pack,
         settings.ledger,
+        settings if settings.service.install else None,
     )
 
 
@@ -108,14 +113,37 @@ def render_pack(files: Files, values: PlatformValues) -> dict[PurePosixPath, byt
     """
     pack = read_pack(files)
     baked = values.baked(pack.versions)
-    for kit in checked_kits(pack):  # a broken kit stops here, before any write
+    kits = checked_kits(pack)
+    for kit in kits:  # a broken kit stops here, before any write
         for problem in xrd.problems(kit.xrd):
             path = f"gitops/apis/{kit.name}/definition.yaml"
             raise InvalidInputError(path, metadata(kit.xrd).get("name"), f"is refused: {problem}")
         _check_values(kit, baked)
-    fit = fitted(files, values.installation, pack.providers)
+    delivered = {**files, **_service_layer(files, values, kits)}
+    fit = fitted(delivered, values.installation, pack.providers)
     rendered = bake(apply_profile(fit, values.profile, actions=ACTIONS), baked)
     return _with_pages(rendered, values)
+
+
+def _service_layer(files: Files, values: PlatformValues, kits: Sequence[Kit]) -> Files:
+    """
+    Return the layer that installs the service, if platform.yaml wants one.
+
+    Raises:
+        InvalidInputError: The pack has a layer of this name.
+    """
+    parts = service_parts(values.service, service_rules(kits)) if values.service else None
+    if parts is None:
+        return {}
+    layer = layer_files(parts)
+    for path in sorted({APPLICATION_FILE, *layer}.intersection(files)):
+        raise InvalidInputError(
+            "spec.service.install",
+            str(path),
+            "is a file of the pack, and the layer that is generated has it too",
+            hint="remove the file from the pack, or leave out spec.service.install",
+        )
+    return layer
 
 
 def _with_pages(

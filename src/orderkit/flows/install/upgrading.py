@@ -34,6 +34,7 @@ from orderkit.flows.argocd.unsafe_applications import refuse_lost_tools
 from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
 from orderkit.flows.install.bootstrapping.ledger_move import refuse_ledger_change
 from orderkit.flows.install.bootstrapping.reach_steps import check_accounts
+from orderkit.flows.install.service_secret import ensure_service_secret
 from orderkit.flows.main_protection import protect_orders
 from orderkit.flows.order.approvers import approver_problems
 from orderkit.flows.platform import Platform, get_object, snapshot
@@ -57,6 +58,8 @@ class UpgradeRequest:
     timeout_s: float = 600.0
     installation: Installation = field(default_factory=Installation)
     """Says whom the rendered admission policies take for Argo CD and Crossplane."""
+    service_files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """The Secret of the installed service; empty: the service is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,7 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
     operation = operation_id(request.files)
     commits: dict[str, CommitSha] = {}
     await_taken_up(platform, plan.commit, request.timeout_s)
+    _bring_secret(platform, request, on_step)
     for wave in plan.waves:
         commit = _write(platform, wave, request, operation)
         if commit is not None:
@@ -181,6 +185,11 @@ def operation_id(files: Files) -> str:
     for path in sorted(files):
         digest.update(str(path).encode() + b"\0" + hashlib.sha256(files[path]).digest())
     return f"upgrade-{digest.hexdigest()[:20]}"
+
+
+def _bring_secret(platform: Platform, request: UpgradeRequest, on_step: OnStep) -> None:
+    if request.service_files and ensure_service_secret(platform, request.service_files):
+        on_step("service secret", "is written")
 
 
 def _check_tools(platform: Platform, files: Files) -> None:

@@ -21,11 +21,11 @@ from compositions.granted_rights import (
 from ground.objects.kube_objects import Kind
 from kubeschema.validate.located_findings import Located
 from orderkit.core.kit.kit_file import KindRef
+from orderkit.core.kit.kit_resources import plural
 from orderkit.core.kit.model import Kit
 from orderkit_workshop.check.kit_under_check import Doc, KitUnderCheck, finding_at
 from orderkit_workshop.check.pipeline_rule_codes import PipelineRule
 from orderkit_workshop.check.trial_runs import Run
-from orderkit_workshop.generate.crossplane_role import plural
 
 CLUSTER_ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole")
 _ENVIRONMENT = ("apiextensions.crossplane.io", "EnvironmentConfig")

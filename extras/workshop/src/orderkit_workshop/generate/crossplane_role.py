@@ -17,9 +17,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from compositions.granted_rights import AGGREGATE, DEFAULTS, READ, WRITE
-from ground.objects.kube_objects import Kind, Manifest, plural_of
+from ground.objects.kube_objects import Kind, Manifest
 from orderkit.core.kit.generated_mark import comment
 from orderkit.core.kit.kit_file import KindRef
+from orderkit.core.kit.kit_resources import plural
 from orderkit.core.kit.model import Kit
 from yamlfiles import yaml11
 
@@ -101,8 +102,3 @@ def _is_default(kit: Kit, ref: KindRef) -> bool:
 
 def _kind(ref: KindRef) -> Kind:
     return Kind.parse(ref.api_version, ref.kind)
-
-
-def plural(ref: KindRef) -> str:
-    """Return the plural of a kind for RBAC: the declared one, otherwise by English rules."""
-    return ref.resource or plural_of(ref.kind)

@@ -25,6 +25,7 @@ from orderkit.flows.install.bootstrapping.reach_steps import (
     ForgeStep,
 )
 from orderkit.flows.install.bootstrapping.repository_access import AccessStep
+from orderkit.flows.install.bootstrapping.service_step import ServiceSecretStep
 from orderkit.flows.install.bootstrapping.steps import (
     BootstrapContext,
     BootstrapRequest,
@@ -78,6 +79,7 @@ def _steps(site: BootstrapContext) -> Sequence[BootstrapStep]:
         AccessStep(site),
         LedgerStep(site),  # before the pack, which says where the ledger is
         PackStep(site),
+        *([ServiceSecretStep(site)] if site.wanted.service_files else []),
         RootStep(site),
         *(LayerStep(site, layer) for layer in layers(site)),
         InForceStep(site),

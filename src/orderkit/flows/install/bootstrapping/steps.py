@@ -113,6 +113,8 @@ class BootstrapRequest:
         default_factory=lambda: Installation(PlatformTarget.EMBEDDED)
     )
     access: RepositoryAccess = RepositoryAccess()
+    service_files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """The Secret of the installed service; empty: the service is not installed."""
     replace_pack: bool = True
     """Overwrite another pack, or the pack of another platform."""
     holds_back: bool = False

@@ -1,0 +1,3 @@
+module orderkit/tests/lab/neighbourcrds
+
+go 1.27.0

@@ -10,9 +10,10 @@ import yaml
 
 from ground.errors import InvalidInputError
 from ground.names import RepoId
+from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.main import run
 from orderkit.core.platform import idpbuilder
-from orderkit.flows.template.actions.publish_gitea import repository_of
+from orderkit.flows.template.actions.forge_target import repository_of
 
 EXAMPLES = Path(__file__).parents[2] / "bootstrap" / "idpbuilder"
 BY_PATH = "https://cnoe.localtest.me:8443/gitea"
@@ -109,7 +110,8 @@ def test_cnoes_backstage_gets_steps_with_its_own_actions(written: tuple[Path, st
     ]
     assert host == gitea.removeprefix("https://")
     assert steps["order"]["input"]["clusterName"] == "local"
-    assert repository_of(wanted, base_url=gitea) == RepoId("ae86", "garage-ae86")
+    with GiteaForge(gitea, token="none") as forge:  # nothing is asked of it
+        assert repository_of(wanted, forge) == RepoId("ae86", "garage-ae86")
 
 
 @pytest.mark.parametrize(

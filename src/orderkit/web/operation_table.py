@@ -230,10 +230,7 @@ def _viewing() -> tuple[ServiceOperation, ...]:
             "/v1/activity",
             "Tell who did what to the orders of the caller's teams, and why, newest first.",
             view_handlers.get_activity,
-            {
-                200: ("What happened, page by page.", named("Activity")),
-                404: ("No such team.", named("Error")),
-            },
+            {200: ("By pages.", named("Activity")), 404: ("No such team.", named("Error"))},
             "read",
             query=ACTIVITY_QUERY,
             slow=True,

@@ -81,9 +81,9 @@ class Garages:
                 for path in self.pack.rglob("*")
                 if path.is_file()
             }
-            for path, data in generate(files, checked_kit("garage", files)).items():
-                (self.pack / path).parent.mkdir(parents=True, exist_ok=True)
-                (self.pack / path).write_bytes(data)
+            for name, data in generate(files, checked_kit("garage", files)).items():
+                (self.pack / name).parent.mkdir(parents=True, exist_ok=True)
+                (self.pack / name).write_bytes(data)
         done = self.orderkit("platform", "upgrade", "--timeout", "40", "--pack", str(self.pack))
         assert done.code == 0, done.err
 

@@ -92,8 +92,8 @@ class Garages:
             path.write_text(text)
         done = self.orderkit("platform", "upgrade", "--timeout", "20", "--pack", str(self.pack))
         if done.code:
-            for path, text in before.items():
-                path.unlink() if text is None else path.write_text(text)
+            for path, old in before.items():
+                path.unlink() if old is None else path.write_text(old)
             raise RefusedError(done.err)
 
     def file(self, name: str, **spec: Any) -> bytes:

@@ -150,7 +150,7 @@ def test_an_end_of_several_asks_for_words_and_ends_each(
 
 def test_nobody_acts_on_orders_of_others(stranger: Browser, site: Site, quiet_bay: Bay) -> None:
     """The list of orders is whatever a browser sends."""
-    add_team(site.running.platform, "rx7", requester="user:default/test")  # type: ignore[arg-type]
+    add_team(site.running.platform, "rx7", requester="user:default/test")
     own = new_bay(site.running.platform, "rx7")
     listed(stranger, "/", own)
     head = quiet_bay.head

@@ -189,7 +189,7 @@ def test_a_repository_is_published_once_with_its_modes(side: Side) -> None:
     first, again = side.run(step), side.run(step)
 
     (commit,) = side.forge.commits(repo)
-    assert first.outputs == again.outputs | {"s1": {**again.outputs["s1"], **_created(first)}}
+    assert first.outputs == {**again.outputs, "s1": {**again.outputs["s1"], **_created(first)}}
     assert commit.id == first.outputs["s1"]["commitHash"]
     assert commit.requester == "user:default/tester"
     assert side.forge.special_files(repo, commit.id)[RUN].mode == EXECUTABLE

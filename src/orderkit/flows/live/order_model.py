@@ -14,9 +14,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from ground.errors import InProgressError, NotFoundError, OrderkitError
 from ground.names import RepoId
@@ -34,13 +33,13 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
 from orderkit.core.order.commit_faults import CommitCheck
 from orderkit.core.order.order_summary import state_of, summarize, with_parts
-from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
-from orderkit.core.order.part_failures import UNSYNCED, seconds_until
+from orderkit.core.order.order_view import OrderRow, OrderSources
 from orderkit.core.order.part_states import UNREAD
 from orderkit.core.secret_values import SecretTexts
 from orderkit.flows.approval.settling import settle_all
 from orderkit.flows.live.change_log import ChangeLog
 from orderkit.flows.live.cluster_objects import ClusterObjects
+from orderkit.flows.live.due_rows import DueRows
 from orderkit.flows.live.following import KindFollower, Receiver
 from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_owners, with_pack
 from orderkit.flows.live.live_row import LiveRow
@@ -117,8 +116,7 @@ class OrderModel:
         """By kind: whether it is followed as a kit's."""
         self._kit_kinds: frozenset[Kind] = frozenset()
         self._revisions: dict[str, object] = {}
-        self._due_s: dict[str, float] = {}
-        """By order: when its row is to be made again. Only the thread of rows reads and writes."""
+        self._due = DueRows()
         self._hint, self._complete, self._stop = (threading.Event() for _ in range(3))
         self._applications = KindFollower(
             platform.cluster,
@@ -354,9 +352,9 @@ class OrderModel:
         with self._wake:
             if not self._changed:
                 longest_s = REREAD_S if self._complete.is_set() else _FIRST_LOOK_S
-                due_s = min(self._due_s.values(), default=float("inf")) - time.monotonic()
-                self._wake.wait(max(0.0, min(longest_s, due_s)))
-        self._note_due()
+                self._wake.wait(max(0.0, min(longest_s, self._due.wait_s())))
+        for order in self._due.taken():
+            self._note(order)
         self._stop.wait(_GATHER_S)
         self._follow_kinds()
         if not self._complete.is_set():
@@ -430,7 +428,7 @@ class OrderModel:
             self._causes.forget(order)
             self._heads.forget(order)
             self._checks.pop(order, None)
-            self._due_s.pop(order, None)
+            self._due.forget(order)
             return None
         try:
             application = self._objects.application(order)
@@ -448,7 +446,7 @@ class OrderModel:
                 self._heads.of(entry, ledger.delivered_commit(application)),
                 self._checks.get(order),
             )  # fmt: skip
-            sources = self._looked_closer(order, key, sources)
+            sources = self._causes.added_to(order, key, sources)
             parts = sources.judged_parts
             declared, forge_url = kits.get(kit), self._platform.forge.base_url
 
@@ -459,7 +457,7 @@ class OrderModel:
 
             row = self._masks.masked(sources, key, make)
             now = self._platform.clock.now()
-            self._look_again(order, parts, now)
+            self._due.note(order, parts, now)
             is_ready = with_parts(state_of(sources), parts, now).ready
             return LiveRow.of(row, key, is_ready=is_ready)
         except Exception:  # whatever somebody pushed: one order must not hide all others
@@ -467,35 +465,6 @@ class OrderModel:
             reason = "this is a bug in Orderkit: the service's log has more"
             row = OrderRow(entry.order, entry.team, "", "Failing", reason)
             return LiveRow.of(row, None, is_ready=False)
-
-    def _looked_closer(
-        self, order: str, key: ObjectKey | None, sources: OrderSources
-    ) -> OrderSources:
-        """Return sources with what events and Pods say about parts of an order that assembles."""
-        state = state_of(sources)
-        is_unsynced = state.phase == "Failing" and state.reason.startswith(UNSYNCED)
-        if key is None or not (is_unsynced or state.phase == "Assembling"):
-            self._causes.forget(order)
-            return sources
-        root = (PartState(key, "False", "-", state.reason),) if is_unsynced else ()
-        looked = self._causes.of(order, (*root, *sources.parts))
-        own = looked[0] if is_unsynced and looked[0].fails_from else None
-        return replace(sources, parts=looked[len(root) :], own=own)
-
-    def _look_again(self, order: str, parts: Sequence[PartState], now: datetime) -> None:
-        """Have the row made again when an error of a part has lasted too long to pass."""
-        begin = [seconds_until(part.fails_from, now) for part in parts if part.fails_from]
-        waits_s = min((wait_s for wait_s in begin if wait_s > 0), default=None)
-        if waits_s is None:
-            self._due_s.pop(order, None)
-        else:
-            self._due_s[order] = time.monotonic() + waits_s
-
-    def _note_due(self) -> None:
-        now_s = time.monotonic()
-        for order in [order for order, due_s in self._due_s.items() if due_s <= now_s]:
-            del self._due_s[order]
-            self._note(order)
 
     def _unknown(self, kind: Kind) -> str | None:
         """Return why the objects of a kind are not known; see `ClusterObjects.parts`."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from ground.objects.kube_objects import ObjectKey
-from orderkit.core.order.order_view import PartState
+from orderkit.core.order.order_summary import state_of
+from orderkit.core.order.order_view import OrderSources, PartState
+from orderkit.core.order.part_failures import UNSYNCED
 from orderkit.flows.live.row_looks import RowLooks
 from orderkit.flows.order.closer_look import closer_state, is_worth_a_look
 from orderkit.flows.platform import Platform, get_object
@@ -31,6 +34,18 @@ class RowCauses(RowLooks[tuple[ObjectKey, ...], Mapping[ObjectKey, PartState]]):
             return tuple(parts)
         found = self._last(order, keys) or {}
         return tuple(found.get(part.key, part) for part in parts)
+
+    def added_to(self, order: str, key: ObjectKey | None, sources: OrderSources) -> OrderSources:
+        """Return sources with what events and Pods say about parts of an order that assembles."""
+        state = state_of(sources)
+        is_unsynced = state.phase == "Failing" and state.reason.startswith(UNSYNCED)
+        if key is None or not (is_unsynced or state.phase == "Assembling"):
+            self.forget(order)
+            return sources
+        root = (PartState(key, "False", "-", state.reason),) if is_unsynced else ()
+        looked = self.of(order, (*root, *sources.parts))
+        own = looked[0] if is_unsynced and looked[0].fails_from else None
+        return replace(sources, parts=looked[len(root) :], own=own)
 
     def _look(self, order: str, target: tuple[ObjectKey, ...]) -> Mapping[ObjectKey, PartState]:  # noqa: ARG002 - of RowLooks
         found: dict[ObjectKey, PartState] = {}

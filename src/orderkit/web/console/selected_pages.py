@@ -102,7 +102,7 @@ class SelectedPages:
         if chosen is None:
             return _shown(call, rows, "change", offered=offered)
         values: Values = {}
-        more = {"offered": offered, "field": last(call.body, "field")}
+        more: dict[str, Any] = {"offered": offered, "field": last(call.body, "field")}
         try:
             if step:
                 values = chosen.form.read(call.body)

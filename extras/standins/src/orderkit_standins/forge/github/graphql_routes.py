@@ -20,7 +20,8 @@ from orderkit_standins.forge.github.answers import answer, rewritten
 from orderkit_standins.forge.github.git_routes import GitHubGit
 from orderkit_standins.forge.github.merge_queue import MergeQueues
 from orderkit_standins.forge.issues import Issues
-from orderkit_standins.forge.pulls import Pull, Pulls
+from orderkit_standins.forge.pull_request_git import Pull
+from orderkit_standins.forge.pulls import Pulls
 from orderkit_standins.forge.repositories import Repository
 
 _FIELD = re.compile(r"\{\s*(\w+)")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from orderkit_standins.forge.accounts import Account
 from orderkit_standins.forge.api.calls import ApiError
 from orderkit_standins.forge.api.merging import MergeRequest, Merging
-from orderkit_standins.forge.pulls import Pull
+from orderkit_standins.forge.pull_request_git import Pull
 from orderkit_standins.forge.repositories import Repository
 
 _MERGED_BY_QUEUE = "Pull Request is not mergeable: changes must be made through the merge queue"

@@ -25,6 +25,8 @@ NO_RESULT = {
     "up": "runs the embedded platform until it is stopped",
     "serve": "runs the HTTP service until it is stopped",
     "mcp": "serves an agent until its program ends it",
+    "campaign carry": "is what a Job runs; its exit code and 'campaign status' say the result",
+    "campaign work": "is what a Job runs; its exit code and 'campaign status' say the result",
     "stations": "runs the gRPC server until it is stopped",
     "schema": "prints a JSON Schema, and nothing else",
 }

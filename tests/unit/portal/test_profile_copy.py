@@ -242,7 +242,7 @@ class Refused:
 REFUSED = [
     Refused(
         "an action the service does not know",
-        template("{id: pub, action: 'publish:github'}"),
+        template("{id: pub, action: 'publish:bitbucketCloud'}"),
         "t.yaml: steps.pub",
     ),
     Refused(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -39,8 +38,7 @@ shards_option = click.option(
 )
 
 
-@dataclass(frozen=True)
-class WorkOptions:
+class WorkOptions(NamedTuple):
     """Who works on a campaign, where, and how it is shown."""
 
     requester: str

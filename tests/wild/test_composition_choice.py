@@ -313,6 +313,47 @@ def test_a_push_that_names_another_composition_is_told(
     assert 'Composition "somebody-elses" is not one that kit shop offers' in told.out
 
 
+def test_an_order_never_loses_the_map_that_crossplane_writes_into(
+    shops: Running,
+    orderkit: Command,
+    tmp_path: Path,
+    pack: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Argo CD would take Crossplane's list of the order's parts away with it."""
+    order, path = "shop-bare", PurePosixPath("manifests/xshop.yaml")
+    assert orderkit("order", "shop", "name=bare", "team=ae86").code == 0
+    assert orderkit("change", order, "composition=shop-moon").code == 0
+    commit = orderkit("history", order, "--json").json["entries"][0]["commit"]
+
+    reverted = orderkit("revert", order, commit)
+
+    assert reverted.code == 2, reverted.out
+    assert "Crossplane's list of the order's parts would go with it" in reverted.err
+    forge, repository = shops.platform.forge, RepoId("ae86", order)
+    file = forge.read(repository, path, "main")
+    record = forge.read(repository, PurePosixPath(".orderkit/order.yaml"), "main")
+    assert file is not None
+    assert record is not None
+    for name, xr in {"old": file.text, "new": _bare(file.text)}.items():
+        for place, text in {path: xr, record.path: record.text}.items():
+            (tmp_path / name / place).parent.mkdir(parents=True)
+            (tmp_path / name / place).write_text(text)
+    old, new = str(tmp_path / "old"), str(tmp_path / "new")
+    capsys.readouterr()
+    assert run(["validate", new, "--old", old, "--pack", str(pack)]) == 1
+    assert "put spec.crossplane back" in capsys.readouterr().out
+    back = orderkit("change", order, "composition=shop-sun")
+    assert back.code == 0, back.err
+    assert parts(shops, order) == {"shared": "sun", "sunny": "sun"}
+
+
+def _bare(text: str) -> str:
+    xr = yaml.safe_load(text)
+    del xr["spec"]["crossplane"]
+    return yaml.safe_dump(xr)
+
+
 def test_a_kit_that_enforces_one_offers_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,8 +3,8 @@ What a cluster's controllers would say of workloads, claims, Services, Ingresses
 
 Nothing runs. Deployments, StatefulSets and DaemonSets (on one node) have their replicas available
 as soon as they are looked at, whatever their image; at zero replicas the counts are left out, as on
-a real cluster. Jobs are complete, Pods are ready, claims are bound. Services of type LoadBalancer
-and Ingresses get the loopback address. An autoscaler finds what it has. There are no ReplicaSets,
+a real cluster. Jobs are complete (not Orderkit's own), Pods are ready, claims are bound. Services
+of type LoadBalancer and Ingresses get the loopback address. An autoscaler finds what it has. There are no ReplicaSets,
 no Pods of others, no roll-outs, and no Jobs of CronJobs.
 
 Started by ``platform``, on any ``ports.cluster.Cluster``.
@@ -17,6 +17,7 @@ from typing import Any
 
 from ground.objects.conditions import Condition, merged
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
+from orderkit.core.portal.runner_job import NAMESPACE as ROOM
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 from orderkit_standins.controller import Controller
@@ -118,6 +119,8 @@ class Workloads:
     def _with_conditions(self, kind: Kind, workload: Manifest) -> dict[str, Any] | None:
         if kind == JOB and (dig(workload, "spec", "suspend", default=False) or _is_over(workload)):
             return None
+        if kind == JOB and metadata(workload).get("namespace") == ROOM:
+            return None  # whoever reads that Orderkit's own Job is complete relies on its work
         now = text_of(self._clock.now())
         present = dig(workload, "status", "conditions", default=None) or ()
         generation = int(metadata(workload).get("generation", 1))

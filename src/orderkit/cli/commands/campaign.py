@@ -379,16 +379,20 @@ def _work(
     from orderkit.cli.connecting import load_settings
     from orderkit.cli.output import say
     from orderkit.core.campaign.cluster_jobs import Crew
+    from orderkit.core.platform.installation import PlatformTarget
     from orderkit.core.portal.runner_job import NAMESPACE, image_of
     from orderkit.flows.campaign.in_cluster import start_in_cluster
 
-    image = image_of(load_settings(how.platform_file).registry)
+    settings = load_settings(how.platform_file)
+    image = image_of(settings.registry)
     job = start_in_cluster(platform, name, Crew(image, requester.ref, how.shards))
     if how.as_json:
         _show(platform, name, as_json=True)
     else:
         say(f"{name}: Job {job} in namespace {NAMESPACE} carries it out")
         say(f"orderkit campaign status {name}")
+        if settings.target is PlatformTarget.EMBEDDED:
+            say(f"the embedded platform runs no Pods: orderkit campaign resume {name}")
     return 0
 
 

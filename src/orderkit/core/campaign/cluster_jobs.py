@@ -79,9 +79,10 @@ def failed_indexes(rule: StopRule, orders: int, shards: int) -> int:
     return min(allowed, shards)
 
 
-def coordinator_job(record: CampaignRecord, crew: Crew) -> Manifest:
-    """Return the coordinator's Job. Its name follows from the record: resumed, it has another."""
-    digest = hashlib.sha256(record.to_text().encode()).hexdigest()[:8]
+def coordinator_job(record: CampaignRecord, crew: Crew, number: int = 1) -> Manifest:
+    """Return the coordinator's Job, the first or a later one for this state of the record."""
+    text = f"{number} {record.to_text()}"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     arguments = ("campaign", "carry", f"--requester={crew.requester}", f"--shards={crew.shards}")
     job = _job(record, f"c-{digest}", crew.image, [*arguments, "--", record.name])
     final = {"action": "FailJob", "onExitCodes": _codes(2, 3, 4, 5, 70)}

@@ -47,8 +47,24 @@ def chosen_composition(kit: Kit, xr: Manifest) -> str:
     return name if isinstance(name, str) else ""
 
 
-def choice_findings(kit: Kit, xr: Manifest) -> Iterator[Finding]:
-    """Yield a finding if an XR names a Composition that the kit does not offer."""
+def choice_findings(kit: Kit, xr: Manifest, old: Manifest | None = None) -> Iterator[Finding]:
+    """
+    Yield what is wrong with how an XR chooses its Composition.
+
+    Args:
+        old: The XR before. An order may not lose ``spec.crossplane``: Argo CD applies on the
+            client's side, as ``kubectl apply`` does, and removes a map that Git has no more with
+            all that is in it. Crossplane's own ``resourceRefs`` are, and without them it makes
+            parts a second time.
+    """
+    if dig(old, "spec", "crossplane") and not isinstance(dig(xr, "spec", "crossplane"), dict):
+        yield Finding(
+            "spec.crossplane",
+            Reason.NOT_ALLOWED,
+            "is removed, and Crossplane's list of the order's parts would go with it",
+            rule="spec.crossplane stays once it was there",
+            hint="put spec.crossplane back; to use another Composition, name it there",
+        )
     name = chosen_composition(kit, xr)
     if not name or name in kit.offered:
         return

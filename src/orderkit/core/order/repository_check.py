@@ -91,7 +91,7 @@ def check_repository(
     if own is not None:
         kit = repository.kit
         findings = [*_name_findings(repository, own), *_change_findings(kit, own)]
-        findings += choice_findings(kit, own.document.manifest)
+        findings += choice_findings(kit, own.document.manifest, own.old)
         outcome.add(located(own.file, own.document, finding.path, finding) for finding in findings)
     elif not outcome.findings:
         outcome.add([_missing_xr(repository, outcome)])

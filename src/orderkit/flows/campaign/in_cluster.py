@@ -8,6 +8,7 @@ coordinator or somebody who runs the campaign from a terminal meanwhile change n
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -49,8 +50,10 @@ def start_in_cluster(platform: Platform, name: str, crew: Crew) -> str:
     if record is None:
         hint = f"orderkit campaign start {name} --in-cluster"
         raise RefusedError(f"campaign {name} was not started", hint=hint)
-    job = cluster_jobs.coordinator_job(record, crew)
-    _ensure(platform, job)
+    for number in itertools.count(1):  # one that was paused and resumed has ended before
+        job = _ensure(platform, cluster_jobs.coordinator_job(record, crew, number))
+        if not _is_over(job):
+            break
     return str(job["metadata"]["name"])
 
 
@@ -133,7 +136,7 @@ class Coordinator(Run):
         for good may be untouched: both are looked at here, as without a cluster.
         """
         job = _ensure(self.platform, self._job(files, record, number))
-        if not (_has(job, "Complete") or _has(job, "Failed")):
+        if not _is_over(job):
             return False
         self._look(record, number, entries)
         assert self._facts is not None  # noqa: S101 - made by `_step`
@@ -165,8 +168,9 @@ class Coordinator(Run):
         )  # fmt: skip
 
 
-def _has(job: Manifest, kind: str) -> bool:
-    return (condition(job, kind) or {}).get("status") == "True"
+def _is_over(job: Manifest) -> bool:
+    ends = (condition(job, "Complete"), condition(job, "Failed"))
+    return any(end is not None and end.get("status") == "True" for end in ends)
 
 
 @dataclass

@@ -336,7 +336,7 @@ class ChangeEditor:
     def _invalid(self, current: XrFile, new: Manifest) -> list[InvalidInputError]:
         """Judge the new XR and the step from the old one; what was invalid before comes last."""
         kit, check = self.live.kit, self._validator.check
-        findings = (*check(new, current.xr).findings, *choice_findings(kit, new))
+        findings = (*check(new, current.xr).findings, *choice_findings(kit, new, current.xr))
         if not findings:
             return []
         old = {*check(current.xr).findings, *choice_findings(kit, current.xr)}

@@ -245,7 +245,7 @@ def _file_note(path: PurePosixPath) -> str:
 def _judge(live: LiveOrder, old: Manifest, new: Manifest) -> Iterator[str]:
     """Yield what forbids the step: transition rules and the kit's changes."""
     validator = Validator(live.kit.xrd)
-    yield from (f"{found.path}: {found.message}" for found in choice_findings(live.kit, new))
+    yield from (f"{found.path}: {found.message}" for found in choice_findings(live.kit, new, old))
     told = {(f.rule, f.message) for xr in (old, new) for f in validator.check(xr).findings}
     for finding in validator.check(new, old).findings:
         if finding.reason is Reason.TRANSITION and (finding.rule, finding.message) not in told:

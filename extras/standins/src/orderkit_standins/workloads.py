@@ -4,8 +4,8 @@ What a cluster's controllers would say of workloads, claims, Services, Ingresses
 Nothing runs. Deployments, StatefulSets and DaemonSets (on one node) have their replicas available
 as soon as they are looked at, whatever their image; at zero replicas the counts are left out, as on
 a real cluster. Jobs are complete (not Orderkit's own), Pods are ready, claims are bound. Services
-of type LoadBalancer and Ingresses get the loopback address. An autoscaler finds what it has. There are no ReplicaSets,
-no Pods of others, no roll-outs, and no Jobs of CronJobs.
+of type LoadBalancer and Ingresses get the loopback address. An autoscaler finds what it has. There
+are no ReplicaSets, no Pods of others, no roll-outs, and no Jobs of CronJobs.
 
 Started by ``platform``, on any ``ports.cluster.Cluster``.
 """

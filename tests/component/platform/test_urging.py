@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import roguery
 from commands import Command
+from pusher import Pusher
 
 from ground.errors import IncompleteError
 from ground.names import CommitSha, RepoId, TeamName
@@ -23,6 +24,7 @@ from ground.objects.kube_objects import (
     dig,
     metadata,
 )
+from orderkit.cli.connecting import token
 from orderkit.core.order.ledger import team_application
 from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.refreshing import (
@@ -81,6 +83,24 @@ def test_only_what_has_a_commit_among_its_ancestors_contains_it(
     assert not ancestry.contains(first, second)
     assert not ancestry.contains("main", first), "Argo CD shows this when it could not read"
     assert not ancestry.contains("f" * 40, first), "no commit of this repository"
+
+
+def test_unrelated_histories_contain_nothing_of_each_other(
+    platform: Running, team: str, tmp_path: Path
+) -> None:
+    """Gitea lists no commits between them."""
+    repo = RepoId(team, "rewritten")
+    platform.platform.forge.ensure_repo(repo, description="")
+    first = push(platform.platform, repo, "one")
+    forge = platform.settings.forge
+    pusher = Pusher.cloned(tmp_path, f"{forge.url}/{repo}.git", "orderkit", token(forge))
+    pusher.git("checkout", "-q", "--orphan", "fresh")
+    other = CommitSha(pusher.commit("fresh start", {}))
+    pusher.git("push", "-q", "origin", "fresh")
+    ancestry = Ancestry(platform.platform.forge, repo)
+
+    assert not ancestry.contains(other, first)
+    assert not ancestry.contains(first, other)
 
 
 @pytest.fixture

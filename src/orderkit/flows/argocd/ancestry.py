@@ -36,7 +36,11 @@ class Ancestry:
         return self._known[pair]
 
     def _ask(self, revision: str, commit: str) -> bool:
+        compare = self._forge.compare
         try:
-            return not self._forge.compare(self._repository, revision, commit)
+            if compare(self._repository, revision, commit):
+                return False
+            # Gitea lists no commits between unrelated histories, whichever comes first
+            return bool(compare(self._repository, commit, revision))
         except NotFoundError:
             return False

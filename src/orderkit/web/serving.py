@@ -9,11 +9,12 @@ names, and refuses writes that a page of another site makes a browser send (`Own
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -30,8 +31,10 @@ HOST = "127.0.0.1"
 LOOPBACK_NAMES = frozenset({HOST, "::1", "localhost"})
 """Host names of a server on the loopback. Another name may lead here by DNS rebinding."""
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-_GRACE_S = 0.2
-"""How long open requests may continue after a stop."""
+GRACE_S = 0.2
+"""How long open requests may continue after a stop, and answers that are being sent in any case."""
+_UVICORN_S = 3
+"""How much longer uvicorn waits for them itself."""
 _END_S, _LOOK_S = 10.0, 0.02
 """How long at most, and how often, the end looks for connections that are still open."""
 _STOP_S = 30.0
@@ -182,7 +185,7 @@ class HttpServer:
                 log_level="error",
                 access_log=False,
                 lifespan="auto",
-                timeout_graceful_shutdown=3,
+                timeout_graceful_shutdown=_UVICORN_S,
                 timeout_keep_alive=30,
                 http=protocol(time_limits),
                 # an app that sits behind proxies knows itself which of them it trusts
@@ -252,23 +255,41 @@ class HttpServer:
                 "--certificate", str(config.ssl_certfile), "does not fit its --key, or is none"
             ) from error
 
-    def stop(self) -> None:
-        """Stop accepting, let open requests end for a moment, cut the rest, free the port."""
+    def stop(self, *, grace_s: float = GRACE_S) -> None:
+        """
+        Stop accepting, let open requests end, cut the rest, free the port.
+
+        Args:
+            grace_s: How long requests may take that have no answer yet. Streams go at once.
+        """
         if self._loop is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._begin_to_stop, self._loop)
-        self._thread.join(timeout=_STOP_S)
+            self._server.config.timeout_graceful_shutdown = _UVICORN_S + math.ceil(grace_s)
+            self._loop.call_soon_threadsafe(self._begin_to_stop, self._loop, grace_s)
+        self._thread.join(timeout=_STOP_S + grace_s)
         self._sock.close()
 
-    def _begin_to_stop(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._cut(loop, loop.time() + _GRACE_S)
+    def _begin_to_stop(self, loop: asyncio.AbstractEventLoop, grace_s: float) -> None:
+        connections = self._server.server_state.connections
+        answering = {connection for connection in connections if _is_answering(connection)}
+        now_s = loop.time()
+        self._cut(loop, now_s + min(grace_s, GRACE_S), now_s + grace_s, answering)
         self._server.should_exit = True
 
-    def _cut(self, loop: asyncio.AbstractEventLoop, grace_ends_s: float) -> None:
+    def _cut(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        streams_end_s: float,
+        grace_ends_s: float,
+        answering: AbstractSet[Any],
+    ) -> None:
         """Abort open connections, and those accepted until the socket is closed."""
-        self._abort_connections(answered_only=loop.time() < grace_ends_s)
-        loop.call_later(_LOOK_S, self._cut, loop, grace_ends_s)
+        now_s = loop.time()
+        self._abort_connections(
+            lambda each: now_s >= (streams_end_s if each in answering else grace_ends_s)
+        )
+        loop.call_later(_LOOK_S, self._cut, loop, streams_end_s, grace_ends_s, answering)
 
-    def _abort_connections(self, *, answered_only: bool = False) -> None:
+    def _abort_connections(self, is_due: Callable[[Any], bool] = lambda _: True) -> None:
         """
         Do not wait for clients: an idle one with TLS would be waited for in vain.
 
@@ -279,8 +300,14 @@ class HttpServer:
             transport: Any = connection.transport  # None until connected, whatever uvicorn says
             if transport is None:
                 continue
-            if not answered_only or _is_answered(transport):
+            if is_due(connection) or _is_answered(transport):
                 transport.abort()
+
+
+def _is_answering(connection: Any) -> bool:
+    """Say whether an answer has begun and not ended: a stream, but for a moment of any other."""
+    cycle = getattr(connection, "cycle", None)
+    return cycle is not None and cycle.response_started and not cycle.response_complete
 
 
 def _is_answered(transport: asyncio.Transport) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import socket
 import ssl
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,60 @@ def test_a_client_that_never_says_goodbye_keeps_no_thread_alive(tmp_path: Path) 
         server.stop()
 
         assert serving() <= before
+
+
+async def answer_slowly(scope: Any, receive: Any, send: Any) -> None:
+    """Answer after half a second; a stream begins at once and never ends."""
+    headers = [(b"content-length", b"1")]
+    if scope["path"] == "/stream":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x", "more_body": True})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        return
+    await asyncio.sleep(0.5)
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b"y"})
+
+
+def asked(server: HttpServer, path: str) -> socket.socket:
+    client = socket.create_connection((HOST, server.port), timeout=60)
+    client.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+    return client
+
+
+def read_all(client: socket.socket) -> bytes:
+    """Read until the server ends the connection, however it does."""
+    found = b""
+    with client, contextlib.suppress(ConnectionResetError):
+        while part := client.recv(4096):
+            found += part
+    return found
+
+
+def test_with_time_to_finish_requests_get_their_answers_and_streams_end() -> None:
+    server = HttpServer(answer_slowly, bind("test", 0))
+    server.start()
+    stream = asked(server, "/stream")
+    assert stream.recv(4096)
+    request = asked(server, "/")
+    time.sleep(0.1)
+
+    server.stop(grace_s=30.0)
+
+    assert read_all(request).endswith(b"y")
+    read_all(stream)
+
+
+def test_without_time_to_finish_requests_are_cut() -> None:
+    server = HttpServer(answer_slowly, bind("test", 0))
+    server.start()
+    request = asked(server, "/")
+    time.sleep(0.1)
+
+    server.stop()
+
+    assert read_all(request) == b""
 
 
 def test_a_client_that_reads_nothing_is_cut_off() -> None:

@@ -53,6 +53,7 @@ def serve_command(
 
     Example: orderkit serve --platform platform.yaml --audit-log audit.jsonl
     """
+    import signal
     import threading
     from pathlib import Path
 
@@ -66,6 +67,15 @@ def serve_command(
     serve_request = ServeRequest(
         platform_file, host, port, tls, audit, frozenset(names), behind_tls
     )
-    with asked_to_end(lambda *_: set_by_signal(stop)), serving(serve_request) as url:
+    signals: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        signals.append(number)
+        set_by_signal(stop)
+
+    def is_replaced() -> bool:
+        return signals == [signal.SIGTERM]  # as a kubelet and systemd end it; asked again: at once
+
+    with asked_to_end(end), serving(serve_request, is_replaced) as url:
         say(f"Orderkit's service runs: {url}\nStop with ctrl-C.")
         wait_for_signal(stop)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,10 +18,14 @@ from orderkit.core.platform.settings import PlatformSettings
 from orderkit.web.auditing import AuditLog
 from orderkit.web.renewing import RenewedApp
 from orderkit.web.service import service_app
-from orderkit.web.serving import LOOPBACK_NAMES, HttpServer, bind
+from orderkit.web.serving import GRACE_S, LOOPBACK_NAMES, HttpServer, bind
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
+
+
+_FINISH_S = 30.0
+"""How long requests may take to end once the process was asked to end for another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +96,18 @@ def check_listening(host: str, tls: Tls | None, *, behind_tls: bool) -> None:
 
 
 @contextlib.contextmanager
-def serving(serve_request: ServeRequest) -> Iterator[str]:
+def serving(
+    serve_request: ServeRequest, is_replaced: Callable[[], bool] = lambda: False
+) -> Iterator[str]:
     """
     Serve until the block ends; yield the address.
 
     Changed settings, and files that they name, count within seconds.
+
+    Args:
+        serve_request: What is served, and where.
+        is_replaced: Asked at the end: whether another process takes over, so that requests which
+            came here get their answers.
 
     Raises:
         PortInUseError: The port is taken. NotFoundError: no platform, or a credential is missing.
@@ -132,7 +143,7 @@ def serving(serve_request: ServeRequest) -> Iterator[str]:
     try:
         yield f"{server.scheme}://{serve_request.host}:{server.port}"
     finally:
-        server.stop()
+        server.stop(grace_s=_FINISH_S if is_replaced() else GRACE_S)
 
 
 def host_names(serve_request: ServeRequest, settings: PlatformSettings) -> frozenset[str] | None:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from ground.errors import shorten
-from ground.objects.kube_objects import COMPOSITION, Kind, Manifest, dig, metadata
+from ground.objects.kube_objects import (
+    COMPOSITION,
+    Kind,
+    Manifest,
+    annotations_of,
+    dig,
+    metadata,
+)
 from ground.suggestions import did_you_mean
 from kubeschema.validate.findings import Finding, Reason
 from kubeschema.xrd import is_legacy
 from orderkit.core.kit.model import Kit
+from orderkit.core.secret_values import APPLIED
 from yamlfiles.documents import Files
 from yamlfiles.manifests import parse_manifests
 
@@ -52,12 +61,14 @@ def choice_findings(kit: Kit, xr: Manifest, old: Manifest | None = None) -> Iter
     Yield what is wrong with how an XR chooses its Composition.
 
     Args:
-        old: The XR before. An order may not lose ``spec.crossplane``: Argo CD applies on the
+        old: The XR before, in Git or as the cluster has it. An order may not lose ``spec.crossplane``: Argo CD applies on the
             client's side, as ``kubectl apply`` does, and removes a map that Git has no more with
             all that is in it. Crossplane's own ``resourceRefs`` are, and without them it makes
             parts a second time.
     """
-    if dig(old, "spec", "crossplane") and not isinstance(dig(xr, "spec", "crossplane"), dict):
+    if dig(_applied(old), "spec", "crossplane") and not isinstance(
+        dig(xr, "spec", "crossplane"), dict
+    ):
         yield Finding(
             "spec.crossplane",
             Reason.NOT_ALLOWED,
@@ -77,6 +88,17 @@ def choice_findings(kit: Kit, xr: Manifest, old: Manifest | None = None) -> Iter
         value=shorten(name),
         hint=did_you_mean(name, kit.offered, f"Compositions: {', '.join(kit.offered)}"),
     )
+
+
+def _applied(old: Manifest | None) -> Manifest | None:
+    """Return what was in Git of an XR that may be the cluster's; None if that is not known."""
+    if old is None or "uid" not in metadata(old):
+        return old
+    try:
+        applied = json.loads(annotations_of(old).get(APPLIED, ""))
+    except (ValueError, RecursionError):
+        return None
+    return applied if isinstance(applied, dict) else None
 
 
 def compositions_of(files: Files, kit: Kit) -> list[Manifest]:

@@ -57,6 +57,18 @@ def read_campaign(
     return CampaignFiles(ledger, campaign, file.sha, record, found.sha if found else None)
 
 
+def reread(platform: Platform, files: CampaignFiles) -> CampaignFiles:
+    """
+    Return a campaign's files as they are now: one request if nobody wrote to the ledger since.
+
+    Raises:
+        OrderkitError: What `read_campaign` raises.
+    """
+    if platform.forge.head(platform.ledger) == files.ledger.commit:
+        return files
+    return read_campaign(platform, files.campaign.name)
+
+
 def write_record(
     platform: Platform,
     files: CampaignFiles,

@@ -29,8 +29,8 @@ from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 
 _OWNER = "orderkit-campaign"
-_LOOK_EVERY_S = 15.0
-"""How often the coordinator asks the forge about orders of which it knows nothing."""
+_LOOK_EVERY_S, _AT_ONCE = 15.0, 150
+"""How often the coordinator asks the forge about orders it knows nothing of, and about how many."""
 _LEASE_S = 15
 _GONE_S = 120.0
 
@@ -111,13 +111,21 @@ class Coordinator(Run):
     ) -> bool:
         now_s = self.platform.clock.monotonic_s()
         if self._facts is not None and now_s - self._looked_s >= _LOOK_EVERY_S:
-            self._look(record, number, entries)
+            self._look(record, number, entries, at_most=_AT_ONCE)
         return super()._wave(files, record, number, entries)
 
-    def _look(self, record: CampaignRecord, number: int, entries: Mapping[str, OrderEntry]) -> None:
+    def _look(
+        self,
+        record: CampaignRecord,
+        number: int,
+        entries: Mapping[str, OrderEntry],
+        *,
+        at_most: int | None = None,
+    ) -> None:
         """Read from the forge what the shards have done until now."""
         assert self._facts is not None  # noqa: S101 - made by `_step`
-        self._facts.look_back(record, record.waves[number], entries, with_made=True)
+        wave = record.waves[number]
+        self._facts.look_back(record, wave, entries, with_made=True, at_most=at_most)
         self._looked_s = self.platform.clock.monotonic_s()
         self.has_looked = True
 

@@ -45,6 +45,7 @@ from orderkit.flows.campaign.campaign_files import (
     CampaignFiles,
     in_state,
     read_campaign,
+    reread,
     write_record,
 )
 from orderkit.flows.campaign.files_kinds import drafter_of
@@ -129,6 +130,7 @@ class Run:
     on_progress: OnProgress
     has_looked: bool = False
     """Whether it is known what others did in the wave that goes on."""
+    _files: CampaignFiles | None = None
     _computer: Computer | None = None
     _work: Work | None = None
     _facts: WaveFacts | None = None
@@ -145,7 +147,7 @@ class Run:
         while True:
             has_worked = False
             try:
-                files = read_campaign(self.platform, self.name)
+                files = self._files = self._read()
                 record = _started(files)
                 if record.state not in WORKING or self.is_over(record):
                     return record
@@ -169,6 +171,11 @@ class Run:
     def is_over(self, record: CampaignRecord) -> bool:  # noqa: ARG002 - for who does a part of it
         """Say whether this process has nothing more to do, though the campaign goes on."""
         return False
+
+    def _read(self) -> CampaignFiles:
+        if self._files is None:
+            return read_campaign(self.platform, self.name)
+        return reread(self.platform, self._files)
 
     # --- one step
 

@@ -151,6 +151,7 @@ class WaveFacts:
     campaign: Campaign
     _worked: dict[str, Worked] = field(default_factory=dict)
     _made: dict[str, _Made] = field(default_factory=dict)
+    _looks: dict[str, int] = field(default_factory=dict)
     _pulls_seen_s: float = float("-inf")
 
     def know(self, entry: OrderEntry, worked: Worked) -> None:
@@ -168,11 +169,13 @@ class WaveFacts:
         entries: Mapping[str, OrderEntry],
         *,
         with_made: bool = False,
+        at_most: int | None = None,
     ) -> None:
         """
         Look what Git shows of a wave that somebody began before.
 
         Args:
+            at_most: Look at so many orders only: those at which nobody looked for the longest time.
             with_made: Learn of commits too. Whoever runs the campaign meets them again, and makes
                 sure that they are delivered.
 
@@ -180,6 +183,9 @@ class WaveFacts:
             RemoteError: The forge fails.
         """
         unknown = [o for o in wave.orders if o not in self._worked and o in entries]
+        if at_most is not None:
+            unknown = sorted(unknown, key=lambda order: self._looks.get(order, 0))[:at_most]
+            self._looks |= {order: self._looks.get(order, 0) + 1 for order in unknown}
 
         def look(order: str) -> Worked | None:
             operation = f"campaign-{record.id}-{order}-{record.attempt}"

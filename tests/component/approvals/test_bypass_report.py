@@ -36,7 +36,7 @@ def assert_reported(orderkit: Command, desk: Desk, entry: OrderEntry, words: str
     assert status(desk.platform, entry.order).state.ready
     assert "It is delivered without approval" in shown.out
     assert words in shown.out
-    (line,) = [line for line in listed.out.splitlines() if line.split()[0] == entry.order]
+    (line,) = [line for line in listed.out.splitlines() if entry.order in line.split()]
     assert "Attention" in line
     assert said["verdict"] == "warn"
     assert entry.order in said["detail"]

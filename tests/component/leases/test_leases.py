@@ -37,7 +37,7 @@ def test_a_new_order_has_an_expiry_in_ledger_file_list_and_status(
     assert f"{EXPIRES_AT}: '{at}'" in xr_text(platform, order).replace('"', "'")
     leases.delivered(order)
     again = orderkit(
-        "order", "garage", f"team_name={order.removeprefix('garage-')}", "stage=stage1"
+        "order", "garage", f"team_name={order.removeprefix('garage-')}", "stage=stage2"
     )
     assert f"expires          in 3 days, {at}\n" in again.out
     assert orderkit("status", order, "--json").json["expires"] == at

@@ -414,7 +414,7 @@ def test_platform_render_names_the_step_that_cannot_run_in_the_service(
         (pack / path).parent.mkdir(parents=True, exist_ok=True)
         (pack / path).write_bytes(data)
     template = pack / "templates" / "garage" / "template.yaml"
-    template.write_text(template.read_text().replace("publish:gitea", "publish:github"))
+    template.write_text(template.read_text().replace("publish:gitea", "publish:bitbucketCloud"))
 
     def render() -> Any:
         return orderkit("platform", "render", "--pack", str(pack), "--out", str(out))
@@ -426,7 +426,7 @@ def test_platform_render_names_the_step_that_cannot_run_in_the_service(
 
     assert refused.code == 2
     assert "steps.publish" in refused.err
-    assert "publish:github" in refused.err
+    assert "publish:bitbucketCloud" in refused.err
     assert done.code == 0, done.err
     assert not (out / "templates" / "garage" / "natural.yaml").exists()
 

@@ -150,13 +150,13 @@ def test_a_rule_of_an_xrd_that_costs_too_much_refuses_the_object() -> None:
 
 
 def test_all_rules_of_an_object_share_a_limit() -> None:
-    """Each list is cheap enough alone; 400 of them took 30 s."""
+    """Each list is cheap enough alone; 400 of them took 30 s. Fast machines evaluate most of 400."""
     rule = {"rule": "self.filter(g, !(g in self)).size() == 0"}
     rooms = {"type": "array", "items": {**TEXTS, "x-kubernetes-validations": [rule]}}
     rules = RuleSet({"type": "object", "properties": {"rooms": rooms}})
     started_s = time.thread_time()
 
-    verdicts = rules.check({"rooms": [GUESTS[:900]] * 400})
+    verdicts = rules.check({"rooms": [GUESTS[:900]] * 700})
 
     assert time.thread_time() - started_s < 15
     assert len(verdicts.problems) > 100

@@ -34,7 +34,7 @@ HOUSES = (
     House("libs/kubeschema", "kubeschema", 2, 6_730, 6_000),
     House("libs/softwaretemplates", "softwaretemplates", 2, 5_540, 4_800),
     House("libs/compositions", "compositions", 3, 4_380, 4_000),
-    House("src", "orderkit", 4, 67_850, 47_000),
+    House("src", "orderkit", 4, 67_980, 47_000),
     House("extras/workshop", "orderkit_workshop", 5, 9_560, 7_000),
     House("extras/standins", "orderkit_standins", 5, 21_480, 15_000),
 )

@@ -21,6 +21,9 @@ from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.platform import Platform
 from orderkit_standins.serve_platform import Running
 
+FIRST = "aaa-told"
+"""A list without the service looks at twenty orders, by the names of their teams."""
+
 
 @pytest.fixture(scope="module")
 def model(site: Running) -> Iterator[OrderModel]:
@@ -48,7 +51,7 @@ def test_list_status_and_the_live_model_say_it_alike_and_the_hint_works(
     platform: Platform, orderkit: Command, model: OrderModel
 ) -> None:
     """Somebody who administers the forge pushes, or a command is killed before it delivers."""
-    bay = new_bay(platform, "bays-told")
+    bay = new_bay(platform, FIRST)
     eventually(lambda: is_ready(platform, bay))
     bay.edit("stage1", "stage2")
     model.look_at(bay.repo)

@@ -177,7 +177,7 @@ def look_back(browser: RealBrowser, way: str) -> None:
     browser.press("History")
     browser.shows("What happened, from Git")
     judge(browser, f"{way}-history")
-    browser.press("Plan and revert")
+    browser.press("Plan and take back")
     browser.shows("What that did")
     judge(browser, f"{way}-commit")
 

@@ -324,6 +324,7 @@ def test_the_keyboard_reaches_everything(site: Running, browser: RealBrowser) ->
 
     assert browser.step("tab", times=1) == "Skip to content"
     assert browser.step("tab", times=2) == "Orders"
+    assert browser.step("tab", times=1) == "Activity"
     assert browser.step("tab", times=1) == "New order"
     browser.step("enter")
     time.sleep(1)

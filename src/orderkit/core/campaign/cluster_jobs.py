@@ -27,8 +27,6 @@ from orderkit.core.portal.runner_job import CONTAINER, RunnerJob, manifest
 
 ACCOUNT = "orderkit-campaign"
 CAMPAIGN_LABEL = "orderkit.dev/campaign"
-INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
-"""Set by the Job controller in each Pod of an Indexed Job."""
 SHARDS_MAX = 50
 _DAY_S = 86_400
 _NAME_SHOWN = 24

@@ -60,7 +60,10 @@ const steps = {
     const inPlace = page.isJavaScriptEnabled() ? 'plan' : null;   // this button's answer comes into the page
     const leads = await found.evaluate((node, stays) => node.tagName === 'A' || (node.tagName === 'BUTTON' && node.value !== stays), inPlace);
     const came = leads ? page.waitForNavigation({ waitUntil: 'domcontentloaded', timeout: 60_000 }) : null;
-    await found.click();
+    await found.click().catch(async error => {
+      if (!/detached/.test(error.message)) throw error;
+      await (await control(words)).click();   // the page followed an event meanwhile
+    });
     await came;
   },
   // Press what leads nowhere else: a page of scripts stays the same page.

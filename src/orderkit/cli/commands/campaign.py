@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from orderkit.cli import completion
+from orderkit.cli.commands.campaign_jobs import carry_command, work_command
 from orderkit.cli.options import (
     connect_to,
     json_option,
@@ -29,7 +30,7 @@ _watch_option = click.option(
 )
 _reason_option = click.option("--reason", default="", metavar="TEXT", help="Why; kept in Git.")
 _GOOD = ("done", "reverted", "paused")
-shards_option = click.option(
+_shards_option = click.option(
     "--shards",
     default=4,
     show_default=True,
@@ -66,7 +67,7 @@ def _work_options(command: Callable[[str, WorkOptions], int]) -> Callable[..., i
         is_flag=True,
         help="Start Jobs of the cluster that carry it out, and return (docs/job.md).",
     )
-    @shards_option
+    @_shards_option
     @timeout_option("24h")
     @platform_option
     @json_option
@@ -86,6 +87,10 @@ def campaign_command() -> None:
 
     Example: orderkit campaign plan mend-notes.yaml
     """
+
+
+campaign_command.add_command(carry_command)
+campaign_command.add_command(work_command)
 
 
 @campaign_command.command("plan")
@@ -477,13 +482,3 @@ def _has_record(platform: Platform, name: str) -> bool:
     from orderkit.flows.campaign.campaign_files import read_campaign
 
     return read_campaign(platform, name).record is not None
-
-
-def _add_jobs() -> None:
-    from orderkit.cli.commands.campaign_jobs import carry_command, work_command
-
-    campaign_command.add_command(carry_command)
-    campaign_command.add_command(work_command)
-
-
-_add_jobs()

@@ -76,7 +76,7 @@ def cards_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("cards")
     pack = changing_pack(folder / "pack")
     assert run(["kit", "generate", "--pack", str(pack)]) == 0
-    more = ("--team", "ae86", "--team", "rx7")
+    more = ("--team", "ae86", "--team", "rx7", "--user", "guest=platform", "--user", "eve=rx7")
     with portal_world(
         folder, "service", front_end=True, pack=pack, more=more, cards=True, reread_s=20
     ) as found:

@@ -19,6 +19,7 @@ from commands import Command
 from lab.loopback import free_ports
 from lab.portal import PLATFORM_GROUP
 from lab.realbackstage import GUEST, HOST, INSTALLED, Backstage, Wanted, serving
+from portalsides import eventually
 from published import Up
 from pusher import Pusher
 from realbrowser import RealBrowser, guest_browser
@@ -213,6 +214,32 @@ def push_rubbish(up: Up, folder: Path) -> None:
     name = str(path.relative_to(pusher.clone))
     pusher.commit("break it", {name: f"{path.read_text()}  broken: [\n"})
     pusher.push()
+
+
+def test_a_panel_has_an_address(browser: RealBrowser) -> None:
+    browser.goto(f"{PAGE}/order?panel=history")
+
+    browser.shows("theirs → mine", timeout_s=60)
+
+
+def test_who_is_asked_approves_on_a_page_of_the_portal(
+    browser: RealBrowser, orderkit: Command
+) -> None:
+    """The team may have no order unless the platform's people agree."""
+    team, order = "rally", "garage-rally"
+    assert orderkit("team", "add", team, "--limit", "orders=0", "--over", "ask").code == 0
+    asking = (f"team_name={team}", "stage=stage2", "--requester", "user:default/eve")
+    assert orderkit("order", "garage", *asking, "--no-wait").code == 0
+    browser.goto("/catalog")
+    browser.tap("Approvals")
+    browser.shows("1 request for you", timeout_s=60)
+    shoot(browser, "approvals")
+
+    browser.tap(f"Approve {order}")
+
+    browser.shows("it is on its way", timeout_s=60)
+    browser.shows("Nothing waits for your approval", timeout_s=60)
+    eventually(lambda: orderkit("status", order).code == 0)
 
 
 def test_an_end_says_what_stays_and_proves_itself(browser: RealBrowser) -> None:

@@ -7,8 +7,8 @@ import { clientOf, orderEntity, VIEW } from './__testUtils__/service';
 import { orderkitApiRef } from './api';
 
 describe('the plugin', () => {
-  it('adds its cards, its tab and its API', () => {
-    for (const id of ['entity-card:orderkit/order', 'entity-content:orderkit/order', 'entity-card:orderkit/team', 'api:orderkit']) {
+  it('adds its cards, its tab, its page and its API', () => {
+    for (const id of ['entity-card:orderkit/order', 'entity-content:orderkit/order', 'entity-card:orderkit/team', 'page:orderkit/approvals', 'api:orderkit']) {
       expect(plugin.getExtension(id as any)).toBeDefined();
     }
   });

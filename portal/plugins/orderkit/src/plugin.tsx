@@ -2,8 +2,10 @@ import {
   ApiBlueprint,
   configApiRef,
   createFrontendPlugin,
+  createRouteRef,
   discoveryApiRef,
   fetchApiRef,
+  PageBlueprint,
 } from '@backstage/frontend-plugin-api';
 import { EntityCardBlueprint, EntityContentBlueprint } from '@backstage/plugin-catalog-react/alpha';
 import { OrderkitClient, orderkitApiRef } from './api';
@@ -47,8 +49,27 @@ const teamCard = EntityCardBlueprint.make({
   },
 });
 
+/** Without it, the sidebar does not list the page. */
+const approvalsRoute = createRouteRef();
+
+const approvalsPage = PageBlueprint.make({
+  name: 'approvals',
+  params: {
+    path: '/orderkit/approvals',
+    title: 'Approvals',
+    routeRef: approvalsRoute,
+    icon: (
+      <svg viewBox="0 0 24 24" width="1em" height="1em" fill="currentColor" aria-hidden="true">
+        <path d="M9.5 16.2 5.3 12l-1.4 1.4 5.6 5.6 11-11-1.4-1.4z" />
+      </svg>
+    ),
+    loader: () => import('./components/ApprovalsPage').then(({ ApprovalsPage }) => <ApprovalsPage />),
+  },
+});
+
 /** Shows orders of an Orderkit platform on the pages of their entities. */
 export default createFrontendPlugin({
   pluginId: 'orderkit',
-  extensions: [serviceApi, orderCard, orderContent, teamCard],
+  extensions: [serviceApi, orderCard, orderContent, teamCard, approvalsPage],
+  routes: { approvals: approvalsRoute },
 });

@@ -219,6 +219,8 @@ def _read_published(
 
 def is_needed(path: PurePosixPath) -> bool:
     """Say whether assembling the orders of a pack needs a file of it."""
+    if path.suffix == ".md":
+        return False
     if path.parts[0] == "gitops":
         return len(path.parts) > _GITOPS_DEPTH and path.parts[1] not in _UNREAD
     return (

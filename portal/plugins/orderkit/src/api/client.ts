@@ -1,8 +1,10 @@
 import { createApiRef, DiscoveryApi, FetchApi } from '@backstage/frontend-plugin-api';
 import {
+  Approval,
   Changed,
   ChangeRequest,
   Conflict,
+  Decided,
   End,
   EndPreview,
   HistoryEntry,
@@ -60,6 +62,10 @@ export interface OrderkitApi {
   end(order: string, signal?: AbortSignal): Promise<End>;
   startEnd(order: string, body: { confirm: string; reason?: string; take: Record<string, boolean> }): Promise<End>;
   team(name: string, signal?: AbortSignal): Promise<Team>;
+  /** What waits for the person who is signed in, and for others in their teams. */
+  approvals(signal?: AbortSignal): Promise<Approval[]>;
+  /** Approve or decline what was looked at: another head by now is refused. */
+  decide(approval: Approval, decision: 'approve' | 'decline', reason?: string): Promise<Decided>;
 }
 
 export const orderkitApiRef = createApiRef<OrderkitApi>({ id: 'plugin.orderkit.service' });
@@ -121,6 +127,14 @@ export class OrderkitClient implements OrderkitApi {
 
   team = (name: string, signal?: AbortSignal) =>
     this.ask<Team>(`/v1/teams/${encodeURIComponent(name)}`, { signal });
+
+  approvals = async (signal?: AbortSignal) =>
+    (await this.ask<{ approvals: Approval[] }>('/v1/approvals', { signal })).approvals;
+
+  decide = ({ order, number, head }: Approval, decision: 'approve' | 'decline', reason?: string) =>
+    this.ask<Decided>(`${at(order)}/approval`, {
+      body: { decision, head, number: number ?? undefined, reason: reason || undefined },
+    });
 
   private async open(path: string, init: RequestInit): Promise<Response> {
     const base = await this.discovery.getBaseUrl('proxy');

@@ -20,16 +20,20 @@ import {
   Changed,
   Conflict,
   Costs,
+  Decided,
+  PendingApproval as Approval,
   Attention,
   Output,
 } from './answers';
 
 export type {
+  Approval,
   Attention,
   Changed,
   Conflict,
   CostLine,
   Costs,
+  Decided,
   Difference,
   End,
   EndPreview,

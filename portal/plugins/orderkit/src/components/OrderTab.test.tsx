@@ -31,6 +31,18 @@ describe('the tab of an order', () => {
     expect((await screen.findAllByText('no more buckets')).length).toBe(2);
   });
 
+  it('keeps the panel in the address, and opens the one that the address names', async () => {
+    window.history.replaceState(null, '', '?panel=history&other=1');
+    await show(<OrderTab />, clientOf(ANSWERS));
+
+    expect(await screen.findByRole('tab', { name: 'History' })).toHaveAttribute('aria-selected', 'true');
+    await userEvent.click(screen.getByRole('tab', { name: 'End' }));
+    expect(window.location.search).toBe('?panel=end&other=1');
+    await userEvent.click(screen.getByRole('tab', { name: 'Parts' }));
+    expect(window.location.search).toBe('?other=1');
+    window.history.replaceState(null, '', '/');
+  });
+
   it('shows the history and takes a change back with its plan', async () => {
     const entry = {
       commit: 'feedbeef00', when: '2026-11-01T00:00:00Z', author: 'bot', summary: 'Change budget', byHand: false, signature: 'valid',

@@ -9,6 +9,9 @@ import { HistoryPanel } from './HistoryPanel';
 import { OrderHeader } from './OrderHeader';
 import { Loading, Problem, Stale } from './parts';
 import { PartsPanel } from './PartsPanel';
+import { useInAddress } from '../useInAddress';
+
+const PANELS = ['parts', 'change', 'history', 'end'];
 
 /** Everything about one order: its parts, its changes, its past and its end. */
 export function OrderTab() {
@@ -16,6 +19,7 @@ export function OrderTab() {
   const order = entity.metadata.annotations?.[ORDER_ANNOTATION] ?? '';
   const { data: view, error, asOf, live, refresh } = useOrder(order);
   const [change, setChange] = useState<string>();
+  const [panel, setPanel] = useInAddress('panel', PANELS);
   if (!view) {
     if (error?.missing) return <Ended order={order} error={error} />;
     return error ? <Problem error={error} onRetry={refresh} looking /> : <Loading what={`the order ${order}`} lines={6} />;
@@ -26,7 +30,7 @@ export function OrderTab() {
       <EntityInfoCard title={view.order}>
         <OrderHeader view={view} onChange={setChange} />
       </EntityInfoCard>
-      <Tabs>
+      <Tabs selectedKey={panel} onSelectionChange={key => setPanel(String(key))}>
         <TabList>
           <Tab id="parts">Parts</Tab>
           <Tab id="change">Change</Tab>

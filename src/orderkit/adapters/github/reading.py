@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import PurePosixPath
 
-from ground.errors import NotFoundError
+from ground.errors import NotFoundError, RefusedError
 from ground.names import BlobSha, CommitSha, RepoId
 from orderkit.adapters.forges import calls
 from orderkit.adapters.forges.answers import GarbledError
@@ -149,7 +149,19 @@ class GitHubReading(GitHubCalls):
                 yield from self._walked(repo, entry.sha, path)
 
     def _children(self, repo: RepoId, sha: str) -> list[TreeEntry]:
-        return self._entries(repo, sha, recursive=False)[0]
+        """
+        Return the direct entries of a commit or folder.
+
+        Raises:
+            RefusedError: GitHub cuts off even these, and has no second page.
+        """
+        entries, is_whole = self._entries(repo, sha, recursive=False)
+        if not is_whole:
+            raise RefusedError(
+                f"{repo}: folder {sha[:8]} has more entries than GitHub lists (100,000, or 7 MB)",
+                hint="spread its files over several folders, or split the repository",
+            )
+        return entries
 
     def _entries(self, repo: RepoId, sha: str, *, recursive: bool) -> tuple[list[TreeEntry], bool]:
         """Return the entries of a tree, and whether they are all."""

@@ -21,9 +21,10 @@ from bench.campaign_files import template_figures, ten_files, version_figures
 from bench.change import directly
 from bench.figure import Figure, size, timed_s
 from bench.platform import REQUESTER
-from ground.names import BlobSha, CommitSha, RepoId, blob_sha
+from ground.names import BlobSha, CommitSha, OrderId, RepoId, TeamName, blob_sha
 from orderkit.core.campaign.definition import path_of
 from orderkit.core.campaign.record import CampaignRecord, OrderOutcome, WaveRecord, record_path
+from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.campaign import planning, starting
 from orderkit.flows.campaign.running import run
 from orderkit.flows.campaign.showing import campaign_view
@@ -118,10 +119,11 @@ def _ledger_size(platform: Platform, orders: int) -> Iterator[Figure]:
     """Say what an order takes of the ledger; each has a team of its own here."""
     snapshot = ledger_snapshot(platform)
     own = [path for path in snapshot.blobs if order_name(0) in str(path)]
-    found = [platform.forge.read(platform.ledger, path, snapshot.commit) for path in own]
-    size_bytes = sum(len(file.data) for file in found if file)
-    yield Figure("campaign.ledger.files-an-order", len(own), "")
-    yield Figure("campaign.ledger.bytes-an-order", size_bytes, "B")
+    entry = OrderEntry(TeamName(order_name(0)), OrderId(f"garage-{order_name(0)}"))
+    file = platform.forge.read(platform.ledger, entry.application_path, snapshot.commit)
+    assert file is not None
+    yield Figure("campaign.ledger.entry", len(file.data), "B")
+    yield Figure("campaign.ledger.files-a-team", len(own) - 1, "")
     yield Figure("campaign.ledger.files", len(snapshot.blobs), f"for {orders} orders")
 
 

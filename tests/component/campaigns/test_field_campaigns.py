@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
@@ -21,6 +21,9 @@ from orderkit.flows.campaign.showing import campaign_view
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
 from orderkit_standins.serve_platform import Running
+
+if TYPE_CHECKING:
+    from chances import Chances
 
 ADA = Requester("user:default/ada")
 DOUBLE = {"compute": {"laps": "has(spec.laps) ? spec.laps * 2 : 3"}}
@@ -197,6 +200,26 @@ def test_orders_that_match_no_more_or_have_ended_are_passed_over(
     assert mine.run().state == "done"
     assert [mine.results()[order] for order in mine.orders] == ["skipped", "skipped", "ready"]
     assert [bay.spec().get("note") for bay in mine.bays[::2]] == ["mended", None]
+
+
+def test_what_a_form_wrote_into_many_files_is_mended(desk: NewDesk, chances: Chances) -> None:
+    """History: a form wrote "undefined" into 40 files, and a person's own note looks like it."""
+    mine = desk(chances.count(8, 40))
+    spared, *broken = mine.bays
+    ask(spared, set_("note", "undefined on purpose"))
+    for bay in broken:
+        ask(bay, set_("note", "undefined"))
+    ready(mine.platform, *mine.orders)
+    mine.start(
+        {"remove": ["note"]},
+        which={"kit": "garage", "orders": mine.orders, "where": "spec.note == 'undefined'"},
+        waves=[{"name": "canary", "count": 3}, {"share": 25}],
+    )
+    assert mine.run().state == "done"
+    assert spared.spec()["note"] == "undefined on purpose"
+    assert not any("note" in bay.spec() for bay in broken)
+    assert mine.results() == {bay.order: "ready" for bay in broken}
+    assert [len(mine.commits(bay)) for bay in mine.bays] == [0] + [1] * len(broken)
 
 
 def test_an_order_that_is_placed_meanwhile_is_found_too(desk: NewDesk) -> None:

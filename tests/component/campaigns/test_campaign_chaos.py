@@ -23,6 +23,7 @@ from orderkit.adapters.forges import retries
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import token
 from orderkit.core.campaign.definition import STEP_TRAILER
+from orderkit.flows.campaign import starting
 from orderkit.flows.campaign.running import run
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
@@ -212,15 +213,23 @@ def test_each_order_is_proposed_once_whatever_people_do_with_it(
         outcome = outcomes[bay.order]
         assert outcome.result == ("skipped" if fate == "close" else "ready"), (fate, outcome)
 
+    starting.revert(mine.platform, mine.name, EVE)
+    assert mine.run().state == "reverted"
+    outcomes = mine.record().waves[0].outcomes
+    for bay, fate in fates.items():
+        outcome = outcomes[bay.order]
+        assert outcome.result == ("skipped" if fate == "close" else "kept"), (fate, outcome)
+        is_by_hand = "rebased or squashed: revert its commits by hand" in outcome.why
+        assert is_by_hand == (fate in ("rebase", "squash")), (fate, outcome)
+
 
 def _meet(bay: Bay, fate: str, folder: Path, password: str) -> None:
     """Do with a pull request what people do."""
     forge = bay.platform.forge
-    pull = until(
-        SystemClock(), lambda: next(iter(forge.pulls(bay.repo)), None), lambda found: found,
+    (pull,) = until(
+        SystemClock(), lambda: list(forge.pulls(bay.repo)), bool,
         timeout_s=90, goal=f"a pull request in {bay.repo}",
     )  # fmt: skip
-    assert pull is not None
     if fate == "close":
         forge.close_pull(bay.repo, pull.number)
         return

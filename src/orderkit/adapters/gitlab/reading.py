@@ -104,9 +104,10 @@ class GitLabReading(GitLabCalls):
         self, repo: RepoId, commit: CommitSha, *, recursive: str = "true", **place: str
     ) -> Iterator[TreeEntry]:
         """Yield what a commit or one of its folders holds, a page of 100 at a time."""
-        query, page = {"ref": commit, "recursive": recursive, "per_page": PAGE, **place}, "1"
+        query: dict[str, str | int] = {"ref": commit, "recursive": recursive, "per_page": PAGE}
+        page = "1"
         while page:
-            answer = self._get(repo, "repository", "tree", **query, page=page)
+            answer = self._get(repo, "repository", "tree", **query, **place, page=page)
             if answer.status == MISSING:
                 raise NotFoundError(f"{repo} has no commit {commit}")
             for entry in list_in(checked(answer, f"read the tree of {repo}").json() or []):

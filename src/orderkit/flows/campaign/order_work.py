@@ -322,8 +322,10 @@ def take_back_on(
             return Worked(OrderPhase.BACK, f"pull request #{fact.pull} is closed")
         fact = git_fact(platform, live.repository, to.record.id, "", pulls=False)
     if fact.kind != "made" or fact.commit is None:
-        phase = OrderPhase.BACK if fact.kind == "back" else OrderPhase.SKIPPED
-        return Worked(phase, commit=fact.commit)
+        phases = {"back": OrderPhase.BACK, "merged": OrderPhase.KEPT}
+        by_hand = f"pull request #{fact.pull} was rebased or squashed: revert its commits by hand"
+        why = by_hand if fact.kind == "merged" else ""
+        return Worked(phases.get(fact.kind, OrderPhase.SKIPPED), why, fact.commit)
     try:
         return work.take_back(live, fact.commit, to)
     except FieldConflictError as error:

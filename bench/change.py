@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
 from bench.figure import Figure, size, timed_s
@@ -72,8 +72,15 @@ def _many_commits(platform: Platform) -> None:
 
 
 @contextlib.contextmanager
-def directly(folder: Path) -> Iterator[Platform]:
-    """Run a platform whose stage kit changes directly."""
+def directly(
+    folder: Path, prepare: Callable[[Path], object] = lambda _: None
+) -> Iterator[Platform]:
+    """
+    Run a platform whose stage kit changes directly.
+
+    Args:
+        prepare: Told the folder of the pack before it is published.
+    """
     pack = folder / "pack"
     pack.mkdir()
     shutil.copy(reference_pack() / "pack.yaml", pack)
@@ -81,6 +88,7 @@ def directly(folder: Path) -> Iterator[Platform]:
         shutil.copytree(reference_pack() / part, pack / part)
     kit = pack / "templates" / "garage" / "kit.yaml"
     kit.write_text(kit.read_text().replace("how: review", "how: direct"))
+    prepare(pack)
     with running(folder / "state", "--pack", str(pack)):
         yield connect(load_settings(str(folder / "state" / "platform.yaml")))
 

@@ -207,11 +207,11 @@ def _require_same(written: Path) -> None:
 
 def _write(files: Mapping[str, str], root: Path, *, prefix: str) -> None:
     for name, source in files.items():
-        place = root / _translated(name, prefix)
+        place = root / translated(name, prefix)
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(_translated(source, prefix))
+        place.write_text(translated(source, prefix))
 
 
-def _translated(text: str, prefix: str) -> str:
+def translated(text: str, prefix: str) -> str:
     plain = text.replace("values.", prefix).replace("${{", "{{")
     return plain.replace("| dump", "| tojson")

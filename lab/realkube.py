@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -55,6 +55,8 @@ class Kube:
     kubeconfig: Path
     controllers: bool
     """Whether the controllers of ``_CONTROLLERS`` run beside it."""
+    restart: Callable[[], None] | None = None
+    """Kills the server and starts it again; its etcd stays. None: it is not ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +112,12 @@ def serving(folder: Path, more_controllers: Sequence[str] = ()) -> Iterator[Kube
         site = _prepared(folder / str(attempt))
         with contextlib.ExitStack() as undo:
             try:
-                _start(programs, site, undo, [*_CONTROLLERS, *more_controllers])
+                restart = _start(programs, site, undo, [*_CONTROLLERS, *more_controllers])
             except DaemonError as error:
                 if taken(str(error)) and attempt < _ATTEMPTS:
                     continue  # somebody took a port in between
                 raise
-            yield Kube(site.kubeconfig, controllers=True)
+            yield Kube(site.kubeconfig, controllers=True, restart=restart)
             return
 
 
@@ -137,7 +139,11 @@ def _prepared(folder: Path) -> _Site:
     return site
 
 
-def _start(programs: Path, site: _Site, undo: contextlib.ExitStack, names: Sequence[str]) -> None:
+def _start(
+    programs: Path, site: _Site, undo: contextlib.ExitStack, names: Sequence[str]
+) -> Callable[[], None]:
+    """Start all; return what restarts the server."""
+
     def start(name: str, arguments: Mapping[str, object]) -> Daemon:
         log = site.folder / f"{name}.log"
         undo.callback(keep_log, log)
@@ -145,11 +151,22 @@ def _start(programs: Path, site: _Site, undo: contextlib.ExitStack, names: Seque
         return undo.enter_context(Daemon(name, command, log=log, folder=site.folder))
 
     start("etcd", _etcd(site))
-    server = start("kube-apiserver", _apiserver(site))
-    server.wait_until(lambda: _ready(site, f"{site.url}/readyz"), timeout_s=_READY_S)
+
+    def start_server() -> Daemon:
+        server = start("kube-apiserver", _apiserver(site))
+        server.wait_until(lambda: _ready(site, f"{site.url}/readyz"), timeout_s=_READY_S)
+        return server
+
+    servers = [start_server()]
     controllers = start("kube-controller-manager", _controllers(site, names))
     healthy = f"{site.controllers_url}/healthz"
     controllers.wait_until(lambda: _ready(site, healthy), timeout_s=_READY_S)
+
+    def restart() -> None:
+        servers[-1].kill()
+        servers.append(start_server())
+
+    return restart
 
 
 def _etcd(site: _Site) -> dict[str, object]:

@@ -57,6 +57,8 @@ class Site:
     platform: Platform
     orderkit: Command
     pods: PodRunner
+    restart: Callable[[], None]
+    """Of the API server."""
     folder: Path
     entries: tuple[OrderEntry, ...]
 
@@ -123,7 +125,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         pods = undo.enter_context(PodRunner(runner, folder / "pods").running())
         with ThreadPoolExecutor(4) as threads:
             entries = tuple(threads.map(lambda team: _placed(platform, team), TEAMS))
-        yield Site(platform, as_process(lab.file), pods, folder, entries)
+        assert lab.kube.restart is not None
+        yield Site(platform, as_process(lab.file), pods, lab.kube.restart, folder, entries)
 
 
 def _placed(platform: Platform, team: str) -> OrderEntry:
@@ -164,6 +167,24 @@ def test_a_campaign_ends_though_its_pods_are_killed(site: Site) -> None:
     conditions = {each["type"] for each in dig(job, "status", "conditions", default=())}
     assert "Complete" in conditions, job["status"]
     assert dig(job, "status", "failed", default=0) == 0, "what is evicted does not count"
+
+
+def test_a_campaign_ends_though_the_api_server_is_restarted(site: Site) -> None:
+    """Killed while the Pods of a wave and the coordinator work; its etcd stays."""
+    site.start("severed", "stage1")
+    waves = f"campaign-severed-{site.record('severed').id[-8:]}-w"
+    until(
+        site.platform.clock, lambda: site.pods.names(f"{waves}2"), bool,
+        timeout_s=WAIT_S, goal="a Pod of the second wave", why_not=lambda _: site.logs(),
+    )  # fmt: skip
+
+    site.restart()
+
+    site.wait("severed", lambda record: record.state == "done", "the campaign is done")
+    record = site.record("severed")
+    results = [out.result for wave in record.waves for out in wave.outcomes.values()]
+    assert results == ["ready"] * len(TEAMS)
+    assert site.commits(record.id) == [1] * len(TEAMS)
 
 
 def test_a_paused_campaign_lets_its_pods_end_and_goes_on(site: Site) -> None:

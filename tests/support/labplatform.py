@@ -19,6 +19,7 @@ from typing import Any
 from lab import accounts, realargocd, realgitea, realkube
 from lab.realargocd import ArgoCD, Wishes
 from lab.realgitea import Gitea
+from lab.realkube import Kube
 from platformsettings import settings_with
 
 from compositions.python_functions import python_functions
@@ -65,6 +66,7 @@ class LabPlatform:
     folder: Path
     settings: PlatformSettings
     gitea: Gitea
+    kube: Kube
     argocd: ArgoCD
     forge: GiteaForge
     cluster: KubeCluster
@@ -158,7 +160,7 @@ def serving(
             argocd=ArgoCDSettings(version=ARGOCD_VERSION),
         )
         forge = undo.enter_context(GiteaForge(gitea.url, token=bot_token.read_text()))
-        found = LabPlatform(folder / "platform", settings, gitea, argocd, forge, cluster)
+        found = LabPlatform(folder / "platform", settings, gitea, kube, argocd, forge, cluster)
         found.file.write_text(settings.to_yaml())
         yield found
 

@@ -20,7 +20,7 @@ from typing import Any
 import container
 from jobrunner import INDEX_VARIABLE, JobRunner
 
-from ground.errors import NotFoundError
+from ground.errors import NotFoundError, RemoteError
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from orderkit.core.portal.runner_job import NAMESPACE
 
@@ -74,7 +74,7 @@ class PodRunner:
 
     def _keep_looking(self) -> None:
         while not self._stopping.wait(_LOOK_EVERY_S):
-            with contextlib.suppress(ConnectionError):
+            with contextlib.suppress(ConnectionError, RemoteError):  # the API server restarts
                 self._look()
 
     def _look(self) -> None:
@@ -84,10 +84,10 @@ class PodRunner:
             if uid not in there:
                 container.kill(process)
             if (code := process.poll()) is not None:
-                with self._lock:
-                    del self._running[uid]
                 if uid in there:
                     self._patch(key, _ended(code if code >= 0 else _KILLED))
+                with self._lock:
+                    del self._running[uid]
         for pod in pods:
             uid = pod["metadata"]["uid"]
             if uid in self._running or dig(pod, "status", "phase") != "Pending":

@@ -49,6 +49,17 @@ size_limit_option = click.option(
     help="How much may be held in memory: half of it may be rendered, of one file an eighth. "
     "Files that are only copied from this machine do not count.  [default: 32 MiB]",
 )
+
+
+def _checked_shards(_context: click.Context, _option: click.Parameter, shards: int) -> int:
+    from orderkit.core.campaign.cluster_jobs import checked_shards
+
+    return checked_shards(shards)
+
+
+shards_option = functools.partial(
+    click.option, "--shards", type=click.IntRange(1), callback=_checked_shards
+)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object with a schema field."
 )

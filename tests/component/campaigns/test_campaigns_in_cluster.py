@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import Popen
@@ -17,9 +18,10 @@ from jobroom import furnish, runner_of
 from jobrunner import JOB, Attempt, JobRunner
 from tests.component.campaigns.conftest import Desk, NewDesk
 
-from orderkit.core.campaign.cluster_jobs import shard_of
+from orderkit.core.campaign.cluster_jobs import SHARDS_MAX, shard_of
 from orderkit.core.portal.runner_job import NAMESPACE
 from orderkit.flows.campaign import starting
+from orderkit.flows.waiting import until
 from orderkit_standins.serve_platform import Running
 
 _WHY = container.reason_not_possible()
@@ -169,6 +171,47 @@ def test_a_campaign_that_is_paused_goes_on_in_another_job(
     assert (second.code, mine.record().state) == (0, "done")
     assert len(here.names("c-")) == 2
     assert [len(mine.commits(bay)) for bay in mine.bays] == [1, 1]
+
+
+def test_the_rest_of_a_wave_that_was_paused_goes_to_another_job(
+    desk: NewDesk, orderkit: Command, floor: Callable[..., Floor]
+) -> None:
+    mine = desk(4)
+    file = mine.file(pace={"perMinute": 2})
+    words = ("--in-cluster", "--shards", "1")
+    assert orderkit("campaign", "start", str(file), *words).code == 0
+    here = floor(mine)
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(here.carry_out)
+        until(
+            mine.platform.clock,
+            lambda: [len(mine.commits(bay)) for bay in mine.bays],
+            lambda counts: sum(counts) == 2,
+            timeout_s=60,
+            goal="two orders changed in the first minute",
+        )
+        starting.pause(mine.platform, mine.name, EVE, "lunch")
+        assert [attempt.code for attempt in first.result()] == [0]
+    assert orderkit("campaign", "resume", mine.name, *words).code == 0
+
+    (second,) = here.carry_out()
+
+    assert (second.code, mine.record().state) == (0, "done"), second.output
+    assert len(here.names("w")) == 2
+    assert [len(mine.commits(bay)) for bay in mine.bays] == [1] * 4
+
+
+def test_more_shards_than_the_policy_allows_are_refused(desk: NewDesk, orderkit: Command) -> None:
+    policy = (Path(__file__).parents[3] / "day2/job/policies.yaml").read_text()
+    assert f"parallelism.orValue(1) <= {SHARDS_MAX} &&" in policy
+    assert f"completions.orValue(1) <= {SHARDS_MAX} &&" in policy
+    mine = desk(0)
+    many = f"--shards={SHARDS_MAX + 1}"
+
+    for words in (("carry", "x"), ("start", str(mine.file()), "--in-cluster")):
+        refused = orderkit("campaign", *words, many)
+        assert (refused.code, "--shards 50, or fewer" in refused.err) == (2, True), refused.err
+    assert mine.ledger_commits() == []
 
 
 def test_starting_twice_makes_one_coordinator(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
 import pytest
 import requests
 from bays import EVE, XR, ask, merge, new_bay, set_
 from commands import Command
 from tests.component.campaigns.conftest import NewDesk, ready
 
-from ground.errors import IncompleteError, NotFoundError, RefusedError
+from ground.errors import IncompleteError, NotFoundError, RefusedError, TooFastError
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.campaign.definition import CAMPAIGN_TRAILER, STEP_TRAILER, path_of
@@ -18,6 +21,9 @@ from orderkit.flows.campaign.showing import campaign_view
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
 from orderkit_standins.serve_platform import Running
+
+if TYPE_CHECKING:
+    from chances import Chances
 
 ADA = Requester("user:default/ada")
 DOUBLE = {"compute": {"laps": "has(spec.laps) ? spec.laps * 2 : 3"}}
@@ -89,6 +95,33 @@ def test_a_canary_stops_a_bad_change_and_takes_it_back(desk: NewDesk) -> None:
     assert mine.run().state == "done"
     assert [bay.spec()["pit"] for bay in mine.bays] == [{"bays": 2}] * 8
     assert set(mine.results().values()) == {"ready"}
+
+
+@dataclass
+class LimitedForge:
+    """A forge whose limit is used up: it refuses many writes in a row, and says for how long."""
+
+    forge: Any
+    refusals: int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.forge, name)
+
+    def write(self, *arguments: Any, **named: Any) -> Any:
+        self.refusals -= 1
+        if self.refusals >= 0:
+            raise TooFastError("the forge's limit is used up", seconds=0.3)
+        return self.forge.write(*arguments, **named)
+
+
+def test_a_forge_that_says_too_fast_is_waited_for(desk: NewDesk) -> None:
+    """GitHub lets 500 changes an hour pass: a campaign of 1,000 waits, and does not give up."""
+    mine = desk(2)
+    mine.start()
+    limited: Any = LimitedForge(mine.platform.forge, refusals=12)
+    record = mine.run(platform=replace(mine.platform, forge=limited))
+    assert (record.state, limited.refusals < 0) == ("done", True)
+    assert [len(mine.commits(bay)) for bay in mine.bays] == [1, 1]
 
 
 def test_what_the_plan_refuses_is_never_committed(desk: NewDesk, orderkit: Command) -> None:
@@ -167,6 +200,26 @@ def test_orders_that_match_no_more_or_have_ended_are_passed_over(
     assert mine.run().state == "done"
     assert [mine.results()[order] for order in mine.orders] == ["skipped", "skipped", "ready"]
     assert [bay.spec().get("note") for bay in mine.bays[::2]] == ["mended", None]
+
+
+def test_what_a_form_wrote_into_many_files_is_mended(desk: NewDesk, chances: Chances) -> None:
+    """History: a form wrote "undefined" into 40 files, and a person's own note looks like it."""
+    mine = desk(chances.count(8, 40))
+    spared, *broken = mine.bays
+    ask(spared, set_("note", "undefined on purpose"))
+    for bay in broken:
+        ask(bay, set_("note", "undefined"))
+    ready(mine.platform, *mine.orders)
+    mine.start(
+        {"remove": ["note"]},
+        which={"kit": "garage", "orders": mine.orders, "where": "spec.note == 'undefined'"},
+        waves=[{"name": "canary", "count": 3}, {"share": 25}],
+    )
+    assert mine.run().state == "done"
+    assert spared.spec()["note"] == "undefined on purpose"
+    assert not any("note" in bay.spec() for bay in broken)
+    assert mine.results() == {bay.order: "ready" for bay in broken}
+    assert [len(mine.commits(bay)) for bay in mine.bays] == [0] + [1] * len(broken)
 
 
 def test_an_order_that_is_placed_meanwhile_is_found_too(desk: NewDesk) -> None:

@@ -204,6 +204,40 @@ def _check_plan(garages: Garages, first: str, second: str) -> None:
         garages.plan({"to": "current", "minAge": "1d"})
 
 
+def test_only_the_canary_meets_a_bad_composition(garages: Garages) -> None:
+    """History: without pins, every order meets a bad Composition at once."""
+    garages.start("hold", {"to": "current"})
+    assert garages.run("hold") == "done"
+    good = garages.revisions()
+    before = {team: garages.text(team) for team in TEAMS}
+    held = garages.stored("one")
+    composition = garages.pack / "gitops/apis/garage/composition.yaml"
+    text = composition.read_text()
+    composition.write_text(text.replace("name: garage\n", "name: of-nobody\n"))
+    garages.publish()
+    until(
+        SystemClock(), garages.revisions, lambda found: len(found) > len(good), timeout_s=20,
+        goal="the bad revision",
+    )  # fmt: skip
+
+    garages.start(
+        "meet", {"to": "newest"}, waves=[{"name": "canary", "orders": ["garage-two"]}],
+        gates={"ready": "40s", "failing": "1s"}, stop={"failed": 1, "then": "takeBack"},
+    )  # fmt: skip
+    state = garages.run("meet")
+
+    assert state.startswith("stopped: 1 of 1 orders failed (none may fail): garage-two"), state
+    assert {team: garages.text(team) for team in TEAMS} == before
+    until(
+        SystemClock(), lambda: {garages.stored(team) for team in TEAMS},
+        lambda found: found == {held}, timeout_s=30, goal="the canary has its old revision",
+    )  # fmt: skip
+    composition.write_text(text)
+    garages.publish()
+    garages.start("let-go", {"to": "automatic"})
+    assert garages.run("let-go") == "done"
+
+
 def test_a_push_pins_nothing_but_a_revision_of_the_kits_composition(garages: Garages) -> None:
     """The kit's policy refuses another Composition's revision, whoever pushes it."""
     text = garages.text("three")

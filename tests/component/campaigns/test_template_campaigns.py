@@ -204,7 +204,11 @@ def _check_followers(fleet: Fleet) -> None:
 
 
 def _check_conflicts(fleet: Fleet) -> None:
-    """Nothing on main, and a pull request that shows them without markers."""
+    """
+    Nothing on main, and a pull request that shows them without markers.
+
+    History: a template that grew a file which people had made themselves (backstage #31361).
+    """
     assert "ordered by us." in (fleet.text("clashing", README) or "")
     assert fleet.text("own", RUNBOOK) == "# Our own runbook\n"
     (pull,) = fleet.platform.forge.pulls(fleet.repo("clashing"))

@@ -21,10 +21,11 @@ from ground.errors import (
     MovedError,
     NotFoundError,
     RefusedError,
+    TooFastError,
 )
 from ground.names import BlobSha, RepoId
 from orderkit.adapters.github import GitHubForge, app_tokens
-from orderkit.adapters.github.pacing import Pacer, TooFastError
+from orderkit.adapters.github.pacing import Pacer
 from orderkit.adapters.github.readers import app_secret
 from orderkit.core.platform.settings import ForgeApp
 from orderkit.ports.forge import CommitStatus, FileChange, Operation, TeamRight
@@ -343,3 +344,34 @@ def test_a_ruleset_that_lets_others_past_is_noticed_and_repaired(
     assert not client.is_protected(repo, "main", checks=["review"])
     assert client.protect_branch(repo, "main", checks=["review"])
     assert client.is_protected(repo, "main", checks=["review"])
+
+
+def test_a_tree_that_github_cuts_off_is_read_folder_by_folder(world: World) -> None:
+    """GitHub answers 100,000 entries at most, and says ``truncated``: nothing may be missed."""
+    repo = world.repo()
+    paths = {PurePosixPath(f"apps/team-{n % 3}/order-{n}.yaml") for n in range(9)}
+    for path in paths:
+        world.write(repo, str(path), f"{path}\n")
+    world.forge.github.limits.tree_entries_max = 3
+    with GitHubForge(world.url, token=TOKEN) as reader:
+        head = reader.head(repo)
+        assert head is not None
+        assert {p for p in reader.tree(repo, head) if p.parts[0] == "apps"} == paths
+        path = PurePosixPath("apps/team-0/order-3.yaml")
+        found = reader.read(repo, path, head)
+        assert found is not None
+        assert found.text == f"{path}\n"
+
+
+def test_a_folder_that_github_cuts_off_is_refused(world: World) -> None:
+    """Half of a ledger would look as if the other orders had ended."""
+    repo = world.repo()
+    for number in range(4):
+        world.write(repo, f"apps/order-{number}.yaml", "a: 1\n")
+    world.forge.github.limits.tree_entries_max = 3
+    with GitHubForge(world.url, token=TOKEN) as reader:
+        head = reader.head(repo)
+        assert head is not None
+        with pytest.raises(RefusedError, match="more entries than GitHub lists") as refused:
+            reader.tree(repo, head)
+    assert "split the repository" in refused.value.hint

@@ -295,3 +295,27 @@ def test_who_a_project_alone_let_in_is_no_member_of_the_team(gitlab: GitLab) -> 
     assert added.status_code == 204
     assert gitlab.forge.members(ORG, "devs") == ()
     assert [(g.holder, g.right) for g in gitlab.forge.foreign_access(repo)] == [("jack", "admin")]
+
+
+def test_of_a_large_project_only_changed_folders_are_read_again(
+    gitlab: GitLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GitLab shows 100 entries at a time: a ledger of 20,000 orders has more than 200 pages."""
+    repo, forge = gitlab.repo(), gitlab.forge
+    paths = [PurePosixPath(f"apps/team-{n % 4}/order-{n:04d}.yaml") for n in range(1_100)]
+    forge.write(repo, [FileChange(path, f"{path}\n".encode(), None) for path in paths], op())
+    with GitLabForge(gitlab.url, token=ADMIN_TOKEN, group=GROUP) as reader:
+        assert {*paths, A} == {*reader.tree(repo, gitlab.head(repo))}
+        new = PurePosixPath("apps/team-1/new.yaml")
+        forge.write(repo, [FileChange(new, b"new\n", None)], op())
+        asked: list[str] = []
+        get = reader._http.get  # noqa: SLF001
+
+        def counting(*arguments: Any, **named: Any) -> ForgeResponse:
+            asked.append(str(arguments[0]))
+            return get(*arguments, **named)
+
+        monkeypatch.setattr(reader._http, "get", counting)  # noqa: SLF001
+        assert {*paths, A, new} == {*reader.tree(repo, gitlab.head(repo))}
+        assert reader.special_files(repo, gitlab.head(repo)) == {}
+    assert len(asked) == 5, "the root, apps, and the three pages of one team"

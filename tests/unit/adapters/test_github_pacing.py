@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from ground.errors import TooFastError
 from orderkit.adapters.forges.answers import ForgeResponse
-from orderkit.adapters.github.pacing import Clock, Pacer, TooFastError
+from orderkit.adapters.github.pacing import Clock, Pacer
 from orderkit.adapters.github.transport import api_urls
 
 

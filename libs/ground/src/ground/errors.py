@@ -19,6 +19,7 @@ Errors a caller can act on.
         MovedError           exit 1    it was renamed or transferred
         UnreachableError     exit 1    nobody answers there; a retry can help
         InProgressError      exit 1    it is still at work on something; a retry can help
+        TooFastError         exit 1    it takes no more requests for a while
         AccessError          exit 1    it answered that we may not
 
 Each class fixes four facts: exit code, whether a retry can help, the status of the service's
@@ -53,6 +54,7 @@ __all__ = [
     "RemoteError",
     "SeveralProblemsError",
     "StuckOrderError",
+    "TooFastError",
     "UnknownOrderError",
     "UnreachableError",
     "UsageError",
@@ -269,6 +271,17 @@ class InProgressError(RemoteError):
 
     retryable = True
     http_status = 503
+
+
+class TooFastError(RemoteError):
+    """The other side takes no more requests for `seconds`. Nothing was carried out."""
+
+    retryable = True
+    http_status = 503
+
+    def __init__(self, message: str, *, hint: str = "", seconds: float = 0.0) -> None:
+        super().__init__(message, hint=hint)
+        self.seconds = seconds
 
 
 class AccessError(RemoteError):

@@ -21,6 +21,8 @@ from orderkit.ports.revisions import PLAIN, SUBMODULE, FileChange, FileRevision,
 Files = Mapping[PurePosixPath, BlobSha]
 Special = Mapping[PurePosixPath, SpecialFile]
 _FrozenFiles = MappingProxyType[PurePosixPath, BlobSha]
+LARGE = 1_000
+"""Entries from which a repository counts as large: then only changed folders are read."""
 _COMMITS_KEPT, _LARGE_KEPT = 64, 4
 _FILES_KEPT, _FILE_MAX_BYTES = 1_000, 64 * 1024
 _ROOT = PurePosixPath()
@@ -48,10 +50,11 @@ class TreeEntry:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder with its id, and all files below it by their full path."""
+    """A folder with its id, and all that is below it by its full path."""
 
     sha: str
     files: Files
+    special: Special
 
 
 def special_in(entries: Iterable[TreeEntry]) -> Special:
@@ -119,25 +122,35 @@ class Trees:
     def keep_large(self, repo: RepoId, commit: CommitSha, entries: Iterable[TreeEntry]) -> Files:
         """Cache a commit of a large repository with all its folders."""
         folders, lists, entries = {}, _Lists(), tuple(entries)
+        special = special_in(entries)
+        below: dict[PurePosixPath, dict[PurePosixPath, SpecialFile]] = {}
+        for path, file in special.items():
+            for parent in path.parents:
+                below.setdefault(parent, {})[path] = file
         for entry in entries:
             path = PurePosixPath(entry.path)
             if entry.is_folder:
-                folders[path] = Folder(entry.sha, lists.of(entry.path)[0])
+                files = lists.of(entry.path)[0]
+                folders[path] = Folder(entry.sha, files, below.get(path, {}))
             if not entry.is_file:
                 continue
             for files in lists.of(entry.path.rpartition("/")[0]):
                 files[path] = BlobSha(entry.sha)
         self._keep_folders(repo, folders)
-        return self._remember(repo, commit, lists.of("")[0], special_in(entries))
+        return self._remember(repo, commit, lists.of("")[0], special)
 
     def walk(
-        self, repo: RepoId, commit: CommitSha, children: Callable[[str], Iterable[TreeEntry]]
+        self,
+        repo: RepoId,
+        commit: CommitSha,
+        children: Callable[[PurePosixPath, str], Iterable[TreeEntry]],
     ) -> Files:
         """
         Read a commit of a large repository; only folders that are not cached are requested.
 
         Args:
-            children: Returns the direct entries of a folder, given a commit or folder id.
+            children: Returns the direct entries of a folder, given its path and its id; of the
+                root, the commit's.
 
         Raises:
             TooManyError: Too many folders are not cached.
@@ -145,9 +158,9 @@ class Trees:
         with self._lock:
             folders = self._large.get(repo, {})
         walk = _Walk(folders, children, dict(folders))
-        files = walk.files(_ROOT, commit)
+        root = walk.folder(_ROOT, commit)
         self._keep_folders(repo, walk.folders)
-        return self._remember(repo, commit, files)
+        return self._remember(repo, commit, dict(root.files), root.special)
 
     def follow(
         self,
@@ -221,26 +234,32 @@ class _Walk:
     """One walk through a commit; cached folders are not requested."""
 
     remembered: Mapping[PurePosixPath, Folder]
-    children: Callable[[str], Iterable[TreeEntry]]
+    children: Callable[[PurePosixPath, str], Iterable[TreeEntry]]
     folders: dict[PurePosixPath, Folder]
     """The new cache. A folder that was deleted may stay: its id still determines its content."""
     requests: int = 0
 
-    def files(self, path: PurePosixPath, sha: str) -> dict[PurePosixPath, BlobSha]:
+    def folder(self, path: PurePosixPath, sha: str) -> Folder:
         self.requests += 1
         if self.requests > _MOST_FOLDERS:
             raise TooManyError
         files: dict[PurePosixPath, BlobSha] = {}
-        for entry in self.children(sha):
+        special: dict[PurePosixPath, SpecialFile] = {}
+        for entry in self.children(path, sha):
             entry_path = path / entry.path
             if entry.is_folder:
-                files.update(self._folder(entry_path, entry.sha))
-            elif entry.is_file:
+                below = self._below(entry_path, entry.sha)
+                files.update(below.files)
+                special.update(below.special)
+                continue
+            if entry.is_file:
                 files[entry_path] = BlobSha(entry.sha)
-        return files
+            if entry.mode != PLAIN:
+                special[entry_path] = SpecialFile(entry.mode, entry.sha)
+        return Folder(sha, files, special)
 
-    def _folder(self, path: PurePosixPath, sha: str) -> Files:
+    def _below(self, path: PurePosixPath, sha: str) -> Folder:
         folder = self.remembered.get(path)
         if folder is None or folder.sha != sha:
-            folder = self.folders[path] = Folder(sha, self.files(path, sha))
-        return folder.files
+            folder = self.folders[path] = self.folder(path, sha)
+        return folder

@@ -104,7 +104,7 @@ class GiteaReading(Calls):
             return remembered
         if self._trees.is_large(repo):
             with suppress(TooManyError):
-                return self._trees.walk(repo, commit, lambda sha: self._children(repo, sha))
+                return self._trees.walk(repo, commit, lambda _, sha: self._children(repo, sha))
         entries, pages = self._tree_page(repo, commit, 1)
         if pages == 1:
             return self._trees.keep(repo, commit, map(_tree_entry, entries))

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
-from ground.errors import RemoteError
+from ground.errors import TooFastError
 from orderkit.adapters.forges.answers import ForgeResponse
 
 log = logging.getLogger(__name__)
@@ -32,18 +32,13 @@ _UNNAMED_S = 60.0
 _FORBIDDEN, _TOO_MANY = 403, 429
 
 
-class TooFastError(RemoteError):
-    """GitHub's limit is used up for longer than we wait. Nothing was sent, or it was refused."""
-
-    retryable = True
-    http_status = 503
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(
-            f"GitHub's limit for these credentials is used up for {seconds:.0f} s more",
-            hint=f"repeat the command in {seconds:.0f} s",
-        )
-        self.seconds = seconds
+def too_fast(seconds: float) -> TooFastError:
+    """Return the error that says how long GitHub's limit is used up: longer than we wait."""
+    return TooFastError(
+        f"GitHub's limit for these credentials is used up for {seconds:.0f} s more",
+        hint=f"repeat the command in {seconds:.0f} s",
+        seconds=seconds,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +99,7 @@ class Pacer:
         if seconds <= 0:
             return
         if seconds > self._patience_s:
-            raise TooFastError(seconds)
+            raise too_fast(seconds)
         log.info("GitHub's limit: waiting %.0f s", seconds)
         self._clock.sleep(seconds)
 

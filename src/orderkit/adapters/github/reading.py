@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import PurePosixPath
 
-from ground.errors import NotFoundError
+from ground.errors import NotFoundError, RefusedError
 from ground.names import BlobSha, CommitSha, RepoId
 from orderkit.adapters.forges import calls
 from orderkit.adapters.forges.answers import GarbledError
@@ -29,7 +29,7 @@ from orderkit.adapters.forges.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.forges.file_cache import TooManyError, TreeEntry, Trees, special_in
+from orderkit.adapters.forges.file_cache import LARGE, TooManyError, TreeEntry, Trees, special_in
 from orderkit.adapters.github.calls import GitHubCalls
 from orderkit.core.platform.neighbours import ReleaseVerdict
 from orderkit.core.platform.release_number import read_release
@@ -37,8 +37,6 @@ from orderkit.ports.forge import LINK, Commit, FileRevision, SpecialFile
 
 DEFAULT_BRANCH = "main"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_LARGE = 1_000
-"""Files from which a repository counts as large: then only changed folders are read."""
 _NEWER_S = 20.0
 """How long a head that we replaced is taken for ours: GitHub may show the old one for a while."""
 _OLDEST = (3, 17)
@@ -120,9 +118,9 @@ class GitHubReading(GitHubCalls):
             return remembered
         if self._trees.is_large(repo):
             with suppress(TooManyError):
-                return self._trees.walk(repo, commit, lambda sha: self._children(repo, sha))
+                return self._trees.walk(repo, commit, lambda _, sha: self._children(repo, sha))
         entries = self._all_entries(repo, commit)
-        keep = self._trees.keep_large if len(entries) > _LARGE else self._trees.keep
+        keep = self._trees.keep_large if len(entries) > LARGE else self._trees.keep
         return keep(repo, commit, entries)
 
     def special_files(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, SpecialFile]:
@@ -149,7 +147,19 @@ class GitHubReading(GitHubCalls):
                 yield from self._walked(repo, entry.sha, path)
 
     def _children(self, repo: RepoId, sha: str) -> list[TreeEntry]:
-        return self._entries(repo, sha, recursive=False)[0]
+        """
+        Return the direct entries of a commit or folder.
+
+        Raises:
+            RefusedError: GitHub cuts off even these, and has no second page.
+        """
+        entries, is_whole = self._entries(repo, sha, recursive=False)
+        if not is_whole:
+            raise RefusedError(
+                f"{repo}: folder {sha[:8]} has more entries than GitHub lists (100,000, or 7 MB)",
+                hint="spread its files over several folders, or split the repository",
+            )
+        return entries
 
     def _entries(self, repo: RepoId, sha: str, *, recursive: bool) -> tuple[list[TreeEntry], bool]:
         """Return the entries of a tree, and whether they are all."""

@@ -22,7 +22,7 @@ from ground.secrets import register
 from orderkit.adapters.forges.answers import ForgeResponse, moved, refusal
 from orderkit.adapters.forges.transport import Credentials, ForgeTransport, Query
 from orderkit.adapters.github.app_tokens import AppTokens
-from orderkit.adapters.github.pacing import Pacer, TooFastError, pacer_of
+from orderkit.adapters.github.pacing import Pacer, pacer_of, too_fast
 
 API_VERSION = "2022-11-28"
 GRAPHQL, GIT = "graphql:", "git:"
@@ -109,7 +109,7 @@ class GitHubTransport(ForgeTransport):
                 answer = super().send(method, path, body=body, query=query, as_=as_)
             if not self._pacer.is_refusal(resource, answer):
                 return answer
-        raise TooFastError(self._pacer.wait_s(resource))
+        raise too_fast(self._pacer.wait_s(resource))
 
     def as_app(self, method: str, path: str) -> Any:
         """

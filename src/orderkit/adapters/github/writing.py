@@ -24,6 +24,7 @@ from ground.errors import (
     OrderkitError,
     RefusedError,
     RemoteError,
+    TooFastError,
     UnreachableError,
 )
 from ground.names import CommitSha, RepoId
@@ -39,7 +40,6 @@ from orderkit.adapters.forges.retries import turn
 from orderkit.adapters.forges.writing import Write, WriteFailure, check_paths
 from orderkit.adapters.github.calls import StaleHeadError
 from orderkit.adapters.github.first_push import push_root_commit
-from orderkit.adapters.github.pacing import TooFastError
 from orderkit.adapters.github.reading import DEFAULT_BRANCH
 from orderkit.adapters.github.repositories import Repositories
 from orderkit.adapters.github.rulesets import Rulesets

@@ -10,13 +10,14 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import PurePosixPath
 
 from ground.errors import NotFoundError, RefusedError
 from ground.names import MAIN, BlobSha, CommitSha, RepoId
 from orderkit.adapters.forges.answers import ForgeResponse, GarbledError
 from orderkit.adapters.forges.calls import MISSING, Found, list_in, object_in, text_in
-from orderkit.adapters.forges.file_cache import TreeEntry, Trees
+from orderkit.adapters.forges.file_cache import LARGE, TooManyError, TreeEntry, Trees
 from orderkit.adapters.gitlab.calls import PAGE, GitLabCalls, checked
 from orderkit.adapters.gitlab.versions import judge_gitlab
 from orderkit.core.platform.neighbours import ReleaseVerdict
@@ -81,19 +82,32 @@ class GitLabReading(GitLabCalls):
             NotFoundError: No such repository or commit.
         """
         remembered = self._trees.remembered(repo, commit)
-        return (
-            self._trees.keep(repo, commit, self._entries(repo, commit))
-            if (remembered is None)
-            else remembered
-        )
+        if remembered is not None:
+            return remembered
+        if self._trees.is_large(repo):
+            with suppress(TooManyError):
+                children = lambda path, _: self._children(repo, commit, path)  # noqa: E731
+                return self._trees.walk(repo, commit, children)
+        entries = list(self._entries(repo, commit))
+        keep = self._trees.keep_large if len(entries) > LARGE else self._trees.keep
+        return keep(repo, commit, entries)
 
-    def _entries(self, repo: RepoId, commit: CommitSha) -> Iterator[TreeEntry]:
-        """Yield what a commit holds, a page of 100 at a time."""
+    def _children(
+        self, repo: RepoId, commit: CommitSha, path: PurePosixPath
+    ) -> Iterator[TreeEntry]:
+        """Yield the direct entries of a folder, by their names."""
+        place = {"path": str(path)} if path.parts else {}
+        for entry in self._entries(repo, commit, recursive="false", **place):
+            yield TreeEntry(PurePosixPath(entry.path).name, entry.sha, entry.mode)
+
+    def _entries(
+        self, repo: RepoId, commit: CommitSha, *, recursive: str = "true", **place: str
+    ) -> Iterator[TreeEntry]:
+        """Yield what a commit or one of its folders holds, a page of 100 at a time."""
+        query: dict[str, str | int] = {"ref": commit, "recursive": recursive, "per_page": PAGE}
         page = "1"
         while page:
-            answer = self._get(
-                repo, "repository", "tree", ref=commit, recursive="true", per_page=PAGE, page=page
-            )
+            answer = self._get(repo, "repository", "tree", **query, **place, page=page)
             if answer.status == MISSING:
                 raise NotFoundError(f"{repo} has no commit {commit}")
             for entry in list_in(checked(answer, f"read the tree of {repo}").json() or []):
@@ -108,8 +122,9 @@ class GitLabReading(GitLabCalls):
         Raises:
             NotFoundError: No such repository or commit.
         """
+        self.tree(repo, commit)
         special = self._trees.remembered_special(repo, commit)
-        if special is None:
+        if special is None:  # our own write changed what was special
             self._trees.keep(repo, commit, self._entries(repo, commit))
             special = self._trees.remembered_special(repo, commit)
         return special or {}

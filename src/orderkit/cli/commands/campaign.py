@@ -15,6 +15,7 @@ from orderkit.cli.options import (
     json_option,
     platform_option,
     requester_option,
+    shards_option,
     timeout_option,
 )
 
@@ -30,11 +31,9 @@ _watch_option = click.option(
 )
 _reason_option = click.option("--reason", default="", metavar="TEXT", help="Why; kept in Git.")
 _GOOD = ("done", "reverted", "paused")
-_shards_option = click.option(
-    "--shards",
+_shards_option = shards_option(
     default=4,
     show_default=True,
-    type=click.IntRange(1, 50),
     help="With --in-cluster: how many Pods change the orders of a wave.",
 )
 

@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orderkit.cli.options import connect_to, platform_option, requester_option, timeout_option
+from orderkit.cli.options import (
+    connect_to,
+    platform_option,
+    requester_option,
+    shards_option,
+    timeout_option,
+)
 
 if TYPE_CHECKING:
     from orderkit.flows.campaign.running import Progress
 
-_shards_option = click.option("--shards", required=True, type=click.IntRange(1, 50))
+_shards_option = shards_option(required=True)
 
 
 @click.command("carry")

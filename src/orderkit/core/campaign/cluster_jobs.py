@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ground.errors import InvalidInputError
 from ground.objects.kube_objects import Manifest
 from ground.shapes import changed
 from orderkit.core.campaign.definition import Campaign, StopRule
@@ -28,6 +29,7 @@ from orderkit.core.portal.runner_job import CONTAINER, RunnerJob, manifest
 ACCOUNT = "orderkit-campaign"
 CAMPAIGN_LABEL = "orderkit.dev/campaign"
 SHARDS_MAX = 50
+"""As in ``day2/job/policies.yaml``."""
 _DAY_S = 86_400
 _NAME_SHOWN = 24
 _TRIES = 5
@@ -43,6 +45,21 @@ class Crew:
     """Whom the commits name."""
     shards: int
     """Pods of a wave, at most."""
+
+
+def checked_shards(shards: int) -> int:
+    """
+    Return how many Pods somebody wants.
+
+    Raises:
+        InvalidInputError: The cluster's policy for Jobs does not allow so many.
+    """
+    if shards > SHARDS_MAX:
+        raise InvalidInputError(
+            "--shards", shards, "is more than the cluster's policy for Jobs allows",
+            hint=f"--shards {SHARDS_MAX}, or fewer",
+        )  # fmt: skip
+    return shards
 
 
 def shard_of(order: str, shards: int) -> int:
@@ -88,12 +105,14 @@ def coordinator_job(record: CampaignRecord, crew: Crew, number: int = 1) -> Mani
     return job
 
 
-def wave_job(campaign: Campaign, record: CampaignRecord, wave: int, crew: Crew) -> Manifest:
-    """Return the Indexed Job of a wave."""
+def wave_job(
+    campaign: Campaign, record: CampaignRecord, wave: int, crew: Crew, *, turn: int = 1
+) -> Manifest:
+    """Return the Indexed Job of a wave, the first or a later one for the same attempt."""
     orders = len(record.waves[wave].orders)
     shards = shard_count(campaign, orders, crew.shards)
     arguments = ("campaign", "work", f"--requester={crew.requester}", f"--wave={wave + 1}")
-    step = f"w{wave + 1}-{record.attempt}"
+    step = f"w{wave + 1}-{record.attempt}{f'-{turn}' * (turn > 1)}"
     job = _job(record, step, crew.image, [*arguments, f"--shards={shards}", "--", record.name])
     del job["spec"]["backoffLimit"]
     job["spec"] |= {

@@ -76,6 +76,10 @@ class Coordinator(Run):
     crew: Crew = field(kw_only=True)
     _election: LeaderElection | None = None
     _looked_s: float = float("-inf")
+    _turns: dict[int, int] = field(default_factory=dict)
+    """By number of the wave: which of its Jobs is the newest."""
+    _given: set[int] = field(default_factory=set)
+    """The waves that this process gave to a Job."""
 
     def run(self) -> CampaignRecord:
         """
@@ -141,24 +145,45 @@ class Coordinator(Run):
         See that the wave's Job works on the orders; do what it left, once it has ended.
 
         An order that there was nothing to do for leaves no trace in Git, and one whose Pod failed
-        for good may be untouched: both are looked at here, as without a cluster.
+        for good may be untouched: both are looked at here, as without a cluster. A Job that ended
+        before this process came, because somebody paused the campaign, is followed by another one.
         """
-        job = _ensure(self.platform, self._job(files, record, number))
-        if not _is_over(job):
+        if not _is_over(self._present_job(files, record, number)):
             return False
         self._look(record, number, entries)
         assert self._facts is not None  # noqa: S101 - made by `_step`
         facts = self._facts.facts(record, record.waves[number], entries)
         left = {fact.order for fact in facts if fact.phase is OrderPhase.TODO}
         left_here = [order for order in orders if order in left]
+        if left_here and number not in self._given:
+            self._turns[number] += 1
+            self._present_job(files, record, number)
+            return False
         return not left_here or super()._apply(files, record, number, left_here, entries)
 
-    def _job(self, files: CampaignFiles, record: CampaignRecord, number: int) -> Manifest:
-        return cluster_jobs.wave_job(files.campaign, record, number, self.crew)
+    def _present_job(self, files: CampaignFiles, record: CampaignRecord, number: int) -> Manifest:
+        """Return the newest Job of a wave; create it if there is none."""
+        cluster = self.platform.cluster
+        if number not in self._turns:
+            turn = 1
+            while cluster.get(ObjectKey.of(self._job(files, record, number, turn + 1))):
+                turn += 1
+            self._turns[number] = turn
+        job = self._job(files, record, number, self._turns[number])
+        if found := cluster.get(ObjectKey.of(job)):
+            return found
+        self._given.add(number)
+        return _ensure(self.platform, job)
+
+    def _job(
+        self, files: CampaignFiles, record: CampaignRecord, number: int, turn: int
+    ) -> Manifest:
+        return cluster_jobs.wave_job(files.campaign, record, number, self.crew, turn=turn)
 
     def _write(self, files: CampaignFiles, record: CampaignRecord, summary: str) -> None:
         if record.state != "running" and (number := record.current) is not None:
-            self._end(ObjectKey.of(self._job(files, record, number)))
+            for turn in range(self._turns.get(number, 1), 0, -1):
+                self._end(ObjectKey.of(self._job(files, record, number, turn)))
         super()._write(files, record, summary)
 
     def _end(self, key: ObjectKey) -> None:

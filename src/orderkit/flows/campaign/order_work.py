@@ -52,7 +52,8 @@ HOW = {"kit": None, "direct": How.DIRECT, "review": How.REVIEW}
 class GitFact:
     """What the repository of an order shows of a campaign."""
 
-    kind: Literal["none", "made", "back", "proposed", "closed"]
+    kind: Literal["none", "made", "back", "proposed", "closed", "merged"]
+    """``merged``: as commits that are not ours, because somebody rebased or squashed ours."""
     commit: CommitSha | None = None
     step: str = ""
     pull: int = 0
@@ -140,7 +141,11 @@ def git_fact(
     if not pulls:
         return GitFact("none")
     for pull in platform.forge.pulls(repo, state="all", base=MAIN):
-        if pull.operation == operation and _proposes(platform, repo, campaign_id, pull):
+        if pull.operation != operation:
+            continue
+        if pull.state == "merged":
+            return GitFact("merged", pull.merge_commit or pull.head_commit, pull=pull.number)
+        if _proposes(platform, repo, campaign_id, pull):
             return GitFact("proposed" if pull.state == "open" else "closed", pull=pull.number)
     return GitFact("none")
 
@@ -226,7 +231,7 @@ def work_on(
             problem = error
             continue
         try:
-            return _done(platform, live, to) or _made_now(platform, work, live, to, cluster_xr)
+            return _done(platform, work, live, to, cluster_xr)
         except (ConflictError, InvalidInputError) as error:
             # Of two that work on one order with other values, one finds the other's operation.
             if isinstance(error, InvalidInputError) and error.field != "operation":
@@ -244,13 +249,28 @@ def _is_odd(error: OrderkitError) -> bool:
     return type(error) is RemoteError
 
 
-def _done(platform: Platform, live: LiveOrder, to: Assignment) -> Worked | None:
-    """Return what is done in an order already, and make sure that it is delivered."""
+def _done(
+    platform: Platform,
+    work: Work,
+    live: LiveOrder,
+    to: Assignment,
+    cluster_xr: Manifest | None,
+) -> Worked:
+    """
+    Return what is done in an order already, and make sure that it is delivered; or do it.
+
+    A merged pull request counts if nothing is left to do: whose commits they are, nobody proves.
+    """
     operation, pulls = to.operation(live.entry.order), _may_propose(live, to)
     fact = git_fact(platform, live.repository, to.record.id, operation, pulls=pulls)
     if fact.kind == "made" and fact.commit:
         deliver(platform, live.entry, fact.commit, to.requester.ref, to.requester.proof)
-    return found(fact, to.record)
+    if (known := found(fact, to.record)) is not None:
+        return known
+    made = _made_now(platform, work, live, to, cluster_xr)
+    if fact.kind == "merged" and made.phase is OrderPhase.SKIPPED:
+        return Worked(OrderPhase.MADE, commit=fact.commit, pull=fact.pull)
+    return made
 
 
 def _made_now(
@@ -302,8 +322,10 @@ def take_back_on(
             return Worked(OrderPhase.BACK, f"pull request #{fact.pull} is closed")
         fact = git_fact(platform, live.repository, to.record.id, "", pulls=False)
     if fact.kind != "made" or fact.commit is None:
-        phase = OrderPhase.BACK if fact.kind == "back" else OrderPhase.SKIPPED
-        return Worked(phase, commit=fact.commit)
+        phases = {"back": OrderPhase.BACK, "merged": OrderPhase.KEPT}
+        by_hand = f"pull request #{fact.pull} was rebased or squashed: revert its commits by hand"
+        why = by_hand if fact.kind == "merged" else ""
+        return Worked(phases.get(fact.kind, OrderPhase.SKIPPED), why, fact.commit)
     try:
         return work.take_back(live, fact.commit, to)
     except FieldConflictError as error:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from ground.errors import OrderkitError
-from ground.names import UNKNOWN_PERSON, CommitSha
+from ground.names import UNKNOWN_PERSON, CommitSha, RepoId
 from ground.objects.kube_objects import dig, metadata
 from ground.objects.values import shown
 from orderkit.core.campaign.computing import Computer
@@ -31,6 +33,7 @@ from orderkit.flows.campaign.order_work import HOW, living
 from orderkit.flows.campaign.selecting import Selected, SelectedOrder, kit_of, select
 from orderkit.flows.campaign.shared_reads import shared_reads
 from orderkit.flows.campaign.version_checks import retirement
+from orderkit.flows.campaign.wave_facts import ClusterLook
 from orderkit.flows.change import ChangeRequest, change_living
 from orderkit.flows.order.live_order import LiveOrder, read_xr
 from orderkit.flows.platform import (
@@ -39,6 +42,7 @@ from orderkit.flows.platform import (
     ledger_snapshot,
     published_pack,
 )
+from orderkit.ports.forge import FileRevision
 from orderkit.ports.requesters import Requester
 
 _AT_ONCE = 4
@@ -171,7 +175,7 @@ def plan_campaign(
     selected = select(platform, campaign, computer)
     waves = assigned(campaign, list(selected.orders))
     chosen = [selected.orders[order] for wave in waves for order in wave.orders]
-    planner = planner_of(platform, campaign, computer, requester, checked.revision)
+    planner = planner_of(platform, campaign, computer, requester, chosen, revision=checked.revision)
     orders = each(chosen, planner, on_order)
     unknown = tuple(PlannedOrder(o, "unknown", why=why) for o, why in selected.unknown.items())
     planned = (*orders, *unknown)
@@ -275,11 +279,18 @@ def planner_of(
     campaign: Campaign,
     computer: Computer,
     requester: Requester,
+    orders: Sequence[SelectedOrder],
+    *,
     revision: str = "",
 ) -> Planner:
-    """Return what plans one order, and reads what is the same for all once."""
-    shared = replace(platform, forge=shared_reads(platform.forge))
-    return Planner(shared, campaign, computer, requester, ledger_snapshot(platform), revision)
+    """Return what plans one of the orders, and reads what is the same for all once."""
+    snapshot = ledger_snapshot(platform)
+    known: dict[tuple[RepoId, PurePosixPath], FileRevision] = {}
+    with suppress(OrderkitError):  # without the cluster, each order's entry is asked for
+        look = ClusterLook.at(platform, computer, [order.entry.order for order in orders])
+        known = {(platform.ledger, file.path): file for file in look.followers(snapshot.blobs)}
+    shared = replace(platform, forge=shared_reads(platform.forge, known))
+    return Planner(shared, campaign, computer, requester, snapshot, revision)
 
 
 def _planned_files(
@@ -330,8 +341,8 @@ def drift(
         )
         computer = Computer(kit_of(platform, campaign))
         selected = select(platform, campaign, computer)
-        planner = planner_of(platform, campaign, computer, Requester(UNKNOWN_PERSON))
         orders = sorted(selected.orders.values(), key=lambda order: order.entry.order)
+        planner = planner_of(platform, campaign, computer, Requester(UNKNOWN_PERSON), orders)
         planned = each(orders, planner, on_order)
         found += [
             _with_drift(computer, order, plan) for order, plan in zip(orders, planned, strict=True)

@@ -20,6 +20,7 @@ from ground.errors import (
     OrderkitError,
     RefusedError,
     RemoteError,
+    TooFastError,
 )
 from ground.shapes import changed
 from orderkit.core.campaign.computing import Computer
@@ -66,6 +67,8 @@ from orderkit.ports.requesters import Requester
 
 _AT_ONCE = 4
 _PAUSE_S, _PAUSE_LONGEST_S = 0.2, 2.0
+_HELD_LONGEST_S = 20.0
+"""How long the forge's limit is waited for before it is looked whether somebody paused."""
 _TRIES = 5
 """How often in a row an order may meet a forge that fails, before the process gives up."""
 
@@ -138,6 +141,8 @@ class Run:
     _good_since: datetime | None = None
     _failures: int = 0
     _outages: int = 0
+    _held_until_s: float = float("-inf")
+    """Until when the forge takes nothing more from us."""
     _backs: dict[str, Worked] = field(default_factory=dict)
 
     def run(self) -> CampaignRecord:
@@ -155,6 +160,8 @@ class Run:
                 self._outages = 0
             except ConflictError:
                 pass  # somebody else wrote the record: read it again
+            except TooFastError as error:
+                self._hold(error)
             except RemoteError as error:
                 self._outages += 1
                 if not error.retryable or self._outages >= _TRIES:
@@ -181,6 +188,10 @@ class Run:
 
     def _step(self, files: CampaignFiles, record: CampaignRecord) -> bool:
         """Do one step; return whether something changed."""
+        clock = self.platform.clock
+        if (held_s := self._held_until_s - clock.monotonic_s()) > 0:
+            clock.sleep(min(held_s, _HELD_LONGEST_S))
+            return False
         if files.is_edited:
             raise RefusedError(
                 f"campaigns/{self.name}.yaml was edited since the campaign was started",
@@ -317,7 +328,9 @@ class Run:
         problem: OrderkitError | None = None
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="campaign") as pool:
             for order, outcome in zip(orders, pool.map(attempt, orders), strict=True):
-                if isinstance(outcome, OrderkitError):
+                if isinstance(outcome, TooFastError):
+                    self._hold(outcome)
+                elif isinstance(outcome, OrderkitError):
                     problem = outcome
                 else:
                     know(order, outcome)
@@ -326,6 +339,11 @@ class Run:
             if self._failures >= _TRIES:
                 raise problem
             self.platform.clock.sleep(_PAUSE_S * self._failures)
+
+    def _hold(self, error: TooFastError) -> None:
+        """Do nothing for as long as the forge says."""
+        until_s = self.platform.clock.monotonic_s() + error.seconds
+        self._held_until_s = max(self._held_until_s, until_s)
 
     def _close(
         self,

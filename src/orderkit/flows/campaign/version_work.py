@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from ground.errors import InvalidInputError
-from ground.names import CommitSha
+from ground.names import CommitSha, OrderId
 from ground.objects.kube_objects import Kind, Manifest, dig
 from ground.objects.values import ABSENT, Steps, same, value_at, with_value
 from kubeschema.field_paths import steps_of
@@ -73,16 +73,7 @@ class VersionDrafter:
         if version == target:
             return FilesDraft(same=f"it is at {target} already", version=version)
         way = converter(self.kit, version, target, self._validator)
-        spec = file.xr.get("spec") or {}
-        for path, what in round_trip(way, spec):
-            raise InvalidInputError(
-                f"{live.entry.order}: spec.{path}", value_at(spec, tuple(steps_of(path))),
-                f"would not come back from {target}: {what}",
-                hint=f"loses: [{path}] in spec.conversions of kit {self.kit.name}, if it may",
-            )  # fmt: skip
-        xr = converted(file.xr, way)
-        data = edited(file, xr, way)
-        checked = check_order_files(self.kit, live.entry.order, {file.path: data}, self._validator)
+        data, checked = moved(way, live.entry.order, file)
         return self._planned(live, file, checked, data, way)
 
     def _planned(
@@ -113,6 +104,25 @@ class VersionDrafter:
         group = str(xr["apiVersion"]).partition("/")[0]
         renamed = {**xr, "apiVersion": f"{group}/{way.target}"}
         return dict(prune(self._validator.schema(way.target), renamed)[0])
+
+
+def moved(way: Converter, order: OrderId, file: XrFile) -> tuple[bytes, Manifest]:
+    """
+    Return an XR's file in the other version, and the XR, proved to be one; nothing is lost.
+
+    Raises:
+        InvalidInputError: A value would be lost, or the version refuses what would come out.
+        EditRefusedError: The text does not allow it.
+    """
+    spec, name = file.xr.get("spec") or {}, way.kit.name
+    for path, what in round_trip(way, spec):
+        raise InvalidInputError(
+            f"{order}: spec.{path}", value_at(spec, tuple(steps_of(path))),
+            f"would not come back from {way.target}: {what}",
+            hint=f"loses: [{path}] in spec.conversions of kit {name}, if it may",
+        )  # fmt: skip
+    data = edited(file, converted(file.xr, way), way)
+    return data, check_order_files(way.kit, order, {file.path: data}, way.validator)
 
 
 def named_steps(spec: Mapping[str, Any], way: Converter) -> Iterator[tuple[str, str]]:

@@ -43,6 +43,8 @@ class Limits:
     retry_after_s: int = 1
     statuses_max: int = 1_000
     """Of one context and commit."""
+    tree_entries_max: int = 100_000
+    """In one answer; whatever is beyond is left out, and the answer says ``truncated``."""
     stale_reads_s: float = 0.0
     """How long a branch that moved is still shown where it was."""
     created: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))

@@ -177,9 +177,12 @@ class GitHubGit:
             named = {"path": entry.path, "mode": mode, "type": kind, "sha": entry.id}
             return named | ({"url": f"{api}/{kind}s/{entry.id}"} if kind != "commit" else {})
 
-        tree_shapes = [shape(entry) for entry in entries]
-        url = f"{api}/trees/{tree.id}"
-        return answer({"sha": str(tree.id), "url": url, "tree": tree_shapes, "truncated": False})
+        most = self.limits.tree_entries_max
+        shown = {
+            "tree": [shape(entry) for entry in entries[:most]],
+            "truncated": len(entries) > most,
+        }
+        return answer({"sha": str(tree.id), "url": f"{api}/trees/{tree.id}", **shown})
 
     @route("GET", f"{REPO}/git/blobs/{{sha}}", "repository")
     def blob(self, call: Call) -> Response:

@@ -45,8 +45,13 @@ class RepositoryEndpoints:
         git = git_read.open_repository(repo.path)
         commit = _commit(git, ask.query("ref") or repo.default_branch, "404 Tree Not Found")
         recursive = ask.query("recursive") == "true"
-        items = git_read.walk_items(commit.tree, recursive=recursive)
-        entries = [git_read.entry_of(folder, item) for folder, item in items]
+        path = ask.query("path").strip("/")
+        found = git_read.entry_at(commit.tree, path)
+        folder = git.get(found.id) if found else None
+        if not isinstance(folder, pygit2.Tree):
+            raise GitLabError(404, "404 Tree Not Found")
+        items = git_read.walk_items(folder, f"{path}/" if path else "", recursive=recursive)
+        entries = [git_read.entry_of(above, item) for above, item in items]
         return paged(
             ask,
             [

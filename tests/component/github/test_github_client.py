@@ -28,6 +28,7 @@ from orderkit.adapters.github.pacing import Pacer, TooFastError
 from orderkit.adapters.github.readers import app_secret
 from orderkit.core.platform.settings import ForgeApp
 from orderkit.ports.forge import CommitStatus, FileChange, Operation, TeamRight
+from orderkit.ports.urgency import background
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge
 from orderkit_standins.forge.github.people_routes import InstalledApp
@@ -343,3 +344,60 @@ def test_a_ruleset_that_lets_others_past_is_noticed_and_repaired(
     assert not client.is_protected(repo, "main", checks=["review"])
     assert client.protect_branch(repo, "main", checks=["review"])
     assert client.is_protected(repo, "main", checks=["review"])
+
+
+def test_background_work_is_pushed_and_creates_no_content(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No limit counts a push. Where only signed commits may be, GitHub makes them: by its API."""
+    free, signed = world.repo(), world.repo()
+    world.write(free, "n", "0")
+    world.write(signed, "n", "0")
+    _demand_signatures(world, signed)
+    created = world.forge.github.limits.created
+    created.clear()
+
+    with background():
+        world.write(free, "x", "1")
+        world.write(free, "y", "1")
+    assert list(created) == []
+    assert world.client.declined == set()
+
+    with background(), caplog.at_level("WARNING"):
+        world.write(signed, "x", "1")
+        world.write(signed, "y", "1")
+    assert list(created) == ["POST /api/graphql"] * 2
+    assert world.client.declined == {(signed, "main")}
+    assert len(caplog.messages) == 1
+    assert f"{signed} goes through the API, which is slower" in caplog.messages[0]
+
+    world.write(free, "z", "1")  # a person's change is signed by GitHub
+    assert list(created) == ["POST /api/graphql"] * 3
+
+
+def test_a_push_keeps_the_token_out_of_errors_and_addresses(world: World) -> None:
+    """Also out of what the transport remembers: credentials are headers of one request."""
+    repo = world.repo()
+    world.write(repo, "n", "0")
+    with GitHubForge(world.url, token="0" * 39 + "1", pacer=Pacer()) as stranger, background():
+        change = FileChange(PurePosixPath("x"), b"1", None)
+        with pytest.raises(AccessError) as refused:
+            stranger.write(repo, [change], Operation("op", "somebody", "Change it"))
+
+        assert "0" * 39 not in str(refused.value) + refused.value.hint
+        assert "0" * 39 not in stranger.git_address(repo)
+
+
+def _demand_signatures(world: World, repo: RepoId) -> None:
+    """Have an owner require signed commits on main."""
+    ruleset = {
+        "name": "signed",
+        "target": "branch",
+        "enforcement": "active",
+        "conditions": {"ref_name": {"include": ["refs/heads/main"], "exclude": []}},
+        "rules": [{"type": "required_signatures"}],
+    }
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    address = f"{world.url}/api/v3/repos/{repo}/rulesets"
+    made = requests.post(address, json=ruleset, headers=headers, timeout=30)
+    assert made.status_code == 201, made.text

@@ -82,6 +82,16 @@ def test_reads_wait_for_no_limit_of_content() -> None:
         (answer(429), 60, "without a time it is a minute"),
         (
             answer(
+                200,
+                b'{"errors": [{"type": "RATE_LIMITED"}]}',
+                x_ratelimit_remaining="0",
+                x_ratelimit_reset="1030",
+            ),
+            31,
+            "GraphQL refuses with a success",
+        ),
+        (
+            answer(
                 403, b'{"documentation_url": "https://d/overview/rate-limits-for-the-rest-api"}'
             ),
             60,

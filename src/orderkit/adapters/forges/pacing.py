@@ -30,7 +30,7 @@ TOO_MANY = 429
 _TRIES = 3
 _KEPT_FOR_PEOPLE = 0.1
 """The part of each limit that background work leaves."""
-_TOLD_S = 1.0
+_TOLD_S = 5.0
 """Shorter waits are not told."""
 PacerT = TypeVar("PacerT", bound="ForgePacer")
 

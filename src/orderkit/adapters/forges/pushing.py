@@ -41,7 +41,7 @@ from orderkit.adapters.forges.pacing import TooFastError
 from orderkit.adapters.forges.transport import ForgeTransport
 from orderkit.adapters.forges.writing import WritableForge, Write, WriteFailure
 from orderkit.ports.forge import EXECUTABLE, PLAIN, FileChange, SpecialFile, Written
-from orderkit.ports.urgency import is_background
+from orderkit.ports.urgency import is_pushed
 
 if TYPE_CHECKING:
     import pygit2
@@ -149,12 +149,12 @@ PushedT = TypeVar("PushedT", bound=PushedForge)
 
 @dataclass(slots=True)
 class PushedWrite(Write[PushedT]):
-    """A write that is pushed if it is background work and the branch takes it."""
+    """A write that is pushed if that is wanted and the branch takes it."""
 
     def _push(self, changes: Sequence[FileChange]) -> Written | WriteFailure | None:
-        """Push them, if that is background work; None: not pushed, nor written."""
+        """Push them, if that is wanted; None: not pushed, nor written."""
         place = self.repo, self.branch
-        if not is_background() or self.head is None or place in self.forge.declined:
+        if not is_pushed() or self.head is None or place in self.forge.declined:
             return None
         paths = {change.path for change in changes}
         message = self._message(paths, int(time.time()))

@@ -3,7 +3,8 @@ GitHub's limits of speed.
 
 Source: its pages "Rate limits for the REST API" and "… GraphQL API". GitHub.com takes 80 requests a
 minute and 500 an hour that create content; an Enterprise Server has no limits unless its admin sets
-some. A refusal is a 429, or a 403 with ``retry-after``, no requests left, or a link to that page.
+some. A refusal is a 429, or a 403 with ``retry-after``, no requests left, or a link to that page;
+of GraphQL a 200 with an error of the type ``RATE_LIMITED``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from orderkit.adapters.forges.pacing import TOO_MANY, Clock, ForgePacer, TooFast
 
 __all__ = ["Clock", "Pacer", "TooFastError", "of_cloud"]
 PER_MINUTE, PER_HOUR = 80, 500
-_FORBIDDEN = 403
+_OK, _FORBIDDEN = 200, 403
 
 
 class Pacer(ForgePacer):
@@ -27,9 +28,11 @@ class Pacer(ForgePacer):
     unnamed_s: ClassVar[float] = 60.0
 
     def _is_refused(self, answer: ForgeResponse) -> bool:
+        is_used_up = self._number(answer, "remaining") == 0
+        if answer.status == _OK:  # GraphQL's way to say it
+            return is_used_up and b'"RATE_LIMITED"' in answer.body
         if answer.status != _FORBIDDEN:
             return answer.status == TOO_MANY
-        is_used_up = self._number(answer, "remaining") == 0
         return is_used_up or "retry-after" in answer.headers or _names_limits(answer)
 
 

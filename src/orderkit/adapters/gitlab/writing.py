@@ -46,7 +46,7 @@ from orderkit.adapters.gitlab.reading import commit_of
 from orderkit.adapters.gitlab.repositories import GitLabRepositories
 from orderkit.ports.forge import Commit, FileChange, Operation, Written
 from orderkit.ports.signatures import Signatures
-from orderkit.ports.urgency import is_background
+from orderkit.ports.urgency import is_pushed
 
 
 class GitLabWriting(GitLabRepositories):
@@ -116,7 +116,7 @@ class _Write(PushedWrite[GitLabWriting]):
     @property
     def reads_first(self) -> bool:
         """Whether it may be a push, which names the head of the branch."""
-        return is_background()
+        return is_pushed()
 
     def _send(self, changes: Sequence[FileChange], *, last: bool) -> Written | WriteFailure:
         if (outcome := self._push(changes)) is not None:

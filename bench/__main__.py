@@ -40,6 +40,7 @@ SUITES: dict[str, Callable[[], Iterator[Figure]]] = {
     "startup": startup.figures,
     "render": rendering.figures,
     "order": platform.figures,
+    "faces": platform.face_figures,
     "change": change.figures,
     "campaign": campaign.figures,
     "validate": validating.figures,

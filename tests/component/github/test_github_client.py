@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -108,6 +108,28 @@ def test_an_app_writes_with_a_token_of_its_installation(world: World, app: Forge
     commits = world.client.commits(repo)
     assert {made.commit, again.commit} <= {commit.id for commit in commits}
     assert commits[0].requester == "user:default/eve"
+
+
+def test_each_permission_that_an_app_lacks_is_named_with_the_verbs_that_need_it(
+    world: World, app: ForgeApp
+) -> None:
+    """As docs/forge.md lists them."""
+    repo, apps = world.repo(), world.forge.github.apps.known
+    page = Path(__file__).parents[3] / "docs/forge.md"
+    table = page.read_text().partition("## Least rights")[2].partition("\n## ")[0]
+    lines = {
+        *("contents: write", "pull_requests: write", "statuses: write", "administration: write"),
+        *("members: write", "organization_hooks: write", "organization_administration: read"),
+    }
+    with GitHubForge(world.url, app=app, pacer=Pacer()) as client:
+        for line in lines:
+            apps[7] = replace(apps[7], lacks=(line.partition(":")[0],))
+            (missing,) = client.missing_rights(repo)
+            assert missing.startswith(f"{line} (for ")
+            assert f"`{line}`" in table
+            verbs = missing.partition("(for ")[2].rstrip(")").split(", ")
+            row = next(row for row in table.splitlines() if f"`{line}`" in row)
+            assert all(f"`{verb}`" in row or verb in row for verb in verbs), row
 
 
 def test_a_token_that_ends_is_renewed_before_it_ends(

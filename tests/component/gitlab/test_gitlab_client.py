@@ -235,11 +235,21 @@ def test_a_token_that_only_reads_says_which_scope_it_lacks(gitlab: GitLab) -> No
     gitlab.embedded.ensure_token("warden", "reads", "b" * 40, ["read:repository", "read:user"])
 
     with GitLabForge(gitlab.url, token="b" * 40, group=GROUP) as reader:
-        assert reader.missing_rights(repo) == ("scope api",)
+        assert reader.missing_rights(repo) == ("scope api (for order, change)",)
         with pytest.raises(AccessError, match="missing scope") as refused:
             reader.write(repo, [FileChange(PurePosixPath("x"), b"1", None)], op())
 
     assert refused.value.hint == "make a token with scope api"
+
+
+def test_a_role_that_is_too_low_is_named_with_what_needs_it(served: Served) -> None:
+    with served(FaceSettings(GROUP)) as gitlab, gitlab.person("ann") as ann:
+        repo = gitlab.repo()
+        gitlab.join("ann")
+
+        assert ann.missing_rights(repo) == (
+            f"role Maintainer of {repo} (for bootstrap, platform webhook)",
+        )
 
 
 def test_an_organisation_lies_in_the_group_and_nowhere_else(gitlab: GitLab) -> None:

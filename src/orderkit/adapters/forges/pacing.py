@@ -20,7 +20,7 @@ from typing import ClassVar, TypeVar, cast
 
 from ground.errors import RemoteError
 from orderkit.adapters.forges.answers import ForgeResponse
-from orderkit.ports.urgency import is_background
+from orderkit.ports.urgency import is_background, waiting
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,6 @@ class ForgePacer:
         self._queued = {False: 0, True: 0}
         """How many requests that create content want to be sent, of people and in background."""
         self._is_creating = False
-        self._sleeps_until: list[float] = []
         self._changed = threading.Condition()
 
     @contextmanager
@@ -140,17 +139,15 @@ class ForgePacer:
         """Sleep while others may pass; our lock is held before and after."""
         if seconds > (BACKGROUND_PATIENCE_S if behind else self._patience_s):
             raise TooFastError(self.title, seconds)
-        until = self._clock.now() + seconds
-        self._sleeps_until.append(until)
         self._changed.release()
         try:
             if seconds >= _TOLD_S:
                 who = "; people go first" if behind else ""
                 log.warning("waiting %.0f s for %s's limit of speed%s", seconds, self.title, who)
-            self._clock.sleep(seconds)
+            with waiting(self.title, seconds):
+                self._clock.sleep(seconds)
         finally:
             self._changed.acquire()
-            self._sleeps_until.remove(until)
 
     def send(
         self, resource: str, send: Callable[[], ForgeResponse], *, creates: bool
@@ -170,12 +167,6 @@ class ForgePacer:
         with self._changed:
             due_s = self._due_s(resource, creates=False, behind=False)
         raise TooFastError(self.title, max(due_s, 0))
-
-    @property
-    def held_s(self) -> float:
-        """For how many seconds the request sleeps that has to wait longest; 0: none does."""
-        with self._changed:
-            return max([0.0, *(until - self._clock.now() for until in self._sleeps_until)])
 
     def is_refusal(self, resource: str, answer: ForgeResponse) -> bool:
         """Note what an answer says of the limits; say whether it was refused for speed."""

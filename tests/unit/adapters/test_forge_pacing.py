@@ -9,8 +9,10 @@ from contextlib import nullcontext
 
 import pytest
 
+from ground.names import RepoId
 from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.pacing import BACKGROUND_PATIENCE_S, Clock, TooFastError
+from orderkit.adapters.forges.retries import turn
 from orderkit.adapters.github.pacing import Pacer
 from orderkit.adapters.gitlab.pacing import GitLabPacer
 from orderkit.ports.urgency import background, longest_wait
@@ -112,6 +114,19 @@ def test_background_work_waits_an_hour_where_a_person_is_told(
     assert hours.slept == [3600]
     assert hours.slept[0] < BACKGROUND_PATIENCE_S
     assert caplog.messages == ["waiting 3600 s for GitHub's limit of speed; people go first"]
+
+
+def test_background_work_does_not_sleep_long_while_others_wait_for_its_repository() -> None:
+    hours = Hours()
+    pacer = Pacer(per_hour=10, clock=hours.clock)
+    for _ in range(10):
+        with pacer.turn("core", creates=True):
+            pass
+
+    with background(), turn("http://forge", RepoId("a", "b")), pytest.raises(TooFastError):
+        pacer.turn("core", creates=True).__enter__()
+
+    assert hours.slept == []
 
 
 def test_a_persons_request_overtakes_background_work_that_came_first() -> None:

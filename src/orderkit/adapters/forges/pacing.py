@@ -20,6 +20,7 @@ from typing import ClassVar, TypeVar, cast
 
 from ground.errors import RemoteError
 from orderkit.adapters.forges.answers import ForgeResponse
+from orderkit.adapters.forges.retries import has_turn
 from orderkit.ports.urgency import is_background, waiting
 
 log = logging.getLogger(__name__)
@@ -137,7 +138,9 @@ class ForgePacer:
 
     def _sleep(self, seconds: float, *, behind: bool) -> None:
         """Sleep while others may pass; our lock is held before and after."""
-        if seconds > (BACKGROUND_PATIENCE_S if behind else self._patience_s):
+        # People who write to the same repository would wait behind a long sleep.
+        is_patient = behind and not has_turn()
+        if seconds > (BACKGROUND_PATIENCE_S if is_patient else self._patience_s):
             raise TooFastError(self.title, seconds)
         self._changed.release()
         try:

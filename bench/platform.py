@@ -28,6 +28,7 @@ from orderkit.flows.team.teams import add_team
 
 REQUESTER = "user:default/bench"
 SINGLE, BULK, WORKERS = size((50, 200, 8), (1, 2, 2))
+FACES = size(20, 2)
 PARTS = ("fetch", "publish", "order", "register", "wait")
 
 
@@ -42,6 +43,35 @@ def figures() -> Iterator[Figure]:
         yield Figure("platform.rss.250-orders", rss_mb(process), "MB", aim="<= 300")
         yield from _bulk(platform, teams[SINGLE + BULK :], workers=WORKERS)
         yield Figure("platform.rss.450-orders", rss_mb(process), "MB")
+
+
+def face_figures() -> Iterator[Figure]:
+    """Orders on each dialect of the embedded forge, one after the other, in the same run."""
+    with contextlib.ExitStack() as undo:
+        folder = Path(undo.enter_context(tempfile.TemporaryDirectory()))
+        platforms = {}
+        for forge in ("gitea", "github", "gitlab"):
+            undo.enter_context(running(folder / forge, "--forge", forge))
+            platform = connect(load_settings(str(folder / forge / "platform.yaml")))
+            platforms[forge] = platform
+        took: dict[str, list[float]] = defaultdict(list)
+        for number in range(FACES):
+            for forge, platform in platforms.items():
+                team = f"bench-{number:03d}"
+                add_team(platform, team, requester=REQUESTER)
+                took[forge].append(_order_s(platform, team, defaultdict(list)))
+        medians = {forge: statistics.median(times) for forge, times in took.items()}
+        for forge in ("github", "gitlab"):
+            yield Figure(
+                f"order.to-ready.{forge}.p50",
+                medians[forge],
+                "s",
+                peer="the Gitea face",
+                peer_value=medians["gitea"],
+                ratio=medians[forge] / medians["gitea"],
+                aim="<= 1.5" if forge == "github" else None,
+                aim_of="ratio",
+            )
 
 
 def _single(platform: Platform, teams: list[str], folder: Path) -> Iterator[Figure]:

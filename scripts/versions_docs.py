@@ -45,7 +45,8 @@ against it. Decide which matters more to you; `doctor` names the holes of both.
 idpbuilder 0.10.1 installs Argo CD 3.0.12 and Gitea 1.24.3, and its unreleased head Argo CD 3.1.7. All are older than the
 oldest supported release: raise them ([bootstrap](bootstrap.md#raise-the-servers-of-idpbuilder)).
 
-Forgejo is another product than Gitea and not supported yet. `doctor` says so; bootstrap goes on.
+Forgejo is another product than Gitea, and no suite ran against it ([what is known](forge.md#forgejo)). `doctor` says so;
+bootstrap goes on.
 
 ## How a release is learned
 

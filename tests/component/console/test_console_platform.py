@@ -14,6 +14,7 @@ from ground.errors import UnreachableError
 from orderkit.flows.install import doctor_checks
 from orderkit.flows.install.doctor_finding import DoctorFinding
 from orderkit.flows.platform import Platform
+from orderkit.ports.urgency import waiting
 from orderkit.web.console.platform_checks import PlatformChecks
 
 
@@ -108,3 +109,18 @@ def test_the_page_is_there_at_once_and_completes_itself(
         assert time.monotonic() < end
         time.sleep(0.2)
     assert "serves Argo CD's and Crossplane's kinds" in there.page.text
+
+
+def test_pages_and_doctor_say_that_something_waits_for_the_forges_limits(
+    engineer: Browser, site: Site
+) -> None:
+    said = "GitHub limits the speed of changes: one waits 4"
+
+    with waiting("GitHub", 45):
+        assert said in engineer.get("/").page.text
+        found = doctor_checks.found("speed", site.running.platform)
+        assert found.verdict == "warn"
+        assert "s more for GitHub's limit of speed" in found.detail
+
+    assert said not in engineer.get("/").page.text
+    assert doctor_checks.found("speed", site.running.platform).verdict == "ok"

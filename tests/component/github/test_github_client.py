@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -29,6 +29,7 @@ from orderkit.adapters.github.pacing import Pacer
 from orderkit.adapters.github.readers import app_secret
 from orderkit.core.platform.settings import ForgeApp
 from orderkit.ports.forge import CommitStatus, FileChange, Operation, TeamRight
+from orderkit.ports.urgency import background
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge
 from orderkit_standins.forge.github.people_routes import InstalledApp
@@ -108,6 +109,28 @@ def test_an_app_writes_with_a_token_of_its_installation(world: World, app: Forge
     commits = world.client.commits(repo)
     assert {made.commit, again.commit} <= {commit.id for commit in commits}
     assert commits[0].requester == "user:default/eve"
+
+
+def test_each_permission_that_an_app_lacks_is_named_with_the_verbs_that_need_it(
+    world: World, app: ForgeApp
+) -> None:
+    """As docs/forge.md lists them."""
+    repo, apps = world.repo(), world.forge.github.apps.known
+    page = Path(__file__).parents[3] / "docs/forge.md"
+    table = page.read_text().partition("## Least rights")[2].partition("\n## ")[0]
+    lines = {
+        *("contents: write", "pull_requests: write", "statuses: write", "administration: write"),
+        *("members: write", "organization_hooks: write", "organization_administration: read"),
+    }
+    with GitHubForge(world.url, app=app, pacer=Pacer()) as client:
+        for line in lines:
+            apps[7] = replace(apps[7], lacks=(line.partition(":")[0],))
+            (missing,) = client.missing_rights(repo)
+            assert missing.startswith(f"{line} (for ")
+            assert f"`{line}`" in table
+            verbs = missing.partition("(for ")[2].rstrip(")").split(", ")
+            row = next(row for row in table.splitlines() if f"`{line}`" in row)
+            assert all(f"`{verb}`" in row or verb in row for verb in verbs), row
 
 
 def test_a_token_that_ends_is_renewed_before_it_ends(
@@ -375,3 +398,60 @@ def test_a_folder_that_github_cuts_off_is_refused(world: World) -> None:
         with pytest.raises(RefusedError, match="more entries than GitHub lists") as refused:
             reader.tree(repo, head)
     assert "split the repository" in refused.value.hint
+
+
+def test_background_work_is_pushed_and_creates_no_content(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No limit counts a push. Where only signed commits may be, GitHub makes them: by its API."""
+    free, signed = world.repo(), world.repo()
+    world.write(free, "n", "0")
+    world.write(signed, "n", "0")
+    _demand_signatures(world, signed)
+    created = world.forge.github.limits.created
+    created.clear()
+
+    with background():
+        world.write(free, "x", "1")
+        world.write(free, "y", "1")
+    assert list(created) == []
+    assert world.client.declined == set()
+
+    with background(), caplog.at_level("WARNING"):
+        world.write(signed, "x", "1")
+        world.write(signed, "y", "1")
+    assert list(created) == ["POST /api/graphql"] * 2
+    assert world.client.declined == {(signed, "main")}
+    assert len(caplog.messages) == 1
+    assert f"{signed} goes through the API, which is slower" in caplog.messages[0]
+
+    world.write(free, "z", "1")  # a person's change is signed by GitHub
+    assert list(created) == ["POST /api/graphql"] * 3
+
+
+def test_a_push_keeps_the_token_out_of_errors_and_addresses(world: World) -> None:
+    """Also out of what the transport remembers: credentials are headers of one request."""
+    repo = world.repo()
+    world.write(repo, "n", "0")
+    with GitHubForge(world.url, token="0" * 39 + "1", pacer=Pacer()) as stranger, background():
+        change = FileChange(PurePosixPath("x"), b"1", None)
+        with pytest.raises(AccessError) as refused:
+            stranger.write(repo, [change], Operation("op", "somebody", "Change it"))
+
+        assert "0" * 39 not in str(refused.value) + refused.value.hint
+        assert "0" * 39 not in stranger.git_address(repo)
+
+
+def _demand_signatures(world: World, repo: RepoId) -> None:
+    """Have an owner require signed commits on main."""
+    ruleset = {
+        "name": "signed",
+        "target": "branch",
+        "enforcement": "active",
+        "conditions": {"ref_name": {"include": ["refs/heads/main"], "exclude": []}},
+        "rules": [{"type": "required_signatures"}],
+    }
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    address = f"{world.url}/api/v3/repos/{repo}/rulesets"
+    made = requests.post(address, json=ruleset, headers=headers, timeout=30)
+    assert made.status_code == 201, made.text

@@ -14,15 +14,15 @@ from tests.component.gitlab.conftest import ADMIN_TOKEN, GROUP, ORG, A, GitLab, 
 from ground.errors import (
     AccessError,
     IncompleteError,
-    InProgressError,
     MovedError,
     RefusedError,
+    TooFastError,
 )
 from ground.names import BlobSha, RepoId, blob_sha
 from orderkit.adapters.forges.answers import ForgeResponse
+from orderkit.adapters.forges.pacing import Clock
 from orderkit.adapters.gitlab import GitLabForge
-from orderkit.adapters.gitlab.pacing import WAIT_MAX_S
-from orderkit.adapters.gitlab.transport import GitLabToken, GitLabTransport
+from orderkit.adapters.gitlab.pacing import GitLabPacer
 from orderkit.ports.forge import CommitStatus, FileChange, MergeStyle, TeamRight, Webhook
 from orderkit_standins.forge.gitlab.face import FaceSettings
 
@@ -32,18 +32,17 @@ SEEN = blob_sha(b"a\n")
 def test_who_is_too_fast_waits_as_long_as_it_is_told(served: Served) -> None:
     waits: list[float] = []
     with served(FaceSettings(GROUP, requests_a_minute=2)) as gitlab:
-        http = GitLabTransport(
-            gitlab.url, GitLabToken(ADMIN_TOKEN), api_url="/api/v4", pause=waits.append
-        )
-        answers = [http.send("GET", "/user").status for _ in range(3)]
-        with GitLabForge(gitlab.url, token=ADMIN_TOKEN, group=GROUP) as forge:
-            forge._http._pause = waits.append  # noqa: SLF001  nothing waits a minute here
-            with pytest.raises(InProgressError, match="asks us to wait"):
+        # Our clock moves when we wait; GitLab's does not, so it refuses again.
+        clock = Clock(now=lambda: time.monotonic() + sum(waits), sleep=waits.append)
+        with GitLabForge(
+            gitlab.url, token=ADMIN_TOKEN, group=GROUP, pacer=GitLabPacer(clock=clock)
+        ) as forge:
+            assert forge.user() == forge.user()
+            with pytest.raises(TooFastError, match="GitLab's limit for these credentials"):
                 forge.ensure_org("slow")
 
-    assert answers == [200, 200, 429]
-    assert waits
-    assert all(0 < wait <= WAIT_MAX_S for wait in waits)
+    assert len(waits) == 3
+    assert all(0 < wait <= GitLabPacer.longest_s for wait in waits)
 
 
 def test_a_project_that_gitlab_keeps_is_scheduled_and_gone_for_us(served: Served) -> None:
@@ -237,11 +236,21 @@ def test_a_token_that_only_reads_says_which_scope_it_lacks(gitlab: GitLab) -> No
     gitlab.embedded.ensure_token("warden", "reads", "b" * 40, ["read:repository", "read:user"])
 
     with GitLabForge(gitlab.url, token="b" * 40, group=GROUP) as reader:
-        assert reader.missing_rights(repo) == ("scope api",)
+        assert reader.missing_rights(repo) == ("scope api (for order, change)",)
         with pytest.raises(AccessError, match="missing scope") as refused:
             reader.write(repo, [FileChange(PurePosixPath("x"), b"1", None)], op())
 
     assert refused.value.hint == "make a token with scope api"
+
+
+def test_a_role_that_is_too_low_is_named_with_what_needs_it(served: Served) -> None:
+    with served(FaceSettings(GROUP)) as gitlab, gitlab.person("ann") as ann:
+        repo = gitlab.repo()
+        gitlab.join("ann")
+
+        assert ann.missing_rights(repo) == (
+            f"role Maintainer of {repo} (for bootstrap, platform webhook)",
+        )
 
 
 def test_an_organisation_lies_in_the_group_and_nowhere_else(gitlab: GitLab) -> None:

@@ -191,16 +191,16 @@ def test_what_an_order_and_a_change_write(site: Running) -> None:
     wanted = ChangeRequest(order=OrderId("garage-ae86"), edits=(edit,), requester=EVE)
     changed = cost(site, lambda p: change(p, wanted))
 
-    ledger = "POST repository/commits"
+    pushed = "POST orderkit/platform/ledger.git/git-receive-pack"  # what is to be delivered
     assert ordered == [
         "POST projects",
         "POST repository/commits",
         "POST protected_branches",
         "PUT projects",  # what a merge waits for
         "PUT projects",  # no squashing
-        ledger,
+        "POST repository/commits",
     ]
-    assert changed == ["POST repository/commits", ledger]
+    assert changed == ["POST repository/commits", pushed]
 
 
 def test_a_state_folder_keeps_its_dialect(site: Running, tmp_path: Path) -> None:

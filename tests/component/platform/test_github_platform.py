@@ -21,8 +21,11 @@ from ground.errors import ConflictError
 from ground.names import CommitSha, OrderId, RepoId
 from orderkit.adapters.github import GitHubForge
 from orderkit.cli.connecting import token
+from orderkit.core.campaign.definition import path_of
 from orderkit.core.order.change import FieldEdit
 from orderkit.core.platform.webhook_key import PATH, hook_key, signature
+from orderkit.flows.campaign import starting
+from orderkit.flows.campaign.running import run
 from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.end.destroying import destroy
@@ -39,6 +42,24 @@ from orderkit_standins.serve_platform import EmbeddedRunRequest, Person, Running
 
 EVE = Requester("user:default/eve")
 BOSS_TOKEN = "b" * 40
+ORDER = """\
+apiVersion: blog.opsbogus.dev/v1alpha1
+kind: XGarage
+metadata: {{name: garage-{team}}}
+spec: {{teamName: {team}, stage: stage1}}
+"""
+CAMPAIGN = """\
+apiVersion: orderkit.dev/v1alpha1
+kind: Campaign
+metadata: {name: tune}
+spec:
+  reason: more room
+  what: {fields: {set: {budget: 7}}}
+  which: {kit: garage, teams: [fd3s, r32]}
+  how: direct
+  waves: [{name: all, count: 2}]
+  pace: {perMinute: 1000, inFlight: 10}
+"""
 TIMEOUT_S = 90
 
 
@@ -77,7 +98,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         folder / "state",
         changing_pack(folder / "pack"),
         Ports(0, 0, 0, 0),
-        ("ae86", "rx7", "s13"),
+        ("ae86", "rx7", "s13", "fd3s", "r32"),
         people=(Person("boss", "ae86"),),
         forge="github",
     )
@@ -101,17 +122,17 @@ def test_an_order_of_a_protected_kit_costs_three_requests_that_create_content(si
     assert not site.cost(lambda: site.order("rx7"))
 
 
-def test_a_change_costs_two_where_reviews_count_and_a_stale_one_nothing(
+def test_a_change_costs_one_where_reviews_count_and_a_stale_one_nothing(
     site: Site, order: OrderId
 ) -> None:
-    """The order's commit, and the ledger's, which names the commit that is delivered."""
+    """The order's commit; the ledger's, which names the commit that is delivered, is pushed."""
     repo = RepoId("ae86", order)
     forge = site.running.platform.forge
     before = forge.head(repo)
 
     made = site.cost(lambda: site.change(order, "budget", 5))
 
-    assert made == ["POST /api/graphql"] * 2
+    assert made == ["POST /api/graphql"]
     assert len(forge.compare(repo, str(before), "main")) == 1
     site.change(order, "budget", 6)
     with pytest.raises(ConflictError):
@@ -147,6 +168,33 @@ def test_a_proposal_is_planned_approved_and_merged(site: Site, order: OrderId) -
     merged = forge.pull(repo, pull.number)
     assert merged is not None
     assert merged.state == "merged"
+
+
+def test_many_orders_of_a_file_and_a_campaign_over_them_push_their_commits(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is left: each repository with its ruleset, and the record of the campaign."""
+    orderkit = in_process(site.running.embedded.state.folder / "platform.yaml", capsys)
+    file = tmp_path / "orders.yaml"
+    file.write_text("---\n".join(ORDER.format(team=team) for team in ("fd3s", "r32")))
+
+    made = site.cost(lambda: orderkit("order", "--file", str(file), "--no-wait"))
+
+    assert sorted(text.rpartition("/")[2] for text in made) == [
+        "repos", "repos", "rulesets", "rulesets",
+    ]  # fmt: skip
+    platform, who = site.running.platform, EVE
+    text = CAMPAIGN.encode()
+    starting.put(platform, starting.CampaignText.read(text, name=str(path_of("tune"))), who)
+    starting.start(platform, "tune", who)
+    heads = {team: platform.forge.head(RepoId(team, f"garage-{team}")) for team in ("fd3s", "r32")}
+    made = site.cost(lambda: run(platform, "tune", who, timeout_s=TIMEOUT_S, is_new=True))
+    for team, head in heads.items():
+        (newest, *_) = platform.forge.commits(RepoId(team, f"garage-{team}"), limit=1)
+        assert newest.parents == (head,)
+        assert newest.requester == who.ref
+    # Both orders are changed and their commits are named in the ledger: none of it is here.
+    assert made == ["POST /api/graphql"], "the campaign's record, when its wave is over"
 
 
 def test_an_end_leaves_an_archived_repository(site: Site) -> None:

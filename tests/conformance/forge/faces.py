@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from tests.conformance.forge.gitlab_described import Judge
 
 from orderkit.adapters.forges.answers import ForgeResponse
-from orderkit.adapters.forges.transport import Credentials, Query
+from orderkit.adapters.forges.transport import GIT, Credentials, Query
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.github import GitHubForge
 from orderkit.adapters.gitlab import GitLabForge
@@ -101,7 +101,8 @@ class _JudgedTransport(GitLabTransport):
         self, credentials: Credentials, method: str, path: str, body: object, query: Query | None
     ) -> ForgeResponse:
         answer = super()._try(credentials, method, path, body, query)
-        GITLAB_JUDGE.check(method, path, body, dict(query or {}), answer)
+        if not path.startswith(GIT):  # git's own protocol
+            GITLAB_JUDGE.check(method, path, body, dict(query or {}), answer)
         return answer
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from ground.errors import TooFastError
 from orderkit.adapters.forges.answers import ForgeResponse
-from orderkit.adapters.github.pacing import Clock, Pacer
+from orderkit.adapters.forges.pacing import Clock
+from orderkit.adapters.github.pacing import Pacer
 from orderkit.adapters.github.transport import api_urls
 
 
@@ -81,6 +82,16 @@ def test_reads_wait_for_no_limit_of_content() -> None:
         (answer(403, retry_after="7"), 7, "a secondary limit names its time"),
         (answer(403, x_ratelimit_remaining="0", x_ratelimit_reset="1030"), 31, "none is left"),
         (answer(429), 60, "without a time it is a minute"),
+        (
+            answer(
+                200,
+                b'{"errors": [{"type": "RATE_LIMITED"}]}',
+                x_ratelimit_remaining="0",
+                x_ratelimit_reset="1030",
+            ),
+            31,
+            "GraphQL refuses with a success",
+        ),
         (
             answer(
                 403, b'{"documentation_url": "https://d/overview/rate-limits-for-the-rest-api"}'

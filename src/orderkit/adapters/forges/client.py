@@ -16,10 +16,17 @@ class ForgeClient:
     """What every forge's client has. Safe to use from threads."""
 
     _http: ForgeTransport
+    declined: set[tuple[RepoId, str]]
+    """The branches that took no push of ours."""
 
     def _set_up(self, http: ForgeTransport, source: str, signatures: Signatures | None) -> None:
         self._http, self._source, self.signatures = http, source, signatures
-        self._trees = Trees()
+        self._trees, self.declined = Trees(), set()
+
+    @property
+    def trees(self) -> Trees:
+        """The cache of files."""
+        return self._trees
 
     @property
     def workflows(self) -> ForgeWorkflows | None:

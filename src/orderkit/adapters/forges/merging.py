@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ground.errors import (
     ConflictError,
@@ -179,6 +179,36 @@ class Merge(ABC, Generic[ForgeT]):
             f"{self.request}: it conflicts with its base; both changed {names}",
             hint="bring the base into the branch, solve it there, and merge again",
         )
+
+
+class SharedMerging(ABC):
+    """The part of the port that merges."""
+
+    @abstractmethod
+    def _merge(self, request: MergeRequest, end_s: float) -> Merge[Any]:
+        """Return the merge that is asked for until then."""
+
+    def merge_pull(
+        self,
+        repo: RepoId,
+        number: int,
+        *,
+        head: CommitSha,
+        style: MergeStyle,
+        operation: Operation,
+        deadline_s: float = 30.0,
+    ) -> CommitSha:
+        """
+        Merge a pull request if its head is still `head`. Idempotent. See the port.
+
+        Raises:
+            ConflictError: Another head, closed, or a conflict with the base.
+            RefusedError: A draft, nothing to merge, or a rule that is not met.
+            InProgressError: The forge was still checking it at the deadline, or its queue has it.
+            NotFoundError: No such pull request.
+        """
+        request = MergeRequest(repo, number, head, style, operation)
+        return self._merge(request, time.monotonic() + deadline_s).run()
 
 
 def differing_paths(forge: MergingForge, repo: RepoId, sides: Sides) -> list[PurePosixPath]:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
@@ -41,6 +42,7 @@ class _Lock:
 
 _locks: WeakValueDictionary[tuple[str, str], _Lock] = WeakValueDictionary()
 _locks_guard = threading.Lock()
+_has_turn: ContextVar[bool] = ContextVar("has_turn", default=False)
 _chance = random.Random()  # noqa: S311  pauses, no secrets
 
 
@@ -53,7 +55,16 @@ def turn(base_url: str, repo: RepoId) -> Iterator[None]:
         if lock is None:
             lock = _locks[key] = _Lock()
     with lock.lock:
-        yield
+        mark = _has_turn.set(True)
+        try:
+            yield
+        finally:
+            _has_turn.reset(mark)
+
+
+def has_turn() -> bool:
+    """Say whether others of this process wait for this thread to write to a repository."""
+    return _has_turn.get()
 
 
 def pauses(chance: random.Random = _chance) -> Iterator[float]:

@@ -38,6 +38,9 @@ from orderkit.adapters.http import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, check_url,
 ANSWER_MAX_BYTES = 64 * 1024 * 1024
 _UNKNOWN, _SERVER_FAILED = 401, 500
 _MOVED = (301, 302, 303, 307, 308)
+GIT = "git:"
+"""The beginning of paths that lead to a repository, for git: ``git:/OWNER/NAME.git/…``."""
+_GIT_HEADERS = {"Content-Type": "application/x-git-receive-pack-request", "Accept": "*/*"}
 Query = Mapping[str, str | int]
 """Query parameters; values are encoded."""
 _IS_IT_UP = "is the platform up? orderkit up"
@@ -184,12 +187,19 @@ class ForgeTransport:
         """Return the header that says who we are, where `path` leads."""
         return credentials.header
 
+    def _basic(self, user: str, secret: str) -> str:
+        """Return the header that git takes: whoever pushes gives a token as a password."""
+        pair = base64.b64encode(f"{user}:{secret}".encode()).decode()
+        register(pair)
+        return f"Basic {pair}"
+
     def _url(self, path: str) -> str:
-        return f"{self.api_url}{path}"
+        is_git = path.startswith(GIT)
+        return f"{self.base_url}{path[len(GIT) :]}" if is_git else f"{self.api_url}{path}"
 
     def _headers_for(self, method: str, path: str, query: Query | None) -> Mapping[str, str]:  # noqa: ARG002  by forge
         """Return headers of one request only."""
-        return {}
+        return _GIT_HEADERS if path.startswith(GIT) else {}
 
     def _renewed(self, rejected: Credentials) -> bool:
         """Get new credentials after a 401; say whether they differ from the rejected ones."""

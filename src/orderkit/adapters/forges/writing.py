@@ -18,9 +18,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from ground.errors import ConflictError, NotFoundError, OrderkitError, RefusedError, RemoteError
+from ground.errors import (
+    ConflictError,
+    NotFoundError,
+    OrderkitError,
+    RefusedError,
+    RemoteError,
+    TooFastError,
+)
 from ground.names import BlobSha, CommitSha, RepoId, blob_sha
 from orderkit.adapters.forges.answers import LostAnswerError, ServerError
 from orderkit.adapters.forges.retries import ROUNDS, pauses
@@ -73,9 +80,6 @@ class WriteFailure:
 class Write(ABC, Generic[ForgeT]):
     """One write; `run` repeats rounds until the outcome is clear. Each forge has its `_send`."""
 
-    reads_first: ClassVar[bool] = False
-    """Whether the forge compares the head of the branch, which has to be read before."""
-
     forge: ForgeT
     repo: RepoId
     changes: Sequence[FileChange]
@@ -103,6 +107,11 @@ class Write(ABC, Generic[ForgeT]):
             time.sleep(next(waits))
         raise RuntimeError("unreachable")
 
+    @property
+    def reads_first(self) -> bool:
+        """Whether the forge compares the head of the branch, which has to be read before."""
+        return False
+
     def _round(self, *, last: bool) -> Written | WriteFailure:
         try:
             is_first = not self.request_sent and not self.reads_first
@@ -124,6 +133,7 @@ class Write(ABC, Generic[ForgeT]):
         except OrderkitError as error:
             # Reading failed, which does not tell whether our request was carried out: read again.
             again = self.request_sent and isinstance(error, (RemoteError, RefusedError))
+            again = again and not isinstance(error, TooFastError)
             return WriteFailure(error, again=again)
 
     def _final(self, failure: WriteFailure) -> Exception:

@@ -28,10 +28,15 @@ from ground.errors import (
 from ground.names import CommitSha, RepoId
 from orderkit.adapters.forges.answers import RACE, ForgeResponse, ServerError, refusal
 from orderkit.adapters.forges.calls import CONFLICT, FORBIDDEN, NOT_NOW, list_in, text_in
-from orderkit.adapters.forges.merging import Merge, MergeRequest, Sides, differing_paths
+from orderkit.adapters.forges.merging import (
+    Merge,
+    MergeRequest,
+    SharedMerging,
+    Sides,
+    differing_paths,
+)
 from orderkit.adapters.forges.trial_merge import conflicts
 from orderkit.adapters.gitea.pulls import GiteaPulls
-from orderkit.ports.forge import MergeStyle, Operation
 
 _CHECKING = re.compile(r"try again later", re.IGNORECASE)
 _MERGED = re.compile(r"already merged|has been merged", re.IGNORECASE)
@@ -45,30 +50,11 @@ _TRIED_PATHS = 3
 _LATE_BASE = re.compile(r"merge push out of date", re.IGNORECASE)
 
 
-class Merging(GiteaPulls):
+class Merging(GiteaPulls, SharedMerging):
     """The part of the port that merges."""
 
-    def merge_pull(
-        self,
-        repo: RepoId,
-        number: int,
-        *,
-        head: CommitSha,
-        style: MergeStyle,
-        operation: Operation,
-        deadline_s: float = 30.0,
-    ) -> CommitSha:
-        """
-        Merge a pull request if its head is still `head`. Idempotent. See the port.
-
-        Raises:
-            ConflictError: Another head, closed, or a conflict with the base.
-            RefusedError: A draft, nothing to merge, or a rule that is not met.
-            InProgressError: The forge was still checking it at the deadline.
-            NotFoundError: No such pull request.
-        """
-        request = MergeRequest(repo, number, head, style, operation)
-        return _Merge(self, request, time.monotonic() + deadline_s).run()
+    def _merge(self, request: MergeRequest, end_s: float) -> _Merge:
+        return _Merge(self, request, end_s)
 
     def request_merge(self, request: MergeRequest) -> ForgeResponse:
         """Ask once for the merge."""

@@ -38,6 +38,8 @@ _EVENT_OF = {state: event for event, state in _STATES.items()}
 _EVENTS = ("pull_push", "change_target_branch")
 _GLOB = re.compile(r"[*?\[\]{}\\]")
 _OWNERS = "Owners"
+_BINDS_ADMINS, _OF_FORGEJO = "block_admin_merge_override", "apply_to_admins"
+"""That a rule holds for owners too: as Gitea says it, and as Forgejo's description does."""
 _USERS = ("push_whitelist_usernames", "merge_whitelist_usernames")
 
 
@@ -181,7 +183,8 @@ def _rule(branch: str, checks: Sequence[str]) -> dict[str, Any]:
         "merge_whitelist_teams": [_OWNERS],
         "enable_status_check": True,
         "status_check_contexts": list(checks),
-        "block_admin_merge_override": True,
+        _BINDS_ADMINS: True,
+        _OF_FORGEJO: True,
         "enable_bypass_allowlist": False,
         "unprotected_file_patterns": "",
     }
@@ -189,6 +192,8 @@ def _rule(branch: str, checks: Sequence[str]) -> dict[str, Any]:
 
 def _has(rule: Found, expected: Mapping[str, Any]) -> bool:
     """Say whether a rule says what is expected; a setting that is absent is off."""
+    binds_admins = rule.get(_BINDS_ADMINS) or rule.get(_OF_FORGEJO)
+    rule = {**rule, _BINDS_ADMINS: binds_admins, _OF_FORGEJO: binds_admins}
     settings = {key: value for key, value in expected.items() if key not in _USERS}
     return all((rule.get(key) or False) == (value or False) for key, value in settings.items())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orderkit.core.platform.neighbours import GITEA, ReleaseVerdict, judge_release, supported
+from orderkit.core.platform.neighbours import GITEA, ReleaseVerdict, judge_release
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,10 @@ RULES = (
 def judge_gitea(version: str) -> ReleaseVerdict:
     """Return how well a server with this version text is known, and its known holes."""
     if "gitea-" in version or "forgejo" in version.lower():
-        detail = f"Forgejo {version[:40]} is another product than Gitea: it is not supported yet"
-        hint = f"{GITEA.advice}; {supported(GITEA)}"
+        detail = (
+            f"Forgejo {version[:40]}: its description of December 2024 has all requests of Orderkit"
+            " for Gitea; no suite ran against it"
+        )
+        hint = "try it in an organisation of its own: orderkit forge check --live --organisation X"
         return ReleaseVerdict(version, "unknown", detail, hint)
     return judge_release(GITEA, version)

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from ground.errors import AccessError, ConflictError, NotFoundError, RemoteError
+from ground.errors import AccessError, NotFoundError, RemoteError
 from ground.names import RepoId
 from orderkit.adapters.forges import calls
 from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.calls import ForgeCalls, Found, checked, list_in, object_in
-from orderkit.adapters.forges.transport import Query, path_of
+from orderkit.adapters.forges.pushing import StaleHeadError
+from orderkit.adapters.forges.transport import GIT, Query, path_of
 from orderkit.adapters.github.transport import GRAPHQL, GitHubTransport
 
 NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}\Z")
@@ -20,10 +21,6 @@ NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}\Z")
 _NEXT = re.compile(r'[?&]page=(\d+)[^>]*>; rel="next"')
 
 _AFTER = re.compile(r'[?&]after=([^&>]+)[^>]*>; rel="next"')
-
-
-class StaleHeadError(ConflictError):
-    """The branch is not where we expected it; nothing was written."""
 
 
 class GitHubCalls(ForgeCalls):
@@ -35,6 +32,10 @@ class GitHubCalls(ForgeCalls):
     def http(self) -> GitHubTransport:
         """What sends our requests."""
         return self._http
+
+    def git_address(self, repo: RepoId) -> str:
+        """Return the path of a repository for git."""
+        return f"{GIT}/{repo.owner}/{repo.name}.git"
 
     def path(self, repo: RepoId, *segments: str) -> str:
         """Return the path of something below a repository."""

@@ -8,7 +8,6 @@ a merge queue: then the pull request is put there, and the queue merges it later
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from ground.errors import AccessError, ConflictError, InProgressError, OrderkitError, RefusedError
@@ -22,10 +21,9 @@ from orderkit.adapters.forges.calls import (
     list_in,
     text_in,
 )
-from orderkit.adapters.forges.merging import Merge, MergeRequest, Sides
+from orderkit.adapters.forges.merging import Merge, MergeRequest, SharedMerging, Sides
 from orderkit.adapters.github.pulls import GitHubPulls
 from orderkit.adapters.github.rulesets import Rulesets
-from orderkit.ports.forge import MergeStyle, Operation
 
 ENQUEUE = """mutation($input:EnqueuePullRequestInput!)
 {enqueuePullRequest(input:$input){mergeQueueEntry{id}}}"""
@@ -35,30 +33,11 @@ _FINAL = ("blocked", "behind", "draft")
 """States in which asking again cannot help."""
 
 
-class Merging(GitHubPulls, Rulesets):
+class Merging(GitHubPulls, Rulesets, SharedMerging):
     """The part of the port that merges."""
 
-    def merge_pull(
-        self,
-        repo: RepoId,
-        number: int,
-        *,
-        head: CommitSha,
-        style: MergeStyle,
-        operation: Operation,
-        deadline_s: float = 30.0,
-    ) -> CommitSha:
-        """
-        Merge a pull request if its head is still `head`. Idempotent. See the port.
-
-        Raises:
-            ConflictError: Another head, closed, or a conflict with the base.
-            RefusedError: A draft, nothing to merge, or a rule that is not met.
-            InProgressError: The forge was still checking it at the deadline, or its queue has it.
-            NotFoundError: No such pull request.
-        """
-        request = MergeRequest(repo, number, head, style, operation)
-        return _Merge(self, request, time.monotonic() + deadline_s).run()
+    def _merge(self, request: MergeRequest, end_s: float) -> _Merge:
+        return _Merge(self, request, end_s)
 
     def request_merge(self, request: MergeRequest) -> ForgeResponse:
         """Ask once for the merge."""

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import PurePosixPath
 
 from ground.errors import NotFoundError, RefusedError
@@ -49,11 +50,6 @@ class GitHubReading(GitHubCalls):
     _replaced: dict[tuple[RepoId, str, str], tuple[CommitSha, float]]
     """By repository, branch and old head: the commit that we put there, and when."""
 
-    @property
-    def trees(self) -> Trees:
-        """The cache of files."""
-        return self._trees
-
     def version(self) -> str:
         """Return the server's version text; see `ports.forge.Forge`."""
         if self._http.is_cloud:
@@ -87,6 +83,14 @@ class GitHubReading(GitHubCalls):
         if self._http.app is not None:
             return f"{text_in(self._http.as_app('GET', '/app'), 'slug')}[bot]"
         return text_in(self._object("/user", "read who we are"), "login")
+
+    @cached_property
+    def identity(self) -> tuple[str, str]:
+        """Name and address of our account, as GitHub gives them to its commits."""
+        login = self.user()
+        number = "" if self._http.app else self._object("/user", "read who we are").get("id")
+        address = f"{number}+{login}" if number else login
+        return login, f"{address}@users.noreply.github.com"
 
     def head(self, repo: RepoId, branch: str = DEFAULT_BRANCH) -> CommitSha | None:
         """Return the commit a branch points to, or None; see the port."""

@@ -30,20 +30,30 @@ from orderkit.adapters.github.team_defaults import TeamDefaults
 from orderkit.ports.forge import Removal, Repository
 
 _NO_SQUASH = {"allow_squash_merge": False, "allow_merge_commit": True}
+_CHANGES, _TEAMS = "order, change", "team add"
 _NEEDED = {
-    "contents": "write",
-    "pull_requests": "write",
-    "statuses": "write",
-    "administration": "write",
-    "members": "write",
-    "organization_hooks": "write",
+    "contents": ("write", _CHANGES),
+    "pull_requests": ("write", "change --pr, approve"),
+    "statuses": ("write", "plans of pull requests"),
+    "administration": ("write", f"{_CHANGES}, destroy"),
+    "members": ("write", _TEAMS),
+    "organization_hooks": ("write", "platform webhook"),
+    "organization_administration": ("read", "doctor"),
 }
-"""Permissions of a GitHub App, by its name in the API (docs/forge.md says what needs which)."""
-_CLASSIC = ("repo", "admin:org", "admin:org_hook", "delete_repo")
+"""Permissions of a GitHub App by their names in the API, and what needs each (docs/forge.md)."""
+_CLASSIC = {
+    "repo": _CHANGES,
+    "admin:org": _TEAMS,
+    "admin:org_hook": "platform webhook",
+    "delete_repo": "destroy",
+}
 _PROBES = {
-    ("git", "refs"): "contents: write",
-    ("pulls",): "pull requests: write",
-    ("rulesets",): "administration: write",
+    "repos/{owner}/{name}/git/refs": "contents",
+    "repos/{owner}/{name}/pulls": "pull_requests",
+    "repos/{owner}/{name}/statuses/{commit}": "statuses",
+    "repos/{owner}/{name}/rulesets": "administration",
+    "orgs/{owner}/teams": "members",
+    "orgs/{owner}/hooks": "organization_hooks",
 }
 """What is refused for its empty body, by the permission that is asked for before the body is."""
 
@@ -173,7 +183,11 @@ class Repositories(GitHubReading, TeamDefaults):
         if self._http.app is not None:
             found = self._http.as_app("GET", f"/orgs/{repo.owner}/installation") or {}
             granted = found.get("permissions") or {}
-            missing = [f"{k}: {v}" for k, v in _NEEDED.items() if granted.get(k) != v]
+            missing = [
+                _lacking(name)
+                for name, (level, _) in _NEEDED.items()
+                if granted.get(name) not in (level, "write")
+            ]
         else:
             may_write = repository.can_write
             missing = self._missing_of_token(repo) if may_write else [f"write access to {repo}"]
@@ -183,11 +197,16 @@ class Repositories(GitHubReading, TeamDefaults):
         scopes = self._http.get("/user").headers.get("x-oauth-scopes")
         if scopes:
             granted = {scope.strip() for scope in scopes.split(",")}
-            return [f"scope {scope}" for scope in _CLASSIC if scope not in granted]
+            return [
+                f"scope {scope} (for {verbs})"
+                for scope, verbs in _CLASSIC.items()
+                if scope not in granted
+            ]
+        place = {"owner": repo.owner, "name": repo.name, "commit": "0" * 40}
         return [
-            permission
+            _lacking(permission)
             for path, permission in _PROBES.items()
-            if self._http.send("POST", self._path(repo, *path), body={}).status == FORBIDDEN
+            if self._http.send("POST", f"/{path.format(**place)}", body={}).status == FORBIDDEN
         ]
 
     def archive(self, repo: RepoId, *, undo: bool = False) -> None:
@@ -310,3 +329,8 @@ class Repositories(GitHubReading, TeamDefaults):
             may_squash=bool(entry.get("allow_squash_merge")),
             number=int(entry.get("id") or 0),
         )
+
+
+def _lacking(permission: str) -> str:
+    level, verbs = _NEEDED[permission]
+    return f"{permission}: {level} (for {verbs})"

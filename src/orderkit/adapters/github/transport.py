@@ -6,32 +6,31 @@ Reads are asked for again only if they changed (ETag): such an answer counts for
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
 
 from ground.errors import MovedError, OrderkitError
-from ground.secrets import register
 from orderkit.adapters.forges.answers import ForgeResponse, moved, refusal
-from orderkit.adapters.forges.transport import Credentials, ForgeTransport, Query
+from orderkit.adapters.forges.pacing import pacer_of
+from orderkit.adapters.forges.transport import GIT, Credentials, ForgeTransport, Query
 from orderkit.adapters.github.app_tokens import AppTokens
-from orderkit.adapters.github.pacing import Pacer, pacer_of, too_fast
+from orderkit.adapters.github.pacing import Pacer, of_cloud
 
 API_VERSION = "2022-11-28"
-GRAPHQL, GIT = "graphql:", "git:"
-"""Beginnings of paths that lead elsewhere than the API: ``graphql:OWNER``, ``git:/OWNER/…``."""
-_UNCHANGED, _REFUSALS, _MISSING = 304, 3, 404
+GRAPHQL = "graphql:"
+"""The beginning of paths that lead to GraphQL, of an owner: ``graphql:OWNER``."""
+_UNCHANGED, _MISSING = 304, 404
 _OWNER = re.compile(r"/(?:repos|orgs)/([^/?]+)|graphql:(.+)|git:/([^/]+)/")
 _CACHED, _CACHED_BYTES = 500, 1024 * 1024
 NAME = "query($owner:String!,$name:String!){repository(owner:$owner,name:$name){nameWithOwner}}"
-_CONTENT_TYPE = "application/x-git-receive-pack-request"
 
 
 def api_urls(url: str, api_url: str = "") -> tuple[str, str]:
@@ -82,7 +81,7 @@ class GitHubTransport(ForgeTransport):
         self.is_cloud = not api.startswith("/") and not api_url
         secret = credentials.token or f"app:{app.app_id if app else ''}"
         key = (self.api_url, hashlib.sha256(secret.encode()).hexdigest())
-        self._pacer = pacer or pacer_of(key, has_limits=self.is_cloud)
+        self.pacer = pacer or pacer_of(key, of_cloud if self.is_cloud else Pacer)
         self._tags: OrderedDict[object, tuple[str, ForgeResponse]] = OrderedDict()
         self._tags_lock = threading.Lock()
 
@@ -103,13 +102,10 @@ class GitHubTransport(ForgeTransport):
             OrderkitError: As `ForgeTransport.send` says.
         """
         resource = "graphql" if path.startswith(GRAPHQL) else "core"
-        creates = method != "GET" and not path.startswith(GIT) and not _is_query(path, body)
-        for _ in range(_REFUSALS):
-            with self._pacer.turn(resource, creates=creates):
-                answer = super().send(method, path, body=body, query=query, as_=as_)
-            if not self._pacer.is_refusal(resource, answer):
-                return answer
-        raise too_fast(self._pacer.wait_s(resource))
+        resource = "git" if path.startswith(GIT) else resource
+        creates = method != "GET" and resource != "git" and not _is_query(path, body)
+        once = partial(super().send, method, path, body=body, query=query, as_=as_)
+        return self.pacer.send(resource, once, creates=creates)
 
     def as_app(self, method: str, path: str) -> Any:
         """
@@ -134,11 +130,7 @@ class GitHubTransport(ForgeTransport):
             match = _OWNER.match(path)
             owner = next(filter(None, match.groups()), "") if match else ""
             token = self.app.token(owner, self.as_app)
-        if path.startswith(GIT):
-            pair = base64.b64encode(f"x-access-token:{token}".encode()).decode()
-            register(pair)
-            return f"Basic {pair}"
-        return f"Bearer {token}"
+        return self._basic("x-access-token", token) if path.startswith(GIT) else f"Bearer {token}"
 
     def _renewed(self, rejected: Credentials) -> bool:
         if self.app is None:
@@ -149,13 +141,11 @@ class GitHubTransport(ForgeTransport):
     def _url(self, path: str) -> str:
         if path.startswith(GRAPHQL):
             return self.graphql_url
-        return self.base_url + path[len(GIT) :] if path.startswith(GIT) else super()._url(path)
+        return super()._url(path)
 
     def _headers_for(self, method: str, path: str, query: Query | None) -> Mapping[str, str]:
-        if path.startswith(GIT):
-            return {"Content-Type": _CONTENT_TYPE, "Accept": "*/*"}
         if method != "GET":
-            return {}
+            return super()._headers_for(method, path, query)
         with self._tags_lock:
             known = self._tags.get((path, *(query or {}).items()))
         return {"If-None-Match": known[0]} if known else {}

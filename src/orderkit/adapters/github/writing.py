@@ -5,6 +5,7 @@ The head is read, every entry is compared with its tree, and GitHub compares the
 commits (``createCommitOnBranch``, ``expectedHeadOid``): one request, signed by GitHub. It takes no
 file modes, so a change of an executable is made of git objects and a branch update without force.
 The first commit of an empty repository is pushed: GitHub's API cannot make one of several files.
+Background work is pushed too, because no limit of content counts it.
 ``forges.writing`` has the rounds. A request that GitHub carries out late finds another head.
 """
 
@@ -14,7 +15,7 @@ import base64
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from ground.errors import (
     AccessError,
@@ -36,10 +37,9 @@ from orderkit.adapters.forges.calls import (
     object_in,
     text_in,
 )
+from orderkit.adapters.forges.pushing import Push, PushedWrite, StaleHeadError, push_commit
 from orderkit.adapters.forges.retries import turn
-from orderkit.adapters.forges.writing import Write, WriteFailure, check_paths
-from orderkit.adapters.github.calls import StaleHeadError
-from orderkit.adapters.github.first_push import push_root_commit
+from orderkit.adapters.forges.writing import WriteFailure, check_paths
 from orderkit.adapters.github.reading import DEFAULT_BRANCH
 from orderkit.adapters.github.repositories import Repositories
 from orderkit.adapters.github.rulesets import Rulesets
@@ -83,12 +83,17 @@ class Writing(Repositories, Rulesets):
 
 
 @dataclass(slots=True)
-class _Write(Write[Writing]):
+class _Write(PushedWrite[Writing]):
     """One write to GitHub."""
 
-    reads_first: ClassVar[bool] = True
+    @property
+    def reads_first(self) -> bool:
+        """True: GitHub compares the head of the branch."""
+        return True
 
     def _send(self, changes: Sequence[FileChange], *, last: bool) -> Written | WriteFailure:  # noqa: ARG002  as the others
+        if (outcome := self._push(changes)) is not None:
+            return outcome
         self.request_sent, self.refused = True, False
         self.doubtful.append(frozenset(change.path for change in changes))
         try:
@@ -123,7 +128,7 @@ class _Write(Write[Writing]):
         """
         message = self._message({change.path for change in changes}, int(time.time()))
         if self.head is None:
-            return push_root_commit(self.forge, self.repo, self.branch, changes, message)
+            return push_commit(self.forge, Push(self.repo, self.branch, None, changes, message))
         special = self.forge.special_files(self.repo, self.head)
         if any(c.data is not None and (c.executable or c.path in special) for c in changes):
             return self._commit_objects(self.head, changes, message)
@@ -186,13 +191,6 @@ class _Write(Write[Writing]):
         if method == "PATCH" and answer.status in (CONFLICT, INVALID):
             raise StaleHeadError(f"{doing}: {answer.text}", hint="repeat the command")
         return object_in(checked(answer, doing), doing)
-
-    def _remember(self, changes: Sequence[FileChange], commit: CommitSha) -> None:
-        """Cache the new commit's files, and that it replaced the head that was read."""
-        if self.head is None:
-            return
-        self.forge.trees.follow(self.repo, self.head, commit, changes)
-        self.forge.note_write(self.repo, self.branch, self.head, commit)
 
     def _judge(self, problem: OrderkitError) -> WriteFailure:
         """Return what a refusal means after our commit was not found."""

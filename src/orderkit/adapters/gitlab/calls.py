@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ground.errors import AccessError, InProgressError, RemoteError
+from ground.errors import AccessError, RemoteError
 from ground.names import RepoId
 from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.calls import FORBIDDEN, MISSING, ForgeCalls, Found, list_in, object_in
 from orderkit.adapters.forges.calls import checked as shared_checked
 from orderkit.adapters.forges.calls import number_in as number_of
 from orderkit.adapters.forges.calls import text_in as text_of
-from orderkit.adapters.forges.transport import Query, path_of
-from orderkit.adapters.gitlab.pacing import TOO_MANY
+from orderkit.adapters.forges.transport import GIT, Query, path_of
 from orderkit.adapters.gitlab.transport import GitLabTransport
 from orderkit.ports.forge import ForgeUser
 
@@ -39,6 +38,15 @@ class GitLabCalls(ForgeCalls):
     def base_url(self) -> str:
         """The address of our group, or of GitLab if we use all of it."""
         return f"{self._http.base_url}/{self._group}" if self._group else self._http.base_url
+
+    @property
+    def http(self) -> GitLabTransport:
+        """What sends our requests."""
+        return self._http
+
+    def git_address(self, repo: RepoId) -> str:
+        """Return the path of a project for git."""
+        return f"{GIT}/{self._full(repo.owner)}/{repo.name}.git"
 
     def _full(self, org: str) -> str:
         return f"{self._group}/{org}" if self._group else org
@@ -90,16 +98,9 @@ def checked(answer: ForgeResponse, doing: str) -> ForgeResponse:
     Return the answer if it is a success.
 
     Raises:
-        InProgressError: GitLab asks us to be slower.
         AccessError: The token lacks a scope.
         OrderkitError: As the shared `checked`.
     """
-    if answer.status == TOO_MANY:
-        wait = answer.headers.get("retry-after", "")
-        raise InProgressError(
-            f"{doing}: GitLab asks us to wait{f' for {wait} s' if wait.isdigit() else ''}",
-            hint="repeat the command later, or raise the rate limit of our user in GitLab",
-        )
     if answer.status == FORBIDDEN and (scope := missing_scope(answer)):
         raise AccessError(
             f"missing scope: {doing}: {answer.text}", hint=f"make a token with scope {scope}"

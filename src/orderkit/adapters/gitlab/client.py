@@ -9,6 +9,7 @@ from ground.errors import InvalidInputError
 from orderkit.adapters.forges.client import ForgeClient
 from orderkit.adapters.forges.transport import Credentials
 from orderkit.adapters.gitlab.hooks import GitLabHooks
+from orderkit.adapters.gitlab.pacing import GitLabPacer
 from orderkit.adapters.gitlab.transport import GitLabToken, GitLabTransport
 from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.core.platform.forge_kinds import GITLAB, ForgeCapabilities
@@ -33,6 +34,7 @@ class GitLabForge(GitLabHooks, ForgeClient):
         source: str = "given by the caller",
         renew: Callable[[], Credentials] | None = None,
         signatures: Signatures | None = None,
+        pacer: GitLabPacer | None = None,
     ) -> None:
         """
         Prepare; nothing is sent.
@@ -48,6 +50,7 @@ class GitLabForge(GitLabHooks, ForgeClient):
             source: Where the credentials came from, for people.
             renew: Asked for credentials again when the forge no longer knows ours.
             signatures: Signs commits; None: they are not signed.
+            pacer: Keeps within the limits; None: that of the credential in this process.
 
         Raises:
             InvalidInputError: A bad address or CA bundle, or no token.
@@ -65,6 +68,7 @@ class GitLabForge(GitLabHooks, ForgeClient):
             allow_http=allow_http,
             read_timeout_s=read_timeout_s,
             renew=(lambda: _token(renew())) if renew else None,
+            pacer=pacer,
         )
         self._set_up(http, source, signatures)
 

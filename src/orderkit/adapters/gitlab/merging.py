@@ -7,7 +7,6 @@ GitLab refuses with 405 whatever is not met, and says in ``detailed_merge_status
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from ground.errors import (
@@ -20,10 +19,10 @@ from ground.errors import (
 from ground.names import CommitSha, RepoId
 from orderkit.adapters.forges.answers import ForgeResponse, ServerError
 from orderkit.adapters.forges.calls import CONFLICT, FORBIDDEN, UNAUTHORIZED
-from orderkit.adapters.forges.merging import Merge, MergeRequest, Sides
+from orderkit.adapters.forges.merging import Merge, MergeRequest, SharedMerging, Sides
 from orderkit.adapters.gitlab.calls import checked
 from orderkit.adapters.gitlab.pulls import CONFLICTS, UNDECIDED, GitLabPulls
-from orderkit.ports.forge import MergeStyle, Operation
+from orderkit.ports.forge import MergeStyle
 
 _REASONS = {
     "ci_must_pass": "a check did not succeed",
@@ -39,30 +38,11 @@ _NO_COMMITS = "commits_status"
 _ENDED = "not_open"  # merged or closed since our read, which the next round tells apart
 
 
-class GitLabMerging(GitLabPulls):
+class GitLabMerging(GitLabPulls, SharedMerging):
     """The part of the port that merges."""
 
-    def merge_pull(
-        self,
-        repo: RepoId,
-        number: int,
-        *,
-        head: CommitSha,
-        style: MergeStyle,
-        operation: Operation,
-        deadline_s: float = 30.0,
-    ) -> CommitSha:
-        """
-        Merge a pull request if its head is still `head`. Idempotent. See the port.
-
-        Raises:
-            ConflictError: Another head, closed, or a conflict with the base.
-            RefusedError: A draft, nothing to merge, or a rule that is not met.
-            InProgressError: The forge was still checking it at the deadline.
-            NotFoundError: No such pull request.
-        """
-        request = MergeRequest(repo, number, head, style, operation)
-        return _Merge(self, request, time.monotonic() + deadline_s).run()
+    def _merge(self, request: MergeRequest, end_s: float) -> _Merge:
+        return _Merge(self, request, end_s)
 
     def request_merge(self, request: MergeRequest) -> ForgeResponse:
         """

@@ -11,6 +11,7 @@ import binascii
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import PurePosixPath
 
 from ground.errors import NotFoundError, RefusedError
@@ -57,6 +58,13 @@ class GitLabReading(GitLabCalls):
     def user(self) -> str:
         """Return the login name behind our credentials; see the port."""
         return text_in(self._object("/user", "read who we are"), "username")
+
+    @cached_property
+    def identity(self) -> tuple[str, str]:
+        """Name and address of our account, as GitLab gives them to its commits."""
+        found = self._object("/user", "read who we are")
+        address = found.get("commit_email") or found.get("email")
+        return text_in(found, "username"), str(address or f"{found.get('username')}@localhost")
 
     def _project_object(self, repo: RepoId, doing: str) -> Found | None:
         """Return a project, None if there is none or if it is scheduled for deletion."""

@@ -120,15 +120,19 @@ class GitLabRepositories(GitLabReading):
         Raises:
             NotFoundError: No such repository, or hidden from us.
         """
-        repository = self.repo(repo)
-        if repository is None:
+        entry = self._project_object(repo, f"read our role in {repo}")
+        if entry is None:
             raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
-        missing = []
+        missing, level = [], self._own_level(entry)
         token = self._optional("/personal_access_tokens/self", "read the scopes of our token")
         if token is not None and "api" not in (token.get("scopes") or ()):
-            missing.append("scope api")
-        if not repository.can_write:
+            missing.append("scope api (for order, change)")
+        if level < WRITES:
             missing.append(f"write access to {repo}")
+        elif level < ADMINISTERS:
+            missing.append(f"role Maintainer of {repo} (for bootstrap, platform webhook)")
+        elif level < OWNS:
+            missing.append(f"role Owner of {self._full(repo.owner)} (for team add, destroy)")
         return tuple(missing)
 
     def archive(self, repo: RepoId, *, undo: bool = False) -> None:
@@ -294,7 +298,7 @@ class GitLabRepositories(GitLabReading):
             access = permissions.get(kind)
             if isinstance(access, dict):
                 levels.append(int(access.get("access_level") or 0))
-        if max(levels) < ADMINISTERS and self._is_administrator():
+        if max(levels) < OWNS and self._is_administrator():
             return OWNS
         return max(levels)
 

@@ -7,22 +7,21 @@ with 405 (lib/api/helpers.rb, `find_project!`).
 
 from __future__ import annotations
 
+import hashlib
 import re
-import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 from ground.errors import MovedError
 from orderkit.adapters.forges.answers import ForgeResponse, GarbledError
-from orderkit.adapters.forges.transport import Credentials, ForgeTransport, Query
-from orderkit.adapters.gitlab.pacing import TOO_MANY, pause_s
+from orderkit.adapters.forges.pacing import pacer_of
+from orderkit.adapters.forges.transport import GIT, Credentials, ForgeTransport, Query
+from orderkit.adapters.gitlab.pacing import GitLabPacer
 from orderkit.adapters.http import READ_TIMEOUT_S
 
 _MISSING, _NOT_ALLOWED = 404, 405
-_TRIES = 3
-"""How often a request is sent that GitLab refuses for its speed; such a request did nothing."""
 _PROJECT = re.compile(r"/projects/[^/]+")
 _BY_NUMBER = re.compile(r"/projects/([0-9]+)\b")
 
@@ -52,14 +51,14 @@ class GitLabTransport(ForgeTransport):
         allow_http: bool = False,
         read_timeout_s: float = READ_TIMEOUT_S,
         renew: Callable[[], Credentials] | None = None,
-        pause: Callable[[float], None] = time.sleep,
+        pacer: GitLabPacer | None = None,
     ) -> None:
         """
         Prepare; nothing is sent.
 
         Args:
             group: The path of the group below which repositories are named.
-            pause: Waits for some seconds.
+            pacer: Keeps within the limits; None: that of the credential in this process.
         """
         super().__init__(
             base_url,
@@ -72,7 +71,8 @@ class GitLabTransport(ForgeTransport):
             renew=renew,
         )
         self._group = group
-        self._pause, self._pacing, self._not_before = pause, threading.Lock(), 0.0
+        key = (self.api_url, hashlib.sha256(credentials.token.encode()).hexdigest())
+        self.pacer = pacer or pacer_of(key, GitLabPacer)
 
     def send(
         self,
@@ -88,21 +88,24 @@ class GitLabTransport(ForgeTransport):
 
         Raises:
             MovedError: The project has another path now; nothing was written.
+            TooFastError: The limits do not allow it for long; nothing was carried out.
             OrderkitError: As the shared transport.
         """
-        for number in range(1, _TRIES + 1):
-            self._wait()
-            try:
-                answer = super().send(method, path, body=body, query=query, as_=as_)
-            except MovedError as error:
-                return self._elsewhere(path, error)
-            self._note(answer)
-            if answer.status != TOO_MANY or number == _TRIES:
-                break
+        resource = "git" if path.startswith(GIT) else "api"
+        once = partial(super().send, method, path, body=body, query=query, as_=as_)
+        try:
+            answer = self.pacer.send(resource, once, creates=False)
+        except MovedError as error:
+            return self._elsewhere(path, error)
         project = _PROJECT.match(path)
         if answer.status == _NOT_ALLOWED and method != "GET" and project:
             self.send("GET", project[0])  # raises MovedError if the project has moved
         return answer
+
+    def _authorization(self, credentials: Credentials, path: str) -> str:
+        if path.startswith(GIT):
+            return self._basic("oauth2", credentials.token)
+        return super()._authorization(credentials, path)
 
     def follow(self, path: str, doing: str) -> Mapping[str, object] | None:
         """
@@ -120,18 +123,6 @@ class GitLabTransport(ForgeTransport):
         if document is not None and not isinstance(document, dict):
             raise GarbledError(f"{doing}: the forge answered no object")
         return document
-
-    def _wait(self) -> None:
-        with self._pacing:
-            wait = self._not_before - time.time()
-        if wait > 0:
-            self._pause(wait)
-
-    def _note(self, answer: ForgeResponse) -> None:
-        wait = pause_s(answer.status, answer.headers, time.time())
-        if wait > 0:
-            with self._pacing:
-                self._not_before = max(self._not_before, time.time() + wait)
 
     def _elsewhere(self, path: str, error: MovedError) -> ForgeResponse:
         """

@@ -10,6 +10,8 @@ GitLab compares first and writes then. Should another commit come in between, ou
 file that no one saw. So the parent of our commit is compared as well: it is the head that was read,
 or has the same files; otherwise the error names what was replaced, and nothing is hidden.
 
+Background work is pushed: a push names the head, so this window is not there.
+
 ``forges.writing`` has the rounds.
 """
 
@@ -30,18 +32,21 @@ from ground.errors import (
     OrderkitError,
     RefusedError,
     RemoteError,
+    TooFastError,
     UnreachableError,
 )
 from ground.names import MAIN, BlobSha, CommitSha, RepoId
 from orderkit.adapters.forges.answers import ForgeResponse, LostAnswerError, ServerError
 from orderkit.adapters.forges.calls import BAD, FORBIDDEN, MISSING, UNAUTHORIZED
+from orderkit.adapters.forges.pushing import PushedWrite
 from orderkit.adapters.forges.retries import turn
-from orderkit.adapters.forges.writing import Write, WriteFailure, check_paths, is_done
+from orderkit.adapters.forges.writing import WriteFailure, check_paths, is_done
 from orderkit.adapters.gitlab.calls import checked, missing_scope
 from orderkit.adapters.gitlab.reading import commit_of
 from orderkit.adapters.gitlab.repositories import GitLabRepositories
 from orderkit.ports.forge import Commit, FileChange, Operation, Written
 from orderkit.ports.signatures import Signatures
+from orderkit.ports.urgency import is_pushed
 
 
 class GitLabWriting(GitLabRepositories):
@@ -72,6 +77,9 @@ class GitLabWriting(GitLabRepositories):
         with turn(self.base_url, repo):
             return _Write(self, repo, changes, operation, branch).run()
 
+    def note_write(self, repo: RepoId, branch: str, old: CommitSha, new: CommitSha) -> None:
+        """Do nothing: GitLab shows the new head at once."""
+
     def post_commit(self, repo: RepoId, body: Mapping[str, Any]) -> ForgeResponse:
         """
         Send a commit, once.
@@ -98,14 +106,21 @@ class GitLabWriting(GitLabRepositories):
 
 
 @dataclass(slots=True)
-class _Write(Write[GitLabWriting]):
+class _Write(PushedWrite[GitLabWriting]):
     """One write to GitLab."""
 
     seen_at: CommitSha | None = None
     """The head at which all files were seen as the caller expects them."""
     last_commits: dict[PurePosixPath, str] = field(default_factory=dict)
 
+    @property
+    def reads_first(self) -> bool:
+        """Whether it may be a push, which names the head of the branch."""
+        return is_pushed()
+
     def _send(self, changes: Sequence[FileChange], *, last: bool) -> Written | WriteFailure:
+        if (outcome := self._push(changes)) is not None:
+            return outcome
         if not self._look_up(changes):
             self.request_sent = True  # the next round reads, and says which file it is
             return WriteFailure(ConflictError(f"{self.repo}: a file changed"), again=not last)
@@ -115,8 +130,8 @@ class _Write(Write[GitLabWriting]):
             answer = self.forge.post_commit(self.repo, self._body(changes))
         except LostAnswerError as error:
             return self._find_commit() or WriteFailure(error, again=True)
-        except (UnreachableError, MovedError) as error:
-            self.doubtful.pop()  # it was never sent, or answered by a redirect
+        except (UnreachableError, MovedError, TooFastError) as error:
+            self.doubtful.pop()  # it was never sent, or not carried out
             return WriteFailure(error, again=isinstance(error, UnreachableError))
         return self._outcome(answer, changes, last=last)
 

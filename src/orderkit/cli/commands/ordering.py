@@ -209,6 +209,7 @@ class _Ordering:
         """Order everything that a file declares; what is refused does not stop the others."""
         from ground.errors import raise_problems
         from orderkit.cli.views import order_views
+        from orderkit.ports.urgency import background
 
         if self.values or self.as_json:
             raise click.UsageError("FIELD=VALUE and --json are for a file with one order")
@@ -218,7 +219,8 @@ class _Ordering:
         problems: list[OrderkitError] = []
         for declared in orders:
             try:
-                placed.append(self._placed(platform, file, declared, terms))
+                with background():
+                    placed.append(self._placed(platform, file, declared, terms))
             except OrderkitError as error:
                 problems += error.problems
         for outcome in placed:

@@ -28,6 +28,7 @@ from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.main_protection import needs_protection, orders_in_need
 from orderkit.flows.platform import Platform, RepositorySnapshot
 from orderkit.ports.forge import FileChange, FileRevision, Operation
+from orderkit.ports.urgency import pushed
 from yamlfiles import yaml11
 from yamlfiles.manifests import parse_manifests
 
@@ -153,7 +154,8 @@ def _pin(
             f"{entry.order}: {short(commit)}",
             proof,
         )
-        platform.forge.write(platform.ledger, [change], operation)
+        with pushed():  # so a change of a protected order costs one request that creates content
+            platform.forge.write(platform.ledger, [change], operation)
         return True
 
     return in_rounds(attempt)

@@ -64,6 +64,7 @@ from orderkit.flows.campaign.shared_reads import shared_reads
 from orderkit.flows.campaign.wave_facts import ClusterLook, WaveFacts
 from orderkit.flows.platform import Platform
 from orderkit.ports.requesters import Requester
+from orderkit.ports.urgency import background
 
 _AT_ONCE = 4
 _PAUSE_S, _PAUSE_LONGEST_S = 0.2, 2.0
@@ -321,7 +322,8 @@ class Run:
 
         def attempt(order: str) -> Worked | OrderkitError:
             try:
-                return act(order)
+                with background():
+                    return act(order)
             except OrderkitError as error:
                 return error
 

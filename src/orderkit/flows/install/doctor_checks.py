@@ -42,6 +42,7 @@ from orderkit.flows.order.order_report import OrderReport, list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.team.read_credential import REPOSITORY_CREDENTIALS, SECRET, decoded, lacking
 from orderkit.ports.requesters import Requesters
+from orderkit.ports.urgency import longest_wait
 
 _NAMED = 5
 _STILL_KNOWN = {
@@ -166,6 +167,14 @@ def _rights(platform: Platform) -> DoctorFinding:
             f"credentials from {platform.forge.credentials_source}",
         )
     return DoctorFinding("rights", "ok", f"may write to {platform.ledger}")
+
+
+def _speed(platform: Platform) -> DoctorFinding:
+    title, wait = platform.forge.capabilities.title, longest_wait()
+    if wait is None:
+        return DoctorFinding("speed", "ok", f"nothing waits for {title}'s limits of speed")
+    detail = f"a request waits {wait.left_s:.0f} s more for {wait.system}'s limit of speed"
+    return DoctorFinding("speed", "warn", detail, "it goes on by itself; people go first")
 
 
 def _pack(platform: Platform) -> DoctorFinding:
@@ -423,6 +432,7 @@ CHECKS: Mapping[str, Callable[[Platform], DoctorFinding]] = {
     "forge": _forge,
     "capabilities": _capabilities,
     "rights": _rights,
+    "speed": _speed,
     "cluster": _cluster,
     "ownership": doctor_access_checks.ownership,
     "protection": doctor_access_checks.protection,

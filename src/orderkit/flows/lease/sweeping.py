@@ -64,6 +64,7 @@ from orderkit.flows.order.live_order import XrFile
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.ports.forge import Operation
 from orderkit.ports.requesters import Requester
+from orderkit.ports.urgency import background
 
 SWEEPER = "user:default/orderkit-lease"
 """Whom commits of a sweep name."""
@@ -127,7 +128,8 @@ def sweep(
     """
     if request.at and not request.dry_run:
         raise InvalidInputError("at", time_text(request.at), "is for dry runs", hint="--dry-run")
-    return _Sweep(platform, request, on_order).run()
+    with background():
+        return _Sweep(platform, request, on_order).run()
 
 
 class _Sweep:

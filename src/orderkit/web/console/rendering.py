@@ -22,6 +22,7 @@ from starlette.responses import Response
 from ground.visible_text import visible
 from orderkit import __version__
 from orderkit.core.durations import spoken_duration
+from orderkit.ports.urgency import longest_wait
 from orderkit.web.exchange import without_registered
 from yamlfiles import yaml11
 
@@ -74,6 +75,7 @@ def _environment() -> Environment:
         "version": __version__,
         "static": _static,
         "phases": PHASES,
+        "longest_wait": longest_wait,
         "wrong_fields": wrong_fields,
     }
     environment.globals.update(names)

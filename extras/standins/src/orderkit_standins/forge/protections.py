@@ -36,6 +36,8 @@ class RuleSettings:
     status_check_contexts: tuple[str, ...] | None = None
     required_approvals: int = 0
     block_admin_merge_override: bool = False
+    require_signed_commits: bool = False
+    """Takes no push: this forge can verify no signature. Commits of its API count as signed."""
 
     def consistent(self) -> RuleSettings:
         """Return it without what means nothing while pushes are forbidden."""

@@ -70,6 +70,8 @@ def check_push(
         if rule is not None:
             deletes = command.new == NO_COMMIT
             reasons.append(branch_permissions.refuse_push(rule, doer, branch, deletes=deletes))
+            if rule.settings.require_signed_commits:
+                reasons.append("Commits must have verified signatures.")
     return PushVerdict(commands, bool(reasons), next(filter(None, reasons), ""))
 
 

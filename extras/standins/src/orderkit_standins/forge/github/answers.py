@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
-import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
@@ -16,6 +13,7 @@ from urllib.parse import urlencode, urlsplit
 from starlette.responses import Response
 
 from orderkit_standins.forge.api.calls import ApiError, Call, Endpoint
+from orderkit_standins.forge.github.limits import Limits
 from orderkit_standins.forge.repositories import Repositories
 
 API = "/api/v3"
@@ -23,7 +21,6 @@ REPO = f"{API}/repos/{{owner}}/{{repo}}"
 ORG = f"{API}/orgs/{{org}}"
 DOCS = "https://docs.github.com/rest"
 PAGE_DEFAULT, PAGE_MAX = 30, 100
-_REMEMBERED = 10_000
 _STATUSES = {423: 403, 412: 422, 413: 422}
 """What Gitea answers otherwise: an archive, a merged pull request, too large a body."""
 _WORDS = {
@@ -35,52 +32,6 @@ _MOVED, _KEPT = 301, 307
 _Item = TypeVar("_Item")
 
 
-@dataclass(slots=True)
-class Limits:
-    """What GitHub restricts; 0: nothing. Tests and benches set them low."""
-
-    created_per_minute: int = 0
-    retry_after_s: int = 1
-    statuses_max: int = 1_000
-    """Of one context and commit."""
-    tree_entries_max: int = 100_000
-    """In one answer; whatever is beyond is left out, and the answer says ``truncated``."""
-    stale_reads_s: float = 0.0
-    """How long a branch that moved is still shown where it was."""
-    created: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
-    """The last requests that create content, by method and path: what a story costs."""
-    _times: deque[float] = field(default_factory=deque)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _before: dict[tuple[int, str], tuple[str, float]] = field(default_factory=dict)
-
-    def take(self, call: Call) -> None:
-        """
-        Count a request that creates content.
-
-        Raises:
-            ApiError: 403, there were too many in the last minute.
-        """
-        with self._lock:
-            now = time.monotonic()
-            while self._times and self._times[0] <= now - 60:
-                self._times.popleft()
-            if self.created_per_minute and len(self._times) >= self.created_per_minute:
-                text = "You have exceeded a secondary rate limit."
-                raise ApiError(403, text, headers={"Retry-After": str(self.retry_after_s)})
-            self._times.append(now)
-            self.created.append(f"{call.request.method} {call.request.url.path}")
-
-    def note_move(self, repo_id: int, branch: str, before: str) -> None:
-        """Remember where a branch was."""
-        if self.stale_reads_s and before:
-            self._before[repo_id, branch] = (before, time.monotonic() + self.stale_reads_s)
-
-    def shown(self, repo_id: int, branch: str, head: str) -> str:
-        """Return the commit that reads still show."""
-        before, until = self._before.get((repo_id, branch), ("", 0.0))
-        return before if time.monotonic() < until else head
-
-
 @dataclass(frozen=True, slots=True)
 class Answers:
     """Makes the answers of one forge."""
@@ -90,7 +41,8 @@ class Answers:
 
     def refuse(self, call: Call, refusal: ApiError) -> Response:
         """Return GitHub's error body; a redirect names a repository by its id."""
-        status, headers = refusal.status, dict(refusal.headers)
+        resource = "graphql" if call.request.url.path.endswith("/graphql") else "core"
+        status, headers = refusal.status, {**self.limits.headers(resource), **refusal.headers}
         words = _WORDS.get(status, refusal.message or HTTPStatus(status).phrase)
         body: dict[str, Any] = {"message": words, "documentation_url": DOCS}
         status = _STATUSES.get(status, status)
@@ -119,20 +71,25 @@ class Answers:
 
         return serve
 
+    def admitted(self, endpoint: Endpoint, resource: str) -> Endpoint:
+        """Let an endpoint count as any does, and say what is left of the limit."""
+
+        def serve(call: Call) -> Response:
+            self.limits.admit(resource)
+            response = endpoint(call)
+            if response.status_code == HTTPStatus.NOT_MODIFIED:
+                self.limits.give_back(resource)
+            response.headers.update(self.limits.headers(resource))
+            return response
+
+        return serve
+
 
 def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a JSON answer with GitHub's headers of limits."""
+    """Return a JSON answer."""
     body = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    limits = {
-        "X-RateLimit-Limit": "15000",
-        "X-RateLimit-Remaining": "14999",
-        "X-RateLimit-Reset": str(int(time.time()) + 3600),
-        "X-RateLimit-Resource": "core",
-    }
     data = body.encode(errors="replace")
-    return Response(
-        data, status, {**limits, **(headers or {})}, media_type="application/json; charset=utf-8"
-    )
+    return Response(data, status, headers, media_type="application/json; charset=utf-8")
 
 
 def tagged(call: Call, response: Response) -> Response:

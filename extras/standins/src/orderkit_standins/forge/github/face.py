@@ -20,9 +20,10 @@ from orderkit_standins.forge.api.review_routes import ReviewRoutes
 from orderkit_standins.forge.api.routes import Dispatcher, unknown_address
 from orderkit_standins.forge.api.status_routes import StatusRoutes
 from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
-from orderkit_standins.forge.github.answers import API, Answers, Limits, tagged
+from orderkit_standins.forge.github.answers import API, Answers, tagged
 from orderkit_standins.forge.github.git_routes import GitHubGit
 from orderkit_standins.forge.github.graphql_routes import GitHubGraphql
+from orderkit_standins.forge.github.limits import Limits
 from orderkit_standins.forge.github.merge_queue import MergeQueues
 from orderkit_standins.forge.github.people_routes import Apps, GitHubPeople, GitHubTeams
 from orderkit_standins.forge.github.pull_routes import (
@@ -100,6 +101,8 @@ class GitHubFace:
                         endpoint = _with_tag(endpoint)
                     elif path != _GRAPHQL and "/app/" not in path:
                         endpoint = self._answers.counted(endpoint)
+                    resource = "graphql" if path == _GRAPHQL else "core"
+                    endpoint = self._answers.admitted(endpoint, resource)
                     is_app = path.startswith(f"{API}/app") or path.endswith("/installation")
                     chosen = by_app if is_app else dispatcher
                     yield chosen.route(method, path, scope, endpoint, refuse)

@@ -21,7 +21,8 @@ from orderkit_standins.forge.api.calls import ApiError, Call, empty_answer
 from orderkit_standins.forge.api.routes import route
 from orderkit_standins.forge.git_tree import EditedTree
 from orderkit_standins.forge.git_write import Person
-from orderkit_standins.forge.github.answers import REPO, Limits, answer, paged
+from orderkit_standins.forge.github.answers import REPO, answer, paged
+from orderkit_standins.forge.github.limits import Limits
 from orderkit_standins.forge.github.shapes import GitHubShapes
 from orderkit_standins.forge.repositories import Repositories, Repository
 

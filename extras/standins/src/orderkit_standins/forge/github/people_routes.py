@@ -34,6 +34,8 @@ class InstalledApp:
     slug: str
     public_key: str
     """PEM."""
+    lacks: tuple[str, ...] = ()
+    """Permissions that it was not given."""
 
 
 @dataclass(slots=True)
@@ -185,10 +187,11 @@ class GitHubPeople:
 
     def _installation(self, app: InstalledApp, org: Account) -> Json:
         api = f"{self.shapes.root_url}{API}"
-        rights = (
+        writes = (
             *("contents", "pull_requests", "statuses", "administration"),
             *("members", "organization_hooks"),
         )
+        rights = {**dict.fromkeys(writes, "write"), "organization_administration": "read"}
         return {
             "id": app.id * 1_000_000 + org.id,
             "account": self.shapes.user(org),
@@ -197,7 +200,7 @@ class GitHubPeople:
             "target_id": org.id,
             "target_type": "Organization",
             "repository_selection": "all",
-            "permissions": dict.fromkeys(rights, "write"),
+            "permissions": {k: v for k, v in rights.items() if k not in app.lacks},
             "events": [],
             "single_file_name": None,
             "access_tokens_url": f"{api}/app/installations/{app.id}/access_tokens",

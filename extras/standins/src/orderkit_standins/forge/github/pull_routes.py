@@ -18,7 +18,8 @@ from orderkit_standins.forge.api.review_routes import ReviewRoutes
 from orderkit_standins.forge.api.routes import route
 from orderkit_standins.forge.api.shapes import Json
 from orderkit_standins.forge.api.status_routes import StatusRoutes
-from orderkit_standins.forge.github.answers import REPO, Limits, answer, paged, rewritten
+from orderkit_standins.forge.github.answers import REPO, answer, paged, rewritten
+from orderkit_standins.forge.github.limits import Limits
 from orderkit_standins.forge.github.merge_queue import MergeQueues
 from orderkit_standins.forge.github.shapes import GitHubShapes
 from orderkit_standins.forge.issues import Issue

@@ -24,6 +24,7 @@ from orderkit_standins.forge.teams import Teams
 from orderkit_standins.forge.webhooks import Webhook, WebhookOwner
 
 _CHECKS = "required_status_checks"
+_SIGNED = "required_signatures"
 _QUEUE: Json = {
     "type": "merge_queue",
     "parameters": {
@@ -134,6 +135,7 @@ class GitHubRules:
             enable_status_check=_CHECKS in rules,
             status_check_contexts=checks,
             block_admin_merge_override=True,
+            require_signed_commits=_SIGNED in rules,
         )
 
     def _shape(self, call: Call, repo: Repository, rule: Rule, *, whole: bool) -> Json:
@@ -166,6 +168,8 @@ class GitHubRules:
         rules: list[Json] = []
         if settings.enable_push_whitelist:
             rules += [{"type": kind} for kind in ("update", "deletion", "non_fast_forward")]
+        if settings.require_signed_commits:
+            rules.append({"type": _SIGNED})
         if settings.enable_status_check:
             checks = [{"context": name} for name in settings.status_check_contexts or ()]
             required = {"strict_required_status_checks_policy": False, _CHECKS: checks}

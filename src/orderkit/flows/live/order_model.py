@@ -43,6 +43,7 @@ from orderkit.flows.live.due_rows import DueRows
 from orderkit.flows.live.following import KindFollower, Receiver
 from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_owners, with_pack
 from orderkit.flows.live.live_row import LiveRow
+from orderkit.flows.live.ready_times import Durations, ReadyTimes
 from orderkit.flows.live.row_causes import RowCauses
 from orderkit.flows.live.row_costs import RowCosts
 from orderkit.flows.live.row_heads import RowHeads
@@ -87,6 +88,10 @@ class ModelState:
     """Kinds of composed objects that may not be read, and why."""
     ledger_commit: str
     """The ledger that rows are from; empty: none was read."""
+    rows_due: int = 0
+    """Rows that wait to be made again."""
+    to_ready: Durations = Durations()  # noqa: RUF009 - frozen
+    """How long orders took to their first Ready."""
 
 
 class OrderModel:
@@ -117,6 +122,7 @@ class OrderModel:
         self._kit_kinds: frozenset[Kind] = frozenset()
         self._revisions: dict[str, object] = {}
         self._due = DueRows()
+        self._ready_times = ReadyTimes()
         self._hint, self._complete, self._stop = (threading.Event() for _ in range(3))
         self._applications = KindFollower(
             platform.cluster,
@@ -175,6 +181,8 @@ class OrderModel:
                 waits_for=self._missing(),
                 left_out={str(f.kind): f.refusal for f in followers if f.refusal},
                 ledger_commit=self._records.ledger_commit or "",
+                rows_due=len(self._changed),
+                to_ready=self._ready_times.durations(),
             )
 
     def reread(self) -> None:
@@ -480,6 +488,9 @@ class OrderModel:
                 former = self._rows.get(order)
                 if former == row:
                     continue
+                self._ready_times.note(
+                    order, former.row if former else None, row.row if row else None
+                )
                 if row is None:
                     del self._rows[order]
                 else:

@@ -18,7 +18,7 @@ from orderkit import __version__
 from orderkit.core.order.order_state import Phase
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.process_counts import COUNTED, Counted
-from orderkit.flows.live.order_model import ModelState
+from orderkit.flows.live.model_state import ModelState
 from orderkit.flows.live.ready_times import BOUNDS_S
 from orderkit.flows.notify.channel_worker import ChannelState
 

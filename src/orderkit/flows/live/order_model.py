@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ground.errors import InProgressError, NotFoundError, OrderkitError
 from ground.names import RepoId
@@ -43,7 +43,8 @@ from orderkit.flows.live.due_rows import DueRows
 from orderkit.flows.live.following import KindFollower, Receiver
 from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_owners, with_pack
 from orderkit.flows.live.live_row import LiveRow
-from orderkit.flows.live.ready_times import Durations, ReadyTimes
+from orderkit.flows.live.model_state import ModelState
+from orderkit.flows.live.ready_times import ReadyTimes
 from orderkit.flows.live.row_causes import RowCauses
 from orderkit.flows.live.row_costs import RowCosts
 from orderkit.flows.live.row_heads import RowHeads
@@ -69,29 +70,6 @@ _FIRST_LOOK_S = 0.05
 _JOIN_S = 10.0
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ModelState:
-    """How far the model can be relied on."""
-
-    is_complete: bool
-    """Everything was read once."""
-    age_s: float
-    """For how long rows may be out of date; 0 while every watch is open."""
-    orders: int
-    restarts: int
-    """How many watches broke or expired."""
-    waits_for: str
-    """What is not read yet, or cannot be; empty if complete."""
-    left_out: Mapping[str, str]
-    """Kinds of composed objects that may not be read, and why."""
-    ledger_commit: str
-    """The ledger that rows are from; empty: none was read."""
-    rows_due: int = 0
-    """Rows that wait to be made again."""
-    to_ready: Durations = Durations()  # noqa: RUF009 - frozen
-    """How long orders took to their first Ready."""
 
 
 class OrderModel:

@@ -75,6 +75,16 @@ CASES = {
         constant("orderkit_model_kinds_left_out", 0),
         labels=A,
     ),
+    "OrderkitOrderFails": Case(
+        constant("orderkit_oldest_failing_seconds", 4000),
+        constant("orderkit_oldest_failing_seconds", 60),
+    ),
+    "OrderkitForgeFails": Case(
+        growing("orderkit_forge_requests_total", 60, 'outcome="2xx"')
+        | growing("orderkit_forge_requests_total", 10, 'outcome="no answer"'),
+        growing("orderkit_forge_requests_total", 60, 'outcome="2xx"')
+        | growing("orderkit_forge_requests_total", 1, 'outcome="5xx"'),
+    ),
     "OrderkitErrors": Case(requests(60, 6), requests(60, 1)),
     "OrderkitSlow": Case(
         durations((0, 0, 60, 60)) | durations((60, 60, 60, 60), "getOrder"),

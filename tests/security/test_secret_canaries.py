@@ -13,6 +13,7 @@ import base64
 import hashlib
 import json
 import subprocess
+import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -211,6 +212,7 @@ COMMANDS: Mapping[str, list[str] | str] = {
     "up": "starts a platform",
     "bootstrap": "shows steps and versions",
     "doctor": ["doctor"],
+    "support-bundle": ["support-bundle FOLDER/support.tar.gz", "support-bundle /nowhere/x.tar.gz"],
     "demo": "has a platform of its own",
     "order": "writes; what it reports is `status`",
     "register": "writes the ledger from Git",
@@ -272,6 +274,8 @@ COMMANDS: Mapping[str, list[str] | str] = {
     "prices": "reads files of its caller",
     "history": ["history ORDER", "history ORDER --json"],
     "destroy": "reports the phases and names of objects",
+    "backup": ["backup FOLDER/backup", "backup FOLDER/backup --json"],
+    "restore": ["restore FOLDER/backup", "restore FOLDER/backup --json"],
     "team": "knows teams",
     "kit": "reads a pack's files, which hold no Secret of a cluster",
     "init": "writes a pack",
@@ -357,6 +361,19 @@ def test_no_command_shows_a_secret(site: Site, capsys: pytest.CaptureFixture[str
     for lines in COMMANDS.values():
         for line in lines if isinstance(lines, list) else ():
             shown[line] = _run(orderkit, site, line)
+
+    with tarfile.open(site.folder / "support.tar.gz") as archive:
+        bundled = {entry.name: archive.extractfile(entry) for entry in archive}
+        texts = {name: part.read().decode() for name, part in bundled.items() if part}
+    tokens = [
+        path.read_text().strip()
+        for path in (site.running.embedded.state.folder / "credentials").iterdir()
+        if path.is_file()
+    ]
+    assert {name: leaks(text) for name, text in texts.items() if leaks(text)} == {}
+    assert [name for name, text in texts.items() if any(token in text for token in tokens)] == []
+    assert site.order in texts["orderkit-support/orders.json"]
+    assert site.order in texts["orderkit-support/events.json"]
 
     written = [path for path in site.folder.glob("?.*") if path.is_file()]
     assert {line: leaks(text) for line, text in shown.items() if leaks(text)} == {}

@@ -29,6 +29,7 @@ from orderkit.adapters.backstage import (
 )
 from orderkit.adapters.commit_signatures import Ed25519Signatures
 from orderkit.adapters.forge_choice import connect_forge
+from orderkit.adapters.forges.credentials import CredentialSources
 from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.adapters.state_folder import PLATFORM_FILE, default_state
@@ -438,6 +439,22 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         people_from=tuple(settings.portal.people_from)
         or (pack_location(settings.pack_folder_url),),
     )
+
+
+def forge_login(settings: PlatformSettings) -> tuple[str, str]:
+    """
+    Return name and password with which git reaches the forge; a token is a password, of any name.
+
+    Raises:
+        NotFoundError: There are no credentials besides those of a GitHub App.
+    """
+    forge = settings.forge
+    file = Path(forge.token_file) if forge.token_file else None
+    cluster = KubeCluster.from_kubeconfig(
+        Path(settings.cluster.kubeconfig), context=settings.cluster.context or None
+    )
+    found = CredentialSources(forge.url, file, cluster).find(forge.credentials).credentials
+    return (found.user or "orderkit", found.token or found.password)
 
 
 def _webhook(settings: PlatformSettings) -> Webhook | None:

@@ -31,7 +31,7 @@ class _Lazy(click.Group):
         if cmd_name in EXTRA_OF:
             return extras.command(cmd_name)
         module = importlib.import_module(f"orderkit.cli.commands.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     def resolve_command(

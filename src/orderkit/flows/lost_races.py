@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from ground.errors import ConflictError
+from orderkit.core.process_counts import count
 
 T = TypeVar("T")
 
@@ -21,4 +22,9 @@ def in_rounds(attempt: Callable[[], T], *, rounds: int = 5) -> T:
     for _ in range(rounds - 1):
         with suppress(ConflictError):
             return attempt()
-    return attempt()
+        count("lost_races", "repeated")
+    try:
+        return attempt()
+    except ConflictError:
+        count("lost_races", "given up")
+        raise

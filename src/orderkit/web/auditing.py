@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ground.errors import shorten
 from ground.secrets import redact
+from orderkit.web.log_lines import REQUEST
 
 AUDIT_KEY = "orderkit.audit"
 """Where a request's scope has the fields of its audit line, for handlers to add to."""
@@ -86,6 +87,7 @@ class AuditedApp:
             return
         began_s, is_written = time.monotonic(), False
         entry: dict[str, Any] = {"request": uuid.uuid4().hex}
+        REQUEST.set(entry["request"])
 
         def write(status: int) -> None:
             nonlocal is_written

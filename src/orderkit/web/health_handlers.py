@@ -16,9 +16,10 @@ from typing import Any
 
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import APPLICATION
+from orderkit.core.process_counts import counts
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.web.answers import Ready
-from orderkit.web.metrics import model_text, notifications_text
+from orderkit.web.metrics import counts_text, model_text, notifications_text, orders_text
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
 _KEPT_S = 5.0
@@ -34,7 +35,9 @@ def get_metrics(service: Service, call: ServiceRequest) -> ServiceResponse:
     call.who.check("observe", None)
     live = model_text(service.model.state(), service.streams.open)
     channels = service.notifications.states() if service.notifications else ()
-    text = service.metrics.text() + live + notifications_text(channels)
+    orders = orders_text((row.row for row in service.model.rows()), service.platform.clock.now())
+    text = service.metrics.text() + live + orders + notifications_text(channels)
+    text += counts_text(counts())
     return ServiceResponse(200, text)
 
 

@@ -2,17 +2,24 @@
 Metrics of the service in Prometheus' text format (version 0.0.4).
 
 Requests by operation and status, their durations, requests in progress, and refused requests by
-reason. Shown at ``/metrics``; thread-safe.
+reason; orders by phase; what the process counted (``core.process_counts``). Shown at ``/metrics``;
+thread-safe.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import get_args
 
 from orderkit import __version__
-from orderkit.flows.live.order_model import ModelState
+from orderkit.core.order.order_state import Phase
+from orderkit.core.order.order_view import OrderRow
+from orderkit.core.process_counts import COUNTED, Counted
+from orderkit.flows.live.model_state import ModelState
+from orderkit.flows.live.ready_times import BOUNDS_S
 from orderkit.flows.notify.channel_worker import ChannelState
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
@@ -111,6 +118,33 @@ def model_text(state: ModelState, streams: int) -> str:
     return "\n".join([*_model_lines(state, streams), ""])
 
 
+def counts_text(counts: Mapping[tuple[Counted, str], int]) -> str:
+    """Return what this process counted."""
+    lines: list[str] = []
+    for name, (label, description) in COUNTED.items():
+        lines += _head(f"orderkit_{name}_total", "counter", description)
+        found = sorted((value, n) for (counted, value), n in counts.items() if counted == name)
+        lines += [f'orderkit_{name}_total{{{label}="{value}"}} {n}' for value, n in found]
+    return "\n".join([*lines, ""])
+
+
+def orders_text(rows: Iterable[OrderRow], now: datetime) -> str:
+    """Return how many orders are in each phase, and for how long the oldest one fails."""
+    phases: Counter[str] = Counter(dict.fromkeys(get_args(Phase), 0))
+    longest_s = 0.0
+    for row in rows:
+        phases[row.phase] += 1
+        if row.phase == "Failing" and row.since:
+            longest_s = max(longest_s, (now - datetime.fromisoformat(row.since)).total_seconds())
+    lines = [
+        *_head("orderkit_orders", "gauge", "Orders by phase."),
+        *(f'orderkit_orders{{phase="{phase}"}} {n}' for phase, n in sorted(phases.items())),
+        *_head("orderkit_oldest_failing_seconds", "gauge", "For how long the oldest order fails."),
+        f"orderkit_oldest_failing_seconds {longest_s:.0f}",
+    ]
+    return "\n".join([*lines, ""])
+
+
 def _model_lines(state: ModelState, streams: int) -> Iterator[str]:
     for name, kind, value, description in (
         ("model_complete", "gauge", int(state.is_complete), "1 once everything was read."),
@@ -118,10 +152,18 @@ def _model_lines(state: ModelState, streams: int) -> Iterator[str]:
         ("model_orders", "gauge", state.orders, "Orders in the live model."),
         ("model_watch_restarts_total", "counter", state.restarts, "Watches that broke."),
         ("model_kinds_left_out", "gauge", len(state.left_out), "Kinds that may not be read."),
+        ("model_rows_due", "gauge", state.rows_due, "Rows that wait to be made again."),
         ("streams_open", "gauge", streams, "Open streams of GET /v1/stream."),
     ):
         yield from _head(f"orderkit_{name}", kind, description)
         yield f"orderkit_{name} {value}"
+    name, took = "orderkit_order_ready_seconds", state.to_ready
+    yield from _head(name, "histogram", "From ordering to the first Ready.")
+    for bound in BOUNDS_S:
+        yield f'{name}_bucket{{le="{bound:g}"}} {took.within.get(bound, 0)}'
+    yield f'{name}_bucket{{le="+Inf"}} {took.count}'
+    yield f"{name}_sum {took.sum_s:.0f}"
+    yield f"{name}_count {took.count}"
 
 
 def notifications_text(channels: Sequence[ChannelState]) -> str:

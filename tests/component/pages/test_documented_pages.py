@@ -38,6 +38,7 @@ PAGES = (
     Page("docs/teams.md"),
     Page("docs/portal.md"),
     Page("docs/notifications.md"),
+    Page("docs/disaster.md"),
     Page("docs/kits.md"),
     Page("docs/schemas.md", in_pack=True),
     Page("docs/templates.md"),

@@ -17,6 +17,7 @@ from orderkit.core.kit.deliverable_kinds import OrderKinds
 from orderkit.core.order import end_record, ledger, ledger_applications
 from orderkit.core.order.end_record import EndRecord
 from orderkit.core.order.ledger import OrderEntry
+from yamlfiles.documents import API_VERSION
 
 ENTRY = OrderEntry(TeamName("ae86"), OrderId("garage-ae86"))
 PATHS = [
@@ -115,6 +116,9 @@ def test_an_ending_order_may_become_empty_and_is_not_healed() -> None:
     }
 
 
+FORMAT = {ledger.FORMAT_ANNOTATION: API_VERSION}
+
+
 def test_who_ordered_first_stays_in_the_application() -> None:
     """Whatever writes it again, and whoever asks for that, up to the end of the order."""
     make = partial(
@@ -128,7 +132,9 @@ def test_who_ordered_first_stays_in_the_application() -> None:
 
     for application in (first, again, ending):
         assert ledger.requester_of(application) == "user:default/eve"
-    ours = {"orderkit.dev/requester": "user:default/eve", "orderkit.dev/note": "stays"}
+    ours = {
+        **FORMAT, "orderkit.dev/requester": "user:default/eve", "orderkit.dev/note": "stays",
+    }  # fmt: skip
     assert again["metadata"]["annotations"] == {**ours, **ledger_applications.KEPT}
     assert ending["metadata"]["annotations"] == ours
     assert ledger.requester_of(None) == ledger.requester_of(make()) == ""
@@ -148,10 +154,10 @@ def test_only_an_end_deletes_what_an_order_delivered() -> None:
         "it is taken back if the team got its last order meanwhile"
     )
     assert ledger_applications.is_safe(living)
-    assert living["metadata"]["annotations"] == ledger_applications.KEPT
+    assert living["metadata"]["annotations"] == {**FORMAT, **ledger_applications.KEPT}
     assert "finalizers" not in living["metadata"]
     assert ledger_applications.is_safe(ending)
-    assert "annotations" not in ending["metadata"]
+    assert ending["metadata"]["annotations"] == FORMAT
     *_, team = yaml.safe_load_all(ledger_applications.team_file(place(OrderKinds())))
     assert ledger_applications.is_safe(team)
 

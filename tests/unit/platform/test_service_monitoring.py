@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 
 from orderkit.core.platform.service_monitoring import ALERTS, PANELS, dashboard
-from orderkit.flows.live.order_model import ModelState
+from orderkit.core.process_counts import COUNTED
+from orderkit.flows.live.model_state import ModelState
 from orderkit.flows.notify.channel_worker import ChannelState
-from orderkit.web.metrics import Metrics, model_text, notifications_text
+from orderkit.web.metrics import Metrics, counts_text, model_text, notifications_text, orders_text
 
 EXPRESSIONS = [(each.name, each.expression) for each in ALERTS] + [
     (each.title, each.expression) for each in PANELS
@@ -37,6 +39,7 @@ def served() -> dict[str, set[str]]:
     )
     channel = ChannelState("chat", {"ready": 1}, 0, 0, 0, 0.0)
     text = metrics.text() + model_text(state, 0) + notifications_text([channel])
+    text += orders_text([], datetime.now(UTC)) + counts_text({(name, "x"): 1 for name in COUNTED})
     found: dict[str, set[str]] = {}
     for name, labels in re.findall(r"^(\w+)(?:\{(.*)\})? ", text, re.MULTILINE):
         found.setdefault(name, set()).update(re.findall(r"(\w+)=", labels))

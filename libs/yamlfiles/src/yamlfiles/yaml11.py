@@ -18,6 +18,7 @@ from ground.errors import InvalidInputError
 from ground.strict_schemas import first_problem
 from ground.suggestions import did_you_mean
 from yamlfiles.bounds import check_bounds
+from yamlfiles.documents import refuse_newer
 
 __all__ = ["dump", "dump_all", "dump_block", "field_location", "line_of", "load"]
 
@@ -81,6 +82,7 @@ def load(text: str | bytes, *, name: str, schema: dict[str, Any]) -> dict[str, A
     Raises:
         InvalidInputError: It is not YAML, not one map, or has a key or value that the schema
             refuses.
+        RefusedError: Its ``apiVersion`` is newer than the schema's.
     """
     try:
         check_bounds(text, name=name)
@@ -89,6 +91,8 @@ def load(text: str | bytes, *, name: str, schema: dict[str, Any]) -> dict[str, A
         raise InvalidInputError(name, "", f"is not valid YAML: {error}") from error
     problem = first_problem(schema, data)
     if problem is not None:
+        known = schema.get("properties", {}).get("apiVersion", {}).get("const", "")
+        refuse_newer(data.get("apiVersion") if isinstance(data, dict) else None, name, known=known)
         raise _invalid(name, text, problem)
     if not isinstance(data, dict):
         raise InvalidInputError(name, data, "is not a map")

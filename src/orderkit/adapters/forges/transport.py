@@ -34,6 +34,7 @@ from orderkit.adapters.forges.answers import (
     untrusted,
 )
 from orderkit.adapters.http import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, check_url, read_capped
+from orderkit.core.process_counts import count
 
 ANSWER_MAX_BYTES = 64 * 1024 * 1024
 _UNKNOWN, _SERVER_FAILED = 401, 500
@@ -216,10 +217,11 @@ class ForgeTransport:
     def _try(
         self, credentials: Credentials, method: str, path: str, body: object, query: Query | None
     ) -> ForgeResponse:
+        outcome = "no answer"
         with self._session() as session:
             session.headers["Authorization"] = self._authorization(credentials, path)
             try:
-                return self._exchange(session, method, path, body, query)
+                answer = self._exchange(session, method, path, body, query)
             except requests.exceptions.SSLError as error:
                 raise untrusted(self.base_url, error) from error
             except requests.exceptions.ConnectTimeout as error:
@@ -229,6 +231,11 @@ class ForgeTransport:
                 ) from error
             except (requests.exceptions.RequestException, OSError) as error:
                 raise self._no_answer(error) from error
+            else:
+                outcome = f"{answer.status // 100}xx"
+                return answer
+            finally:
+                count("forge_requests", outcome)
 
     def _exchange(
         self,

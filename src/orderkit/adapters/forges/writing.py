@@ -13,6 +13,7 @@ still running that could write.
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -65,6 +66,7 @@ class WritableForge(CommitReader, Protocol):
     ) -> Sequence[Commit]: ...
 
 
+logger = logging.getLogger(__name__)
 ForgeT = TypeVar("ForgeT", bound=WritableForge)
 
 
@@ -101,6 +103,7 @@ class Write(ABC, Generic[ForgeT]):
         for number in range(1, ROUNDS + 1):
             outcome = self._round(last=number == ROUNDS)
             if isinstance(outcome, Written):
+                self._log(outcome)
                 return outcome
             if number == ROUNDS or not outcome.again:
                 raise self._final(outcome) from outcome.problem
@@ -111,6 +114,16 @@ class Write(ABC, Generic[ForgeT]):
     def reads_first(self) -> bool:
         """Whether the forge compares the head of the branch, which has to be read before."""
         return False
+
+    def _log(self, written: Written) -> None:
+        if written.changed:
+            details = {
+                "operation": self.operation.id,
+                "requester": self.operation.requester,
+                "repository": str(self.repo),
+                "commit": written.commit,
+            }
+            logger.info("wrote %s", self.operation.summary, extra=details)
 
     def _round(self, *, last: bool) -> Written | WriteFailure:
         try:

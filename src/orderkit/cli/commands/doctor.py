@@ -23,7 +23,17 @@ def doctor_command(platform_file: str | None, as_json: bool) -> int:
 
     Example: orderkit doctor
     """
-    return show("orderkit.doctor/v1", list(_findings(platform_file)), as_json)
+    return show("orderkit.doctor/v1", list(findings(platform_file)), as_json)
+
+
+def row(found: DoctorFinding) -> dict[str, str]:
+    """Return the stable shape of ``--json``."""
+    return {
+        "what": found.check,
+        "verdict": found.verdict,
+        "detail": found.full_detail,
+        "advice": found.advice,
+    }
 
 
 def show(schema: str, findings: Sequence[DoctorFinding], as_json: bool) -> int:
@@ -32,11 +42,7 @@ def show(schema: str, findings: Sequence[DoctorFinding], as_json: bool) -> int:
 
     failed = any(finding.verdict == "fail" for finding in findings)
     if as_json:
-        rows = [
-            {"what": f.check, "verdict": f.verdict, "detail": f.full_detail, "advice": f.advice}
-            for f in findings
-        ]
-        emit_json(schema, {"ok": not failed, "findings": rows})
+        emit_json(schema, {"ok": not failed, "findings": [row(found) for found in findings]})
         return int(failed)
     emit_table(
         ("CHECK", "VERDICT", "DETAIL"), [(f.check, f.verdict, f.full_detail) for f in findings]
@@ -47,7 +53,8 @@ def show(schema: str, findings: Sequence[DoctorFinding], as_json: bool) -> int:
     return int(failed)
 
 
-def _findings(platform_file: str | None) -> Iterator[DoctorFinding]:
+def findings(platform_file: str | None) -> Iterator[DoctorFinding]:
+    """Yield what was found, one check after the other."""
     from ground.errors import OrderkitError
     from orderkit.cli.connecting import connect, load_settings, requesters
     from orderkit.flows.install.doctor_checks import check, check_notifications, check_requesters

@@ -36,6 +36,13 @@ from orderkit.cli.output import say
 @click.option(
     "--audit-log", metavar="FILE", help="File for the audit log. Default: standard error."
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json: one object a line, with request and operation ids, from information upwards.",
+)
 def serve_command(
     platform_file: str | None,
     host: str,
@@ -45,6 +52,7 @@ def serve_command(
     behind_tls: bool,
     names: tuple[str, ...],
     audit_log: str | None,
+    log_format: str,
 ) -> None:
     """
     Run Orderkit's HTTP service against the platform of platform.yaml.
@@ -60,6 +68,10 @@ def serve_command(
     from orderkit.cli.serving.standalone import ServeRequest, Tls, check_listening, serving
     from orderkit.cli.signals import asked_to_end, set_by_signal, wait_for_signal
 
+    if log_format == "json":
+        from orderkit.web.log_lines import log_as_json
+
+        log_as_json()
     stop = threading.Event()
     tls = Tls.of(certificate, key)
     check_listening(host, tls, behind_tls=behind_tls)

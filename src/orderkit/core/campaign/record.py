@@ -21,7 +21,7 @@ from ground.errors import InvalidInputError
 from ground.names import BlobSha
 from ground.shapes import Shape, changed, plain, read_shape
 from orderkit.core.campaign.definition import FOLDER
-from yamlfiles.documents import record
+from yamlfiles.documents import record, refuse_newer
 
 State = Literal["running", "paused", "stopped", "takingBack", "done", "reverting", "reverted"]
 KIND = "CampaignRecord"
@@ -103,9 +103,11 @@ def parse_record(data: bytes, *, name: str) -> CampaignRecord:
 
     Raises:
         InvalidInputError: It is unreadable or incomplete.
+        RefusedError: A newer Orderkit wrote it.
     """
     try:
         document = json.loads(data)
+        refuse_newer(document["apiVersion"], str(record_path(name)))
         values = {**document["spec"], "name": document["metadata"]["name"]}
         return read_shape(CampaignRecord, values)
     except (ValueError, KeyError, TypeError, msgspec.ValidationError) as error:

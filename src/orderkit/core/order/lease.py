@@ -23,6 +23,7 @@ from ground.errors import InvalidInputError, RefusedError
 from ground.objects.kube_objects import Manifest, annotations_of
 from orderkit.core.durations import LONGEST, duration_text, parse_duration, rough_duration
 from orderkit.core.kit.order_terms import Lease, Nightly
+from yamlfiles.documents import UPGRADE
 
 EXPIRES_AT = "orderkit.dev/expires-at"
 RECORD = "orderkit.dev/lease"
@@ -39,6 +40,8 @@ REASON_MAX = 500
 _YEARS = range(1970, 3000)
 """Years of a record; without a bound, a sum of a time and a duration leaves the calendar."""
 _RECORD_MAX = 4_000
+_FORMAT = 1
+"""Of `RECORD`; Orderkit 0.2 wrote none and means this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,7 @@ class LeaseRecord:
     def annotations(self) -> dict[str, str]:
         """Return the annotations of the order's Application."""
         record = {
+            "format": _FORMAT,
             "began": time_text(self.began),
             "granted": time_text(self.granted),
             "termMinutes": round(self.term.total_seconds() / 60, 3),
@@ -139,6 +143,7 @@ def read_record(application: Manifest | None) -> LeaseRecord | None:
 
     Raises:
         InvalidInputError: Somebody wrote something else there.
+        RefusedError: A newer Orderkit wrote it.
     """
     notes = lease_annotations(application)
     if not notes:
@@ -151,6 +156,13 @@ def read_record(application: Manifest | None) -> LeaseRecord | None:
         fields = None
     if not isinstance(fields, dict):
         raise InvalidInputError(RECORD, text[:100], "is not the record of a lease")
+    written = fields.get("format", _FORMAT)
+    if isinstance(written, int) and written > _FORMAT:
+        raise RefusedError(
+            f"{RECORD}: format {written} is newer than {_FORMAT},"
+            " the newest that this Orderkit knows",
+            hint=UPGRADE,
+        )
     return _record(expires, fields)
 
 

@@ -30,6 +30,8 @@ TEAM_LABEL = "orderkit.dev/team"
 KIT_LABEL = "orderkit.dev/kit"
 REQUESTER_ANNOTATION = "orderkit.dev/requester"
 """On an order's Application: who ordered it. Only the ledger's writers can say so."""
+FORMAT_ANNOTATION = "orderkit.dev/format"
+"""On an order's Application: which Orderkit can change it. Without it: any (0.2 wrote none)."""
 KEEP = ".gitkeep"
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _APP_PARTS, _DATA_PARTS = 3, 4

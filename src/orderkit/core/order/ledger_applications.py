@@ -30,6 +30,7 @@ from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.order_terms import MaintenanceWindow
 from orderkit.core.order.ledger import (
+    FORMAT_ANNOTATION,
     KIT_LABEL,
     REQUESTER_ANNOTATION,
     TEAM_LABEL,
@@ -41,6 +42,7 @@ from orderkit.core.order.ledger import (
 from orderkit.core.order.maintenance import sync_windows
 from orderkit.core.order.order_file import MANIFESTS
 from yamlfiles import yaml11
+from yamlfiles.documents import API_VERSION
 from yamlfiles.manifests import parse_manifests
 
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
@@ -221,7 +223,8 @@ def order_application(
     meta: dict[str, Any] = {
         "labels": {ORDER_LABEL: entry.order, TEAM_LABEL: entry.team, KIT_LABEL: kit}
     }
-    annotations = {REQUESTER_ANNOTATION: requester} if requester else {}
+    annotations = {FORMAT_ANNOTATION: API_VERSION}
+    annotations |= {REQUESTER_ANNOTATION: requester} if requester else {}
     annotations |= lease or {}
     annotations |= {
         name: text
@@ -230,8 +233,7 @@ def order_application(
     }
     if stage == "living":
         annotations |= KEPT
-    if annotations:
-        meta["annotations"] = annotations
+    meta["annotations"] = annotations
     if stage == "entering":
         meta["finalizers"] = [FINALIZER]
     return _application(

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from ground.argocd.delivery_hindrances import applied, hindrance
-from ground.errors import InvalidInputError
+from ground.errors import InvalidInputError, RefusedError
 from ground.objects.kube_objects import Manifest, annotations_of, condition, dig, metadata
 from ground.shapes import changed, located
 from ground.visible_text import visible
@@ -422,7 +422,7 @@ def _lease(application: Manifest | None) -> tuple[str, str]:
     """Return the expiry and the last recorded warning; empty if there is none, or none to read."""
     try:
         record = read_record(application)
-    except InvalidInputError:
+    except (InvalidInputError, RefusedError):
         return "", ""
     return (time_text(record.expires), record.last_warning) if record else ("", "")
 

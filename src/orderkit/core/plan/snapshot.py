@@ -30,7 +30,7 @@ from orderkit.core.secret_values import (
     is_secret,
     values_of,
 )
-from yamlfiles.documents import API_VERSION
+from yamlfiles.documents import API_VERSION, refuse_newer
 
 KIND = "PlanSnapshot"
 VERSION = 1
@@ -150,6 +150,7 @@ def from_text(text: str, *, name: str) -> PlanSnapshot:
             f"is not a {KIND}",
             hint="write one with 'orderkit plan … --record FILE'",
         )
+    refuse_newer(data.get("apiVersion"), name)
     if (data.get("apiVersion"), data.get("format")) != (API_VERSION, VERSION):
         raise InvalidInputError(
             "--snapshot",

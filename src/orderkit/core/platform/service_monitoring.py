@@ -83,6 +83,23 @@ ALERTS = (
         "Repeat 'orderkit platform upgrade': it writes the rights for the pack's kits.",
     ),
     Alert(
+        "OrderkitOrderFails",
+        "max(orderkit_oldest_failing_seconds) > 3600",
+        "10m",
+        "warning",
+        "An order has been failing for {{ $value | humanizeDuration }}",
+        "'orderkit list --failing' names it, 'orderkit status ORDER' says why.",
+    ),
+    Alert(
+        "OrderkitForgeFails",
+        'sum(rate(orderkit_forge_requests_total{outcome=~"5xx|no answer"}[10m]))'
+        " / sum(rate(orderkit_forge_requests_total[10m])) > 0.1",
+        "10m",
+        "critical",
+        "The forge does not answer {{ $value | humanizePercentage }} of Orderkit's requests",
+        "Look at the forge. Orderkit repeats reads, and finishes writes when it answers again.",
+    ),
+    Alert(
         "OrderkitErrors",
         'sum(rate(orderkit_requests_total{status=~"5.."}[10m]))'
         " / sum(rate(orderkit_requests_total[10m])) > 0.05",
@@ -143,7 +160,30 @@ ALERTS = (
     ),
 )
 PANELS = (
-    Panel("Orders", "max(orderkit_model_orders)"),
+    Panel("Orders", "max by (phase) (orderkit_orders)", "{{phase}}"),
+    Panel("Oldest failing order", "max(orderkit_oldest_failing_seconds)", unit="s"),
+    Panel(
+        "Time to Ready, 95 of 100 orders",
+        "histogram_quantile(0.95, sum by (le) (rate(orderkit_order_ready_seconds_bucket[6h])))",
+        unit="s",
+    ),
+    Panel(
+        "Requests to the forge",
+        "sum by (outcome) (rate(orderkit_forge_requests_total[5m]))",
+        "{{outcome}}",
+        "reqps",
+    ),
+    Panel(
+        "Races lost to other writers",
+        "sum by (end) (increase(orderkit_lost_races_total[1h]))",
+        "{{end}}",
+    ),
+    Panel(
+        "Sweeps of leases",
+        "sum by (action) (increase(orderkit_lease_sweeps_total[1h]))",
+        "{{action}}",
+    ),
+    Panel("Rows that wait", "orderkit_model_rows_due", "{{pod}}"),
     Panel("Replicas that have read everything", "sum(orderkit_model_complete)"),
     Panel("Age of rows", "orderkit_model_age_seconds", "{{pod}}", "s"),
     Panel("Open streams", "orderkit_streams_open", "{{pod}}"),

@@ -17,7 +17,13 @@ from contextlib import suppress
 from ground.argocd.delivery_hindrances import Hindrance
 from ground.errors import ConflictError, IncompleteError, RemoteError
 from ground.names import MAIN, CommitSha
-from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Manifest, labels_of
+from ground.objects.kube_objects import (
+    APPLICATION,
+    ARGOCD_NAMESPACE,
+    Manifest,
+    annotations_of,
+    labels_of,
+)
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
@@ -30,6 +36,7 @@ from orderkit.flows.platform import Platform, RepositorySnapshot
 from orderkit.ports.forge import FileChange, FileRevision, Operation
 from orderkit.ports.urgency import pushed
 from yamlfiles import yaml11
+from yamlfiles.documents import refuse_newer
 from yamlfiles.manifests import parse_manifests
 
 
@@ -166,6 +173,16 @@ def _read(platform: Platform, entry: OrderEntry) -> FileRevision | None:
 
 
 def application_of(file: FileRevision | None) -> Manifest | None:
-    """Return the Application in an order's file of the ledger; None without a file."""
+    """
+    Return the Application in an order's file of the ledger; None without a file.
+
+    Raises:
+        ManifestError: It is not YAML of manifests.
+        RefusedError: A newer Orderkit wrote it.
+    """
     manifests = parse_manifests(str(file.path), file.data) if file else ()
-    return manifests[0] if manifests else None
+    if not (file and manifests):
+        return None
+    written = annotations_of(manifests[0]).get(ledger.FORMAT_ANNOTATION)
+    refuse_newer(written, str(file.path))
+    return manifests[0]

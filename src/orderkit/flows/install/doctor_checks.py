@@ -34,6 +34,7 @@ from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.unsafe_applications import unpinned_applications, unsafe_applications
 from orderkit.flows.install import doctor_access_checks
+from orderkit.flows.install.delivery_hold import is_held
 from orderkit.flows.install.doctor_finding import DoctorFinding
 from orderkit.flows.install.server_releases import check_releases
 from orderkit.flows.notify.notified_events import given_up
@@ -276,6 +277,9 @@ def _taken_for_orders(pack: Pack, applications: Sequence[Manifest]) -> list[str]
 
 def _layers(platform: Platform) -> DoctorFinding:
     """Judge the Applications that are not orders: the platform's layers and the teams."""
+    if is_held(platform):
+        held = "Argo CD delivers nothing: a restore holds it until its report is accepted"
+        return DoctorFinding("layers", "fail", held, "orderkit restore DIR (docs/disaster.md)")
     manifests = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
     applications = {str(metadata(application)["name"]): application for application in manifests}
     bad = {

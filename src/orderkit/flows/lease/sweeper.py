@@ -14,6 +14,7 @@ import uuid
 
 from ground.errors import NotFoundError, OrderkitError
 from ground.objects.kube_objects import ARGOCD_NAMESPACE, ObjectKey
+from orderkit.core.process_counts import count
 from orderkit.flows.leader_election import LEASE, Candidate, LeaderElection
 from orderkit.flows.lease.sweeping import SweepRequest, SweptOrder, sweep
 from orderkit.flows.platform import Platform
@@ -71,6 +72,7 @@ class LeaseSweeper:
 
 
 def _log(swept: SweptOrder) -> None:
+    count("lease_sweeps", swept.action if swept.done else f"{swept.action} failed")
     level = logging.INFO if swept.done else logging.WARNING
     details = f"{swept.stage} {swept.what}".strip()
     logger.log(level, "lease of %s: %s: %s", swept.order, swept.action, details)

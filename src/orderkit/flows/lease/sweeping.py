@@ -193,7 +193,7 @@ class _Sweep:
     def _may_be_due(self, entry: OrderEntry, application: Manifest, *, ends_already: bool) -> bool:
         try:
             record = read_record(application)
-        except InvalidInputError:
+        except (InvalidInputError, RefusedError):
             return True
         if ends_already:
             return bool(record and record.ending)

@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ground.errors import InProgressError, NotFoundError, OrderkitError
 from ground.names import RepoId
@@ -43,6 +43,8 @@ from orderkit.flows.live.due_rows import DueRows
 from orderkit.flows.live.following import KindFollower, Receiver
 from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_owners, with_pack
 from orderkit.flows.live.live_row import LiveRow
+from orderkit.flows.live.model_state import ModelState
+from orderkit.flows.live.ready_times import ReadyTimes
 from orderkit.flows.live.row_causes import RowCauses
 from orderkit.flows.live.row_costs import RowCosts
 from orderkit.flows.live.row_heads import RowHeads
@@ -68,25 +70,6 @@ _FIRST_LOOK_S = 0.05
 _JOIN_S = 10.0
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ModelState:
-    """How far the model can be relied on."""
-
-    is_complete: bool
-    """Everything was read once."""
-    age_s: float
-    """For how long rows may be out of date; 0 while every watch is open."""
-    orders: int
-    restarts: int
-    """How many watches broke or expired."""
-    waits_for: str
-    """What is not read yet, or cannot be; empty if complete."""
-    left_out: Mapping[str, str]
-    """Kinds of composed objects that may not be read, and why."""
-    ledger_commit: str
-    """The ledger that rows are from; empty: none was read."""
 
 
 class OrderModel:
@@ -117,6 +100,7 @@ class OrderModel:
         self._kit_kinds: frozenset[Kind] = frozenset()
         self._revisions: dict[str, object] = {}
         self._due = DueRows()
+        self._ready_times = ReadyTimes()
         self._hint, self._complete, self._stop = (threading.Event() for _ in range(3))
         self._applications = KindFollower(
             platform.cluster,
@@ -175,6 +159,8 @@ class OrderModel:
                 waits_for=self._missing(),
                 left_out={str(f.kind): f.refusal for f in followers if f.refusal},
                 ledger_commit=self._records.ledger_commit or "",
+                rows_due=len(self._changed),
+                to_ready=self._ready_times.durations(),
             )
 
     def reread(self) -> None:
@@ -480,6 +466,9 @@ class OrderModel:
                 former = self._rows.get(order)
                 if former == row:
                     continue
+                self._ready_times.note(
+                    order, former.row if former else None, row.row if row else None
+                )
                 if row is None:
                     del self._rows[order]
                 else:

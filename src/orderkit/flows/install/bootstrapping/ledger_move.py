@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from ground.errors import RefusedError
 from ground.names import RepoId
-from ground.objects.kube_objects import dig
+from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, dig, labels_of
 from orderkit.core.order import ledger
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.foreign_access import refuse_foreign_access
@@ -64,6 +64,25 @@ def refuse_ledger_change(platform: Platform) -> None:
         f" platform's teams and {len(orders)} orders: Argo CD would delete them",
         hint=f"write {old} again, or move it: orderkit bootstrap --move-ledger",
     )
+
+
+def refuse_lost_ledger(platform: Platform) -> None:
+    """
+    Refuse to begin a ledger beside a cluster that delivers one which the forge lost.
+
+    Raises:
+        RefusedError: Argo CD would remove every team of the lost ledger.
+    """
+    if delivered_ledger(platform) != platform.ledger:
+        return
+    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    orders = [a for a in applications if labels_of(a).get(ledger.ORDER_LABEL)]
+    if orders:
+        raise RefusedError(
+            f"{platform.ledger} is missing on the forge, but the cluster delivers {len(orders)}"
+            " orders from it: an empty one would remove their teams",
+            hint="bring it back: orderkit restore DIR (docs/disaster.md)",
+        )
 
 
 def move_ledger(platform: Platform, old: RepoId, *, requester: str) -> Written:

@@ -22,6 +22,7 @@ from orderkit.flows.install.bootstrapping.ledger_move import (
     ledger_left_behind,
     move_ledger,
     refuse_ledger_change,
+    refuse_lost_ledger,
 )
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
 from orderkit.flows.order.approvers import approver_problems
@@ -164,6 +165,7 @@ class LedgerStep:
         elif (old := ledger_left_behind(self.site.platform)) is not None:
             return Look(StepVerdict.CHANGE, f"{old} moves to {repo}, and is archived")
         if head is None:
+            refuse_lost_ledger(self.site.platform)
             return Look(StepVerdict.CREATE, str(repo))
         if key := self._unpublished_key():
             return Look(StepVerdict.CHANGE, f"{repo}: public signing key {key.id}")

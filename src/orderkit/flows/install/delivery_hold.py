@@ -1,0 +1,86 @@
+"""
+Hold all that Argo CD delivers, and let it go on.
+
+A sync window that is always closed in each AppProject of the platform: root, layers and ledger are
+in ``default``, a team's orders in the team's. It stops what begins by itself, new Applications too,
+and it does not touch what is delivered. Argo CD does not take it away while it holds: the ledger,
+which has the teams' AppProjects, is itself held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ground.names import TeamName
+from ground.objects.kube_objects import (
+    APP_PROJECT,
+    ARGOCD_NAMESPACE,
+    Manifest,
+    ObjectKey,
+    dig,
+    labels_of,
+    metadata,
+)
+from orderkit.core.order import ledger
+from orderkit.flows.argocd.refreshing import OWNER, refresh
+from orderkit.flows.lost_races import in_rounds
+from orderkit.flows.platform import Platform, get_object
+from orderkit.flows.team.teams import LEDGER_APPLICATION
+
+_HOLD: dict[str, Any] = {
+    "kind": "deny",
+    "schedule": "* * * * *",
+    "duration": "1h",
+    "applications": ["*"],
+}
+
+
+def is_held(platform: Platform) -> bool:
+    """Say whether Argo CD is held."""
+    return any(_HOLD in _windows(project) for project in _projects(platform))
+
+
+def hold(platform: Platform) -> None:
+    """Hold all deliveries. Idempotent."""
+    for project in _projects(platform):
+        _write(platform, ObjectKey.of(project), holds=True)
+
+
+def let_go(platform: Platform) -> None:
+    """Let Argo CD deliver again. Idempotent."""
+    projects = list(_projects(platform))
+    for project in reversed(projects):  # the platform's own last: with it, the ledger is delivered
+        _write(platform, ObjectKey.of(project), holds=False)
+    refresh(platform, "root")
+    refresh(platform, LEDGER_APPLICATION)
+    for project in projects:
+        if team := labels_of(project).get(ledger.TEAM_LABEL):
+            refresh(platform, ledger.team_application(TeamName(team)))
+
+
+def _projects(platform: Platform) -> Iterator[Manifest]:
+    """Yield the platform's AppProjects, its own first."""
+    projects = platform.cluster.list(APP_PROJECT, namespace=ARGOCD_NAMESPACE).items
+    yield from (p for p in projects if metadata(p).get("name") == "default")
+    yield from (p for p in projects if labels_of(p).get(ledger.TEAM_LABEL))
+
+
+def _write(platform: Platform, key: ObjectKey, *, holds: bool) -> None:
+    def attempt() -> None:
+        project = get_object(platform, key)
+        windows = _windows(project or {})
+        if project is None or (_HOLD in windows) is holds:
+            return
+        wanted = [*windows, _HOLD] if holds else [w for w in windows if w != _HOLD]
+        patch = {
+            "metadata": {"resourceVersion": metadata(project).get("resourceVersion")},
+            "spec": {"syncWindows": wanted or None},
+        }
+        platform.cluster.patch(key, patch, owner=OWNER)
+
+    in_rounds(attempt)
+
+
+def _windows(project: Manifest) -> list[dict[str, Any]]:
+    return list(dig(project, "spec", "syncWindows", default=()) or ())

@@ -73,16 +73,6 @@ def queued(served: tuple[EmbeddedForge, Target]) -> Iterator[Queued]:
         yield Queued(forge, embedded.github.queues)
 
 
-@pytest.fixture(autouse=True)
-def described(served: tuple[EmbeddedForge, Target]) -> Iterator[None]:
-    """Every request and answer is as GitHub describes it."""
-    yield
-    judge = served[1].judge
-    if judge is not None:
-        found, judge.problems = judge.problems, []
-        assert found == []
-
-
 def test_a_merge_ends_as_queued_and_a_second_one_finds_it(queued: Queued) -> None:
     repo, pull = queued.pull()
 

@@ -15,9 +15,9 @@ from orderkit_standins.forge.api.shapes import Json
 from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
 from orderkit_standins.forge.github.answers import API, ORG, REPO, answer, paged, rewritten
 from orderkit_standins.forge.github.merge_queue import MergeQueues
+from orderkit_standins.forge.github.payloads import CONTENT_TYPE
 from orderkit_standins.forge.github.people_routes import Apps
 from orderkit_standins.forge.github.shapes import GitHubShapes
-from orderkit_standins.forge.github_payloads import CONTENT_TYPE
 from orderkit_standins.forge.protections import Protections, Rule, RuleSettings
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.teams import Teams

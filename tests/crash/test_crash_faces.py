@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from chances import Chances
     from tests.crash.conftest import Tally
 
-SHORT, FULL = 2, 100
+SHORT, FULL = 1, 100
 """Writes at which each command is killed at most."""
 COMMANDS = ("team", "order", "change", "destroy")
 _numbers = itertools.count(1)

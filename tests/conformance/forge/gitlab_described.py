@@ -31,7 +31,7 @@ SHAPES = {
         "id:i path:s path_with_namespace:s visibility:s archived:b empty_repo:b "
         "default_branch:s? description:s? squash_option:s permissions:o? namespace:o "
         "marked_for_deletion_on:s? only_allow_merge_if_pipeline_succeeds:b "
-        "allow_merge_on_skipped_pipeline:b?"
+        "allow_merge_on_skipped_pipeline:b? merge_trains_enabled:b?"
     ),
     "merge": (
         "iid:i source_project_id:i? target_project_id:i title:s description:s? state:s draft:b "

@@ -213,7 +213,13 @@ class EmbeddedForge:
             GroupEndpoints(places, settings.removes_at_once),
             repository,
             MergeRequestEndpoints(
-                places, self.issues, self.pulls, self.merge_journal, self.reviews, repository
+                places,
+                self.issues,
+                self.pulls,
+                self.merge_journal,
+                self.reviews,
+                repository,
+                self.github.queues,
             ),
             GuardEndpoints(places, self.protections, self.webhooks, settings.premium),
         ]

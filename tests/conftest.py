@@ -28,6 +28,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Counting())
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.items and not session.config.getoption("--house"):
+        from tests.conformance.forge.judged import Judging  # it needs the stand-ins
+
+        session.config.pluginmanager.register(Judging())
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--only-real"):
         deselect(config, items, lambda item: _is_two_sided(item) and not _needs_real(item))

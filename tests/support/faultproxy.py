@@ -70,6 +70,7 @@ class Falsehood:
     status: int
     body: bytes
     kind: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 _PAGE = b"<html><head><title>Bad Gateway</title></head><body>nginx</body></html>"
@@ -90,6 +91,15 @@ FALSEHOODS = (
     Falsehood(200, _PAGE, "text/html"),
     Falsehood(200, b"<html>please log in</html>", "text/html"),
 )
+_AT_ONCE = (("Retry-After", "0"),)
+REFUSALS = (
+    Falsehood(429, b'{"message":"API rate limit exceeded"}', headers=_AT_ONCE),
+    Falsehood(429, b"Retry later", "text/plain", _AT_ONCE),
+    Falsehood(403, b'{"message":"You have exceeded a secondary rate limit"}', headers=_AT_ONCE),
+    Falsehood(302, b"", "text/html", (("Location", "/login"),)),
+    Falsehood(307, b"{}", headers=(("Location", "/api/v3/repositories/1/elsewhere"),)),
+)
+"""Answers that say by themselves that nothing was carried out, so they only come before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +177,8 @@ class Seeded(Plan):
             fault = Fault.LATE if fault is Fault.STALL_LATE else Fault.DROP_AFTER
         if method == "GET" and (fault in LATE or fault is Fault.HOOK_BEFORE):
             fault = Fault.DROP_BEFORE
-        return Decision(fault, self.random.choice(FALSEHOODS), self.random.randint(1, 8))
+        told = (*FALSEHOODS, *REFUSALS) if fault is Fault.REFUSE_BEFORE else FALSEHOODS
+        return Decision(fault, self.random.choice(told), self.random.randint(1, 8))
 
     def hook(self) -> None:
         self.rival()
@@ -242,7 +253,7 @@ class FaultProxy:
         self, request: _Request, decision: Decision, client: socket.socket, number: int
     ) -> tuple[_Answer, bool] | None:
         fault, told = decision.fault, decision.falsehood
-        false = _Answer(told.status, [("Content-Type", told.kind)], told.body)
+        false = _Answer(told.status, [("Content-Type", told.kind), *told.headers], told.body)
         if fault is Fault.DROP_BEFORE:
             return None
         if fault is Fault.REFUSE_BEFORE:

@@ -153,15 +153,6 @@ def side(
     cluster.close()
 
 
-@pytest.fixture(autouse=True)
-def described(side: Side) -> Iterator[None]:
-    """Every request and answer is as the forge describes it."""
-    yield
-    if side.target.judge is not None:
-        found, side.target.judge.problems = side.target.judge.problems, []
-        assert found == []
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test on both faces, unless it asks for one of them."""
     if "side" in metafunc.fixturenames:

@@ -25,8 +25,7 @@ import pytest
 import requests
 from lab.realgitea import Gitea
 from tests.conformance.forge.coverage import CASE, case_of
-from tests.conformance.forge.described import DESCRIPTION, Judge
-from tests.conformance.forge.faces import FACES, GITEA, GITHUB, Account, Client, Face
+from tests.conformance.forge.faces import FACES, GITEA, Account, Client, Face
 
 from ground.names import RepoId
 from orderkit.ports.forge import FileChange, Operation
@@ -60,7 +59,6 @@ class Target:
     token: str
     real: bool
     face: Face = GITEA
-    judge: Judge | None = None
 
 
 @dataclass
@@ -244,8 +242,7 @@ class Workshop:
 def embedded_target(folder: Path, face: Face = GITEA) -> Iterator[tuple[EmbeddedForge, Target]]:
     """Serve an embedded forge with a site admin."""
     forge = EmbeddedForge(folder, gitlab=FaceSettings(face.group) if face.group else None)
-    judge = Judge(forge.app) if face is GITHUB and DESCRIPTION.exists() else None
-    server = HttpServer(judge or forge.app, bind("forge", 0))
+    server = HttpServer(forge.app, bind("forge", 0))
     server.start()
     forge.set_base_url(server.url)
     forge.ensure_user("warden", "warden-pw1", admin=True)
@@ -253,7 +250,7 @@ def embedded_target(folder: Path, face: Face = GITEA) -> Iterator[tuple[Embedded
     try:
         url = f"{server.url}/{face.group}" if face.group else server.url
         entry = ("warden", "warden-pw1", "f" * 40)
-        yield forge, Target(url, *entry, real=False, face=face, judge=judge)
+        yield forge, Target(url, *entry, real=False, face=face)
     finally:
         server.stop()
         forge.close()
@@ -277,17 +274,6 @@ def target(
         return
     with embedded_target(tmp_path_factory.mktemp("forge"), FACES[request.param]) as (_, made):
         yield made
-
-
-@pytest.fixture(autouse=True)
-def described(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After each case on GitHub's face: every request and answer was as GitHub describes it."""
-    yield
-    if "target" in request.fixturenames:
-        judge = request.getfixturevalue("target").judge
-        if judge is not None:
-            found, judge.problems = judge.problems, []
-            assert found == []
 
 
 @pytest.fixture(scope="package")

@@ -10,15 +10,18 @@ line allows.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
-from orderkit.adapters.forges.answers import ForgeResponse
+from tests.conformance.forge.exchanges import Exchange
 
+API = "/api/v4"
 COMMON = frozenset({401, 403, 404, 429, 500, 502, 503})
 """Statuses that any call may have: rest/troubleshooting.md, "Status codes"."""
 SHAPES = {
@@ -28,7 +31,7 @@ SHAPES = {
         "id:i path:s path_with_namespace:s visibility:s archived:b empty_repo:b "
         "default_branch:s? description:s? squash_option:s permissions:o? namespace:o "
         "marked_for_deletion_on:s? only_allow_merge_if_pipeline_succeeds:b "
-        "allow_merge_on_skipped_pipeline:b?"
+        "allow_merge_on_skipped_pipeline:b? merge_trains_enabled:b?"
     ),
     "merge": (
         "iid:i source_project_id:i? target_project_id:i title:s description:s? state:s draft:b "
@@ -48,6 +51,26 @@ SHAPES = {
 }
 """Fields that several operations share."""
 TABLE = Path(__file__).with_name("gitlab_operations.txt").read_text().format(**SHAPES)
+DELIVERIES = {
+    "Push Hook": (
+        "object_kind:s event_name:s before:s after:s ref:s checkout_sha:s? user_id:i user_name:s "
+        "user_username:s project_id:i commits:l total_commits_count:i project.id:i project.name:s "
+        "project.web_url:s project.namespace:s project.path_with_namespace:s "
+        "project.default_branch:s"
+    ),
+    "Merge Request Hook": (
+        "object_kind:s event_type:s user.id:i user.name:s user.username:s project.id:i "
+        "project.path_with_namespace:s project.default_branch:s object_attributes.id:i "
+        "object_attributes.iid:i object_attributes.title:s object_attributes.description:s? "
+        "object_attributes.state:s object_attributes.action:s object_attributes.draft:b "
+        "object_attributes.source_branch:s object_attributes.target_branch:s "
+        "object_attributes.source_project_id:i object_attributes.target_project_id:i "
+        "object_attributes.last_commit.id:s object_attributes.last_commit.message:s "
+        "object_attributes.url:s changes:o"
+    ),
+}
+"""By ``X-Gitlab-Event``: fields of ``user/project/integrations/webhook_events.md``."""
+_REFUSED = 300
 _TYPES: dict[str, type | tuple[type, ...]] = {"s": str, "i": int, "b": bool, "o": dict, "l": list}
 _PAGING = {"page": "s", "per_page": "i"}
 
@@ -94,40 +117,78 @@ class Judge:
 
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()
+        self.problems: list[str] = []
 
-    def check(
-        self,
-        method: str,
-        path: str,
-        body: object,
-        query: dict[str, Any],
-        answer: ForgeResponse,
-    ) -> None:
-        """Fail for what no line of the table allows."""
+    def judge(self, exchange: Exchange) -> None:
+        """Note what no line of the table allows."""
+        self.problems += self._problems(exchange)
+
+    def _problems(self, exchange: Exchange) -> Iterator[str]:
+        method, path = exchange.method, exchange.path.removeprefix(API)
         segments = [unquote(part) for part in path.strip("/").split("/")]
         found = [each for each in OPERATIONS if each.matches(method, segments)]
         exact = [each for each in found if not each.segments[-1].startswith(":")] or found
-        assert exact, f"{method} {path} is in no line of the table"
+        if not exact:
+            yield f"{method} {path} is in no line of the table"
+            return
         operation = exact[0]
         self.seen[operation.line] += 1
-        sent = {**query, **(body if isinstance(body, dict) else {})}
-        allowed = {**operation.asked, **(_PAGING if operation.is_list else {})}
-        for key, value in sent.items():
-            assert key in allowed, f"{operation.line}: {key} is not described"
-            assert _is(value, allowed[key]), f"{operation.line}: {key} is {value!r}"
-        assert operation.required <= sent.keys(), f"{operation.line}: {sent}"
-        assert answer.status in operation.statuses, f"{operation.line}: {answer.status}"
-        if answer.ok and operation.answered:
-            self._check_answer(operation, answer)
+        yield from (f"{operation.line}: {each}" for each in _asked_wrongly(operation, exchange))
+        if exchange.status not in operation.statuses:
+            yield f"{operation.line}: the status {exchange.status} is not described"
+        elif exchange.status < _REFUSED and operation.answered:
+            yield from (f"{operation.line}: {each}" for each in _misfits(operation, exchange))
 
-    def _check_answer(self, operation: Operation, answer: ForgeResponse) -> None:
-        document = answer.json()
-        assert isinstance(document, list) is operation.is_list, operation.line
-        for item in document if operation.is_list else [document]:
-            for key, kind in operation.answered.items():
-                value = item.get(key)
-                is_absent = value is None and kind.endswith("?")
-                assert is_absent or _is(value, kind[0]), f"{operation.line}: {key} is {value!r}"
+    def delivered(self, headers: Mapping[str, str], body: bytes) -> None:
+        """Note what the description does not say of a delivery."""
+        fields = DELIVERIES.get(headers.get("X-Gitlab-Event", ""))
+        if fields is None:
+            self.problems.append(f"delivery: {headers} names no event")
+            return
+        self.seen[f"delivery {headers['X-Gitlab-Event']}"] += 1
+        for field in fields.split():
+            name, kind = field.split(":")
+            value: Any = json.loads(body)
+            for step in name.split("."):
+                value = value.get(step) if isinstance(value, dict) else None
+            if not _fits(value, kind):
+                self.problems.append(f"delivery: {name} is {value!r}")
+
+
+def _asked_wrongly(operation: Operation, exchange: Exchange) -> Iterator[str]:
+    allowed = {**operation.asked, **(_PAGING if operation.is_list else {})}
+    asked = dict(parse_qsl(exchange.query, keep_blank_values=True))
+    sent = {**{key: _typed(value, allowed.get(key, "s")) for key, value in asked.items()}}
+    sent |= json.loads(exchange.sent or b"{}")
+    for key, value in sent.items():
+        if key not in allowed:
+            yield f"{key} is not described"
+        elif not _is(value, allowed[key]):
+            yield f"{key} is {value!r}"
+    if not operation.required <= sent.keys():
+        yield f"{sorted(operation.required - sent.keys())} must be sent"
+
+
+def _typed(text: str, kind: str) -> object:
+    """Return a value of a query as the kind it is meant to be."""
+    if kind == "b":
+        return {"true": True, "false": False}.get(text, text)
+    return int(text) if kind == "i" and text.isdigit() else text
+
+
+def _misfits(operation: Operation, exchange: Exchange) -> Iterator[str]:
+    document = json.loads(exchange.received)
+    if isinstance(document, list) is not operation.is_list:
+        yield "a list" if operation.is_list else "no list"
+        return
+    for item in document if operation.is_list else [document]:
+        for key, kind in operation.answered.items():
+            if not _fits(item.get(key), kind):
+                yield f"{key} is {item.get(key)!r}"
+
+
+def _fits(value: object, kind: str) -> bool:
+    return (value is None and kind.endswith("?")) or _is(value, kind[0])
 
 
 def _is(value: object, kind: str) -> bool:

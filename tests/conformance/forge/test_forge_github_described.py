@@ -1,54 +1,26 @@
-"""GitHub's own descriptions as judge: of the REST calls while they are made, of GraphQL here."""
+"""GitHub's descriptions judge each exchange of the suites (``judged``); the judge is strict."""
 
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conformance.forge.conftest import Workshop, embedded_target, open_shop
-from tests.conformance.forge.described import DESCRIPTION, Exchange, Judge
+from tests.conformance.forge.conftest import embedded_target, open_shop
+from tests.conformance.forge.described import DESCRIPTION, GRAPHQL, Judge, prepare
+from tests.conformance.forge.exchanges import Exchange
 from tests.conformance.forge.faces import GITHUB
+from tests.conformance.forge.judged import GITHUB as PROCESS
 
-from orderkit.adapters.github import merging, pulls, transport, writing
-from orderkit.ports.forge import PullDraft
+from orderkit.adapters.github import merging
 
 pytestmark = pytest.mark.skipif(
     not DESCRIPTION.exists(), reason="scripts/descriptions.sh fetches GitHub's descriptions"
 )
-MODULES = DESCRIPTION.parents[3]
-TIMEOUT_S = 60
 REFS = "/repos/a/b/git/refs"
-CHECK = """
-const fs = require("fs");
-const {buildSchema, parse, validate, getOperationAST, getVariableValues} = require("graphql");
-const text = fs.readFileSync("@octokit/graphql-schema/schema.graphql", "utf8");
-const known = buildSchema(text, {assumeValid: true});  // it defines a field twice
-const found = [];
-for (const [document, variables] of JSON.parse(fs.readFileSync(0, "utf8"))) {
-  const ast = parse(document);
-  found.push(...validate(known, ast).map((error) => error.message));
-  const wanted = getOperationAST(ast).variableDefinitions || [];
-  found.push(...(getVariableValues(known, wanted, variables).errors || []).map(String));
-}
-console.log(JSON.stringify(found));
-"""
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    """GitHub's face of its own."""
-    folder = tmp_path_factory.mktemp("described")
-    with (
-        embedded_target(folder / "forge", GITHUB) as (_, target),
-        open_shop(target, folder) as shop,
-    ):
-        yield shop
+PUSH = {"User-Agent": "x", "X-GitHub-Event": "push", "X-GitHub-Delivery": "1"}
 
 
 @dataclass(frozen=True)
@@ -59,6 +31,11 @@ class Wrong:
     reason: str
     exchange: Exchange
     problem: str
+
+
+def query(document: str, variables: Any, got: Any) -> Exchange:
+    sent = json.dumps({"query": document, "variables": variables}).encode()
+    return Exchange("POST", GRAPHQL, "", sent, 200, json.dumps(got).encode())
 
 
 def exchange(method: str, path: str, status: int, sent: Any = None, got: Any = None) -> Exchange:
@@ -92,12 +69,37 @@ WRONG = [
     ),
     Wrong("g05", "another status", exchange("GET", "/meta", 201, got={}), "no such status"),
     Wrong("g06", "an error without a text", exchange("GET", "/meta", 404, got={}), "no message"),
+    Wrong(
+        "g07",
+        "a status that only the older version has",
+        exchange("DELETE", "/app/installations/1", 204),
+        "2026-03-10: DELETE /app/installations/{installation_id} 204: the description has no such",
+    ),
+    Wrong("g08", "an unknown field of GraphQL", query("{nothing}", {}, {}), "Cannot query field"),
+    Wrong(
+        "g09",
+        "a variable of another type",
+        query(merging.ENQUEUE, {"input": {}}, {}),
+        "pullRequestId",
+    ),
+    Wrong(
+        "g10",
+        "an answer without what was selected",
+        query(merging.WAITING, {"id": "x"}, {"data": {"node": {}}}),
+        "data.node.isInMergeQueue is missing",
+    ),
+    Wrong(
+        "g11",
+        "an answer of another type",
+        query(merging.WAITING, {"id": "x"}, {"data": {"node": {"isInMergeQueue": "no"}}}),
+        "Boolean cannot represent",
+    ),
 ]
 
 
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: case.id)
 def test_what_the_description_does_not_allow_is_noticed(case: Wrong) -> None:
-    judge = Judge(lambda *_: None)  # type: ignore[arg-type]  # it is never called
+    judge = Judge()
 
     judge.judge(case.exchange)
 
@@ -105,34 +107,47 @@ def test_what_the_description_does_not_allow_is_noticed(case: Wrong) -> None:
     assert case.problem in judge.problems[0]
 
 
-def test_graphql_documents_and_variables_fit_githubs_schema(shop: Workshop) -> None:
-    judge, forge = shop.target.judge, shop.forge
-    assert judge is not None
-    repo = shop.seeded_repo()
-    head = forge.write(repo, [shop.new("n", "1")], shop.op(), branch="other").commit
-    forge.open_pull(repo, PullDraft("t", "", "other"), shop.op())
-    assert len(list(forge.open_pulls(repo.owner))) == 1
-    shop.eventually(lambda: {writing.COMMIT, pulls.OPEN} <= judge.documents.keys())
-    entry = {"pullRequestId": "PR_1", "expectedHeadOid": head}
-    documents = {
-        **judge.documents,
-        merging.ENQUEUE: {"input": entry},
-        merging.WAITING: {"id": "PR_1"},
-        transport.NAME: {"owner": repo.owner, "name": repo.name},
-    }
-    node = shutil.which("node")
-    assert node, "npm came with node"
+@pytest.mark.parametrize(
+    ("headers", "problem"),
+    [
+        ({**PUSH, "X-GitHub-Event": "nonsense"}, "there is no nonsense"),
+        ({"X-GitHub-Event": "push"}, "no header X-GitHub-Delivery"),
+        (PUSH, "'ref' is a required property"),
+    ],
+)
+def test_a_delivery_that_the_schemas_do_not_allow_is_noticed(
+    headers: dict[str, str], problem: str
+) -> None:
+    judge = Judge()
 
-    found = subprocess.run(
-        [node, "-e", CHECK],
-        input=json.dumps(list(documents.items())),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=MODULES,
-        timeout=TIMEOUT_S,
-        env={"NODE_PATH": str(Path(MODULES))},
-    )
+    judge.delivered(headers, b"{}")
 
-    assert found.stderr == ""
-    assert json.loads(found.stdout) == []
+    assert any(problem in each for each in judge.problems)
+
+
+def test_changes_of_a_version_are_patches_of_what_they_stand_beside() -> None:
+    done, later = {"description": "done"}, {"description": "later"}
+    merged = {"responses": {"204": None, "202": later}}
+    edits = [{"op": "remove", "path": "/fields/0"}, {"op": "replace", "path": "/a~1b", "value": 2}]
+    changes = [{"version": "2026-03-10", "patch": patch} for patch in (merged, edits)]
+
+    def described(version: str) -> dict[str, Any]:
+        whole = {"responses": {"204": done}, "fields": [1, 2], "a/b": 1}
+        node = {"deep": {**whole, "x-github-breaking-changes": changes}}
+        prepare(node, version)
+        return node["deep"]
+
+    assert described("2022-11-28") == {"responses": {"204": done}, "fields": [1, 2], "a/b": 1}
+    assert described("2026-03-10") == {"responses": {"202": later}, "fields": [2], "a/b": 2}
+
+
+def test_each_exchange_of_the_client_is_judged(tmp_path: Path) -> None:
+    with (
+        embedded_target(tmp_path / "forge", GITHUB) as (_, target),
+        open_shop(target, tmp_path) as shop,
+    ):
+        repo = shop.seeded_repo()
+        shop.forge.write(repo, [shop.new("n", "1")], shop.op())
+
+    assert "POST /orgs/{org}/repos" in PROCESS.seen
+    assert PROCESS.documents

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.conformance.forge.conftest import embedded_target, open_shop
-from tests.conformance.forge.faces import GITLAB, GITLAB_JUDGE
-from tests.conformance.forge.gitlab_described import OPERATIONS, Judge
-
-from orderkit.adapters.forges.answers import ForgeResponse
+from tests.conformance.forge.exchanges import Exchange
+from tests.conformance.forge.faces import GITLAB
+from tests.conformance.forge.gitlab_described import API, OPERATIONS, Judge
+from tests.conformance.forge.judged import GITLAB as PROCESS
 
 if TYPE_CHECKING:
     from tests.conformance.forge.conftest import Workshop
@@ -33,11 +33,11 @@ def gitlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
 
 
 def test_each_exchange_of_the_client_is_judged(gitlab: Workshop) -> None:
-    before = GITLAB_JUDGE.seen.copy()
+    before = PROCESS.seen.copy()
     repo = gitlab.seeded_repo()
     gitlab.forge.read(repo, PurePosixPath("top.yaml"), "main")
 
-    seen = set(GITLAB_JUDGE.seen - before)
+    seen = set(PROCESS.seen - before)
 
     assert {"POST projects", "POST projects/:id/repository/commits"} <= seen
     assert "GET projects/:id/repository/files/:path" in seen
@@ -49,8 +49,15 @@ def test_every_operation_names_its_page() -> None:
     assert len(calls) == len(set(calls)) > 60
 
 
+def problems(path: str, body: object, status: int, answered: object) -> list[str]:
+    judge = Judge()
+    sent, received = json.dumps(body).encode(), json.dumps(answered).encode()
+    judge.judge(Exchange("POST", f"{API}{path}", "", sent, status, received))
+    return judge.problems
+
+
 def test_what_is_described_is_accepted() -> None:
-    Judge().check("POST", PATH, BODY, {}, answer(201, TOKEN))
+    assert problems(PATH, BODY, 201, TOKEN) == []
 
 
 @pytest.mark.parametrize(
@@ -68,10 +75,20 @@ def test_what_is_described_is_accepted() -> None:
 def test_what_is_not_is_refused(
     path: str, body: dict[str, Any], status: int, answered: object, reason: str
 ) -> None:
-    with pytest.raises(AssertionError):
-        Judge().check("POST", path, body, {}, answer(status, answered))
-    assert reason
+    assert problems(path, body, status, answered), reason
 
 
-def answer(status: int, document: object) -> ForgeResponse:
-    return ForgeResponse(status, {}, json.dumps(document).encode())
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ({}, b"{}"),
+        ({"X-Gitlab-Event": "Nonsense Hook"}, b"{}"),
+        ({"X-Gitlab-Event": "Push Hook"}, b"{}"),
+    ],
+)
+def test_a_delivery_that_is_not_described_is_noticed(headers: dict[str, str], body: bytes) -> None:
+    judge = Judge()
+
+    judge.delivered(headers, body)
+
+    assert judge.problems

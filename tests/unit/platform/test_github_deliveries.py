@@ -11,7 +11,7 @@ from ground.errors import InvalidInputError
 from ground.names import RepoId
 from orderkit.core.platform.webhook_key import GITHUB_PREFIX, hook_key, is_signed
 from orderkit.web.webhook_delivery import read_github_delivery
-from orderkit_standins.forge.github_payloads import headers_and_body
+from orderkit_standins.forge.github.payloads import signature
 
 KEY = hook_key("secret")
 REPOSITORY = {"repository": {"full_name": "ae86/x"}}
@@ -47,12 +47,10 @@ def test_a_delivery_without_a_number_is_refused() -> None:
 
 
 def test_the_embedded_forge_signs_as_github_does() -> None:
-    payload = {**PULL, "number": 7, "action": "reviewed"}
+    body = json.dumps({**PULL, "action": "submitted"}).encode()
 
-    headers, body = headers_and_body("pull_request_review_approved", payload, KEY)
+    claimed = signature(KEY, body)
 
-    claimed = headers["X-Hub-Signature-256"]
     assert claimed.startswith(GITHUB_PREFIX)
     assert is_signed(KEY, body, claimed.removeprefix(GITHUB_PREFIX))
     assert not is_signed(KEY, body + b" ", claimed.removeprefix(GITHUB_PREFIX))
-    assert read_github_delivery(headers["X-GitHub-Event"], body) == (RepoId("ae86", "x"), 7)

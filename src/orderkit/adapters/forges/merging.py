@@ -211,6 +211,64 @@ class SharedMerging(ABC):
         return self._merge(request, time.monotonic() + deadline_s).run()
 
 
+class QueueingForge(MergingForge, Protocol):
+    """A forge whose branches may have a queue that merges later."""
+
+    def is_waiting(self, request: MergeRequest) -> bool:
+        """Say whether a pull request is in the queue of its base."""
+        ...
+
+    def enqueue(self, request: MergeRequest) -> None:
+        """
+        Put a pull request into the queue of its base. Idempotent.
+
+        Raises:
+            OrderkitError: The forge refuses it.
+        """
+        ...
+
+
+QueueingT = TypeVar("QueueingT", bound=QueueingForge)
+
+
+@dataclass(slots=True)
+class QueuedMerge(Merge[QueueingT]):
+    """A merge that may have to wait in a queue, and is followed there."""
+
+    in_queue: bool = False
+    was_waiting: bool = False
+    """Whether the forge showed it in the queue; that may take a moment."""
+
+    def _send_merge(self) -> CommitSha | OrderkitError:
+        """Follow what waits in a queue instead of asking for the merge again."""
+        if not self.in_queue:
+            return Merge._send_merge(self)  # noqa: SLF001  a slotted class has no plain super()
+        is_waiting = self.forge.is_waiting(self.request)
+        if self.was_waiting and not is_waiting:
+            commit = self._merge_commit()  # between the two looks
+            if commit is not None:
+                return commit
+            raise RefusedError(
+                f"{self.request}: the merge queue put it out again",
+                hint="see on the forge which check failed together with the others in the queue",
+            )
+        self.was_waiting |= is_waiting
+        return self._queued()
+
+    def _enqueue(self) -> OrderkitError:
+        """Put the pull request into the queue of its base."""
+        self.forge.enqueue(self.request)
+        self.in_queue = True
+        return self._queued()
+
+    def _queued(self) -> OrderkitError:
+        self.doubt = False  # the queue was asked, and answered
+        return InProgressError(
+            f"{self.request}: it is queued; the forge merges it when its turn comes",
+            hint="repeat the command later: it finds the merge",
+        )
+
+
 def differing_paths(forge: MergingForge, repo: RepoId, sides: Sides) -> list[PurePosixPath]:
     """Return the paths that base and head changed differently since they parted."""
     before, ours, theirs = (forge.tree(repo, commit) for commit in sides)

@@ -21,7 +21,7 @@ from orderkit.adapters.forges.calls import (
     list_in,
     text_in,
 )
-from orderkit.adapters.forges.merging import Merge, MergeRequest, SharedMerging, Sides
+from orderkit.adapters.forges.merging import MergeRequest, QueuedMerge, SharedMerging, Sides
 from orderkit.adapters.github.pulls import GitHubPulls
 from orderkit.adapters.github.rulesets import Rulesets
 
@@ -92,39 +92,13 @@ class Merging(GitHubPulls, Rulesets, SharedMerging):
 
 
 @dataclass(slots=True)
-class _Merge(Merge[Merging]):
+class _Merge(QueuedMerge[Merging]):
     """One merge on GitHub."""
 
     empty: int = 0
     """Rounds that found nothing to merge although it was not merged."""
-    in_queue: bool = False
-    was_waiting: bool = False
-    """Whether GitHub showed it in the queue; that may take a moment."""
     refused: int = 0
     """Rounds in which GitHub refused what it says can be merged."""
-
-    def _send_merge(self) -> CommitSha | OrderkitError:
-        """Follow what waits in a queue instead of asking for the merge again."""
-        if not self.in_queue:
-            return Merge._send_merge(self)  # noqa: SLF001  a slotted class has no plain super()
-        is_waiting = self.forge.is_waiting(self.request)
-        if self.was_waiting and not is_waiting:
-            commit = self._merge_commit()  # between the two looks
-            if commit is not None:
-                return commit
-            raise RefusedError(
-                f"{self.request}: the merge queue put it out again",
-                hint="see on the forge which check failed together with the others in the queue",
-            )
-        self.was_waiting |= is_waiting
-        return self._queued()
-
-    def _queued(self) -> OrderkitError:
-        self.doubt = False  # the queue was asked, and answered
-        return InProgressError(
-            f"{self.request}: it is queued; the forge merges it when its turn comes",
-            hint="repeat the command later: it finds the merge",
-        )
 
     def _judge(self, answer: ForgeResponse) -> OrderkitError:
         """Return the problem if another round may help, else raise it. It is not merged."""
@@ -144,9 +118,7 @@ class _Merge(Merge[Merging]):
         pull = forge._pull_object(request.repo, request.number) or {}  # noqa: SLF001  one module
         base = text_in(pull.get("base"), "ref")
         if forge.is_queued(request.repo, base):
-            forge.enqueue(request)
-            self.in_queue = True
-            return self._queued()
+            return self._enqueue()
         if pull.get("mergeable") is None:
             return InProgressError(
                 f"{request}: the forge is still checking whether it can be merged",

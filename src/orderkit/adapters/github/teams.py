@@ -113,7 +113,6 @@ class GitHubAccess(TeamDefaults):
             "name": target.name,
             "description": target.description,
             "privacy": "closed",
-            "permission": "pull" if target.right is TeamRight.READ else "push",
         }
         answer = self._http.send("POST", path_of("orgs", target.org, "teams"), body=body)
         if answer.status == INVALID and self._optional(target.path, doing) is None:

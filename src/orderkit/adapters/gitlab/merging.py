@@ -2,7 +2,8 @@
 Merge a merge request on GitLab once, at the head that was reviewed, or report why not.
 
 GitLab refuses with 405 whatever is not met, and says in ``detailed_merge_status`` what it is
-(doc/api/merge_requests.md, "Merge status"); so that decides, and never a text.
+(doc/api/merge_requests.md, "Merge status"); so that decides, and never a text. Where a project has
+merge trains (doc/api/merge_trains.md), the train merges it later.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from ground.errors import (
 )
 from ground.names import CommitSha, RepoId
 from orderkit.adapters.forges.answers import ForgeResponse, ServerError
-from orderkit.adapters.forges.calls import CONFLICT, FORBIDDEN, UNAUTHORIZED
-from orderkit.adapters.forges.merging import Merge, MergeRequest, SharedMerging, Sides
+from orderkit.adapters.forges.calls import BAD, CONFLICT, FORBIDDEN, UNAUTHORIZED
+from orderkit.adapters.forges.merging import MergeRequest, QueuedMerge, SharedMerging, Sides
 from orderkit.adapters.gitlab.calls import checked
 from orderkit.adapters.gitlab.pulls import CONFLICTS, UNDECIDED, GitLabPulls
 from orderkit.ports.forge import MergeStyle
@@ -34,6 +35,8 @@ _REASONS = {
     "status_checks_must_pass": "an external check did not succeed",
     "merge_time": "it is to be merged later",
 }
+_LEFT = ("merged", "skip_merged")
+"""States of a merge request that has left its train."""
 _NO_COMMITS = "commits_status"
 _ENDED = "not_open"  # merged or closed since our read, which the next round tells apart
 
@@ -62,6 +65,50 @@ class GitLabMerging(GitLabPulls, SharedMerging):
         number = str(request.number)
         path = self._project(request.repo, "merge_requests", number, "merge")
         return self._http.send("PUT", path, body=body)
+
+    def has_trains(self, repo: RepoId) -> bool:
+        """Say whether a project's merge requests wait on merge trains."""
+        entry = self._optional(self._project(repo), f"read {repo}") or {}
+        return bool(entry.get("merge_trains_enabled"))
+
+    def is_waiting(self, request: MergeRequest) -> bool:
+        """Say whether a merge request is on the train of its target branch."""
+        answer = self._http.get(self._car(request))
+        return answer.ok and answer.json().get("status") not in _LEFT
+
+    def enqueue(self, request: MergeRequest) -> None:
+        """
+        Put a merge request on the train of its target branch. Idempotent.
+
+        Raises:
+            OrderkitError: GitLab refuses it.
+        """
+        if self.is_waiting(request):
+            return
+        body = {"sha": request.head, "squash": request.style is MergeStyle.SQUASH}
+        answer = self._http.send("POST", self._car(request), body=body)
+        if answer.status == CONFLICT:  # our read just saw this head
+            raise InProgressError(f"{request}: the forge has not taken in its head yet")
+        if answer.status == BAD and not self.is_waiting(request):
+            status = self.merge_status(request.repo, request.number)
+            if status in CONFLICTS:
+                raise ConflictError(f"{request}: it conflicts with its base")
+            if status in UNDECIDED or status in ("mergeable", _ENDED):
+                raise InProgressError(
+                    f"{request}: the forge is still checking whether it can be merged",
+                    hint="repeat the command",
+                )
+            reason = _REASONS.get(status, answer.text)
+            raise RefusedError(
+                f"{request}: the merge train does not take it: {reason}",
+                hint="see which checks, approvals or styles the forge asks for",
+            )
+        if answer.status != BAD:
+            checked(answer, str(request))
+
+    def _car(self, request: MergeRequest) -> str:
+        number = str(request.number)
+        return self._project(request.repo, "merge_trains", "merge_requests", number)
 
     def merged_head(self, repo: RepoId, number: int) -> CommitSha | None:
         """Return the head at which a pull request was merged: GitLab keeps it."""
@@ -98,8 +145,18 @@ class GitLabMerging(GitLabPulls, SharedMerging):
 
 
 @dataclass(slots=True)
-class _Merge(Merge[GitLabMerging]):
+class _Merge(QueuedMerge[GitLabMerging]):
     """One merge on GitLab."""
+
+    def _send_merge(self) -> CommitSha | OrderkitError:
+        """Ask for the merge, or for a place on the train where there are trains."""
+        if not self.in_queue and self.forge.has_trains(self.request.repo):
+            self.merge_sent = True  # a lost answer is looked for in the next round
+            try:
+                return self._enqueue()
+            except InProgressError as error:
+                return error
+        return QueuedMerge._send_merge(self)  # noqa: SLF001  a slotted class has no plain super()
 
     def _judge(self, answer: ForgeResponse) -> OrderkitError:
         """Return the problem if another round may help, else raise it. It is not merged."""

@@ -19,14 +19,14 @@ import logging
 import queue
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ground.errors import shorten
-from orderkit_standins.forge import github_payloads, gitlab_payloads
+from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.webhooks import Webhook
 
 if TYPE_CHECKING:
@@ -56,20 +56,18 @@ class Delivery:
     body: bytes
 
 
-def prepared(hook: Webhook, event_type: str, payload: str) -> Delivery:
-    """Return the request for an event, signed if the webhook has a secret."""
-    kind = hook.settings.content_type
-    if kind.startswith(gitlab_payloads.MARK):
-        group, secret_text = kind.removeprefix(gitlab_payloads.MARK), hook.settings.secret
-        headers, data = gitlab_payloads.headers_and_body(
-            group, event_type, json.loads(payload), secret_text
-        )
-        return Delivery(hook.settings.url, headers, data)
-    if kind == github_payloads.CONTENT_TYPE:
-        headers, data = github_payloads.headers_and_body(
-            event_type, json.loads(payload), hook.settings.secret
-        )
-        return Delivery(hook.settings.url, headers, data)
+Maker = Callable[[Webhook, Repository, str, Any], tuple[dict[str, str], bytes] | None]
+"""Makes a face's delivery of an event from Gitea's payload, if it has one of that event."""
+
+
+def prepared(
+    hook: Webhook, repo: Repository, event_type: str, payload: str, makers: Mapping[str, Maker]
+) -> Delivery | None:
+    """Return the request for an event, signed if the webhook has a secret; None: there is none."""
+    maker = makers.get(hook.settings.content_type.partition(":")[0])
+    if maker is not None:
+        made = maker(hook, repo, event_type, json.loads(payload))
+        return Delivery(hook.settings.url, *made) if made else None
     body, secret = payload.encode(), hook.settings.secret.encode()
     signature = hmac.new(secret, body, hashlib.sha256).hexdigest() if secret else ""
     headers = {

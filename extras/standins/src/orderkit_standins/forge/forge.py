@@ -40,13 +40,16 @@ from orderkit_standins.forge.api.status_routes import StatusRoutes
 from orderkit_standins.forge.api.user_routes import UserRoutes
 from orderkit_standins.forge.api.webhook_events import WebhookEvents
 from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
-from orderkit_standins.forge.deliveries import Deliveries
+from orderkit_standins.forge.deliveries import Deliveries, Maker
 from orderkit_standins.forge.git_program import GitProgram, find_git
 from orderkit_standins.forge.github.face import GitHubFace
+from orderkit_standins.forge.github.payloads import GitHubPayloads
+from orderkit_standins.forge.github.shapes import GitHubShapes
 from orderkit_standins.forge.gitlab.face import BelowGroup, FaceSettings, GitLabFace
 from orderkit_standins.forge.gitlab.groups import GroupEndpoints
 from orderkit_standins.forge.gitlab.guards import GuardEndpoints
 from orderkit_standins.forge.gitlab.merge_requests import MergeRequestEndpoints
+from orderkit_standins.forge.gitlab.payloads import headers_and_body
 from orderkit_standins.forge.gitlab.places import Places
 from orderkit_standins.forge.gitlab.repository import RepositoryEndpoints
 from orderkit_standins.forge.issues import Issues
@@ -137,7 +140,12 @@ class EmbeddedForge:
         accounts, repositories, pulls = self.accounts, self.repositories, self.pulls
         self._access = access = Access(accounts, self.teams, repositories)
         shapes = Shapes(self._root_url, accounts, self.issues, pulls)
-        events = WebhookEvents(self.webhooks, self.deliveries, shapes)
+        github = GitHubShapes(self._root_url, accounts, self.issues, pulls)
+        makers: dict[str, Maker] = {
+            "github": GitHubPayloads(github, self.reviews).headers_and_body,
+            "gitlab": headers_and_body,
+        }
+        events = WebhookEvents(self.webhooks, self.deliveries, shapes, makers)
         self._updates = updates = BranchUpdates(pulls, events, self.reviews)
         rules = BranchRules(access, self.protections, self.statuses, self.reviews)
         merging = Merging(accounts, pulls, self.merge_journal, rules, updates)
@@ -205,7 +213,13 @@ class EmbeddedForge:
             GroupEndpoints(places, settings.removes_at_once),
             repository,
             MergeRequestEndpoints(
-                places, self.issues, self.pulls, self.merge_journal, self.reviews, repository
+                places,
+                self.issues,
+                self.pulls,
+                self.merge_journal,
+                self.reviews,
+                repository,
+                self.github.queues,
             ),
             GuardEndpoints(places, self.protections, self.webhooks, settings.premium),
         ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -20,7 +20,7 @@ from orderkit_standins.forge import git_read
 from orderkit_standins.forge.accounts import Account
 from orderkit_standins.forge.api.access import Right
 from orderkit_standins.forge.api.shapes import Json, Shapes
-from orderkit_standins.forge.deliveries import Deliveries, prepared
+from orderkit_standins.forge.deliveries import Deliveries, Maker, prepared
 from orderkit_standins.forge.issues import Comment
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.webhooks import Webhooks
@@ -51,6 +51,8 @@ class WebhookEvents:
     webhooks: Webhooks
     deliveries: Deliveries
     shapes: Shapes
+    makers: Mapping[str, Maker]
+    """Who makes the deliveries of other dialects, by the beginning of a webhook's content type."""
 
     def pushed(self, move: BranchMove, *, by: Account) -> None:
         """Tell that a branch was created or moved."""
@@ -127,7 +129,9 @@ class WebhookEvents:
                 text = json.dumps(common | payload(), indent=2, ensure_ascii=False)
                 text = text.encode(errors="replace").decode()
                 for webhook in receivers:
-                    self.deliveries.add(prepared(webhook, event_type, text))
+                    delivery = prepared(webhook, repo, event_type, text, self.makers)
+                    if delivery is not None:
+                        self.deliveries.add(delivery)
         except Exception:
             log.exception("webhooks of %s were not told of %s", repo.full_name, event_type)
 

@@ -14,6 +14,7 @@ from orderkit_standins.forge.api.access import Access
 from orderkit_standins.forge.api.branch_rules import BranchRules
 from orderkit_standins.forge.api.calls import Call, Endpoint, RootUrl
 from orderkit_standins.forge.api.issue_routes import IssueRoutes
+from orderkit_standins.forge.api.merge_queue import MergeQueues
 from orderkit_standins.forge.api.pull_routes import PullRoutes
 from orderkit_standins.forge.api.repository_routes import RepositoryRoutes
 from orderkit_standins.forge.api.review_routes import ReviewRoutes
@@ -24,7 +25,6 @@ from orderkit_standins.forge.github.answers import API, Answers, tagged
 from orderkit_standins.forge.github.git_routes import GitHubGit
 from orderkit_standins.forge.github.graphql_routes import GitHubGraphql
 from orderkit_standins.forge.github.limits import Limits
-from orderkit_standins.forge.github.merge_queue import MergeQueues
 from orderkit_standins.forge.github.people_routes import Apps, GitHubPeople, GitHubTeams
 from orderkit_standins.forge.github.pull_routes import (
     GitHubNotes,

@@ -12,6 +12,7 @@ from orderkit_standins.forge import git_merge, git_read, pull_request_git
 from orderkit_standins.forge.api.access import ISSUES, Access, Right
 from orderkit_standins.forge.api.calls import ApiError, Call
 from orderkit_standins.forge.api.issue_routes import IssueRoutes
+from orderkit_standins.forge.api.merge_queue import MergeQueues
 from orderkit_standins.forge.api.merging import MergeRequest
 from orderkit_standins.forge.api.pull_routes import PullRoutes
 from orderkit_standins.forge.api.review_routes import ReviewRoutes
@@ -20,7 +21,6 @@ from orderkit_standins.forge.api.shapes import Json
 from orderkit_standins.forge.api.status_routes import StatusRoutes
 from orderkit_standins.forge.github.answers import REPO, answer, paged, rewritten
 from orderkit_standins.forge.github.limits import Limits
-from orderkit_standins.forge.github.merge_queue import MergeQueues
 from orderkit_standins.forge.github.shapes import GitHubShapes
 from orderkit_standins.forge.issues import Issue
 from orderkit_standins.forge.pull_request_git import Pull

@@ -10,14 +10,14 @@ from orderkit_standins.forge import branch_permissions, git_read
 from orderkit_standins.forge.api.access import Access
 from orderkit_standins.forge.api.branch_rules import BranchRules
 from orderkit_standins.forge.api.calls import ApiError, Call, Fields, empty_answer
+from orderkit_standins.forge.api.merge_queue import MergeQueues
 from orderkit_standins.forge.api.routes import route
 from orderkit_standins.forge.api.shapes import Json
 from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
 from orderkit_standins.forge.github.answers import API, ORG, REPO, answer, paged, rewritten
-from orderkit_standins.forge.github.merge_queue import MergeQueues
+from orderkit_standins.forge.github.payloads import CONTENT_TYPE
 from orderkit_standins.forge.github.people_routes import Apps
 from orderkit_standins.forge.github.shapes import GitHubShapes
-from orderkit_standins.forge.github_payloads import CONTENT_TYPE
 from orderkit_standins.forge.protections import Protections, Rule, RuleSettings
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.teams import Teams

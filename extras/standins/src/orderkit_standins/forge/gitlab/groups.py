@@ -214,7 +214,10 @@ class GroupEndpoints:
     def change_project(self, ask: Ask) -> Response:
         """Change path, default branch, squashing and what a merge waits for."""
         repo, body = self.places.project(ask, Right.ADMIN), dict(ask.body)
-        waits = ("only_allow_merge_if_pipeline_succeeds", "allow_merge_on_skipped_pipeline")
+        waits = (
+            *("only_allow_merge_if_pipeline_succeeds", "allow_merge_on_skipped_pipeline"),
+            "merge_trains_enabled",
+        )
         if kept := {key: bool(body.pop(key)) for key in waits if key in body}:
             self.places.keep_settings(repo, kept)
         changes: Json = {}

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from orderkit_standins.forge import git_read, pull_request_git
 from orderkit_standins.forge.api.access import Right
+from orderkit_standins.forge.api.merge_queue import MergeQueues
 from orderkit_standins.forge.gitlab.asking import Ask, GitLabError, Json, answer, at, paged, refused
 from orderkit_standins.forge.gitlab.places import Places
 from orderkit_standins.forge.gitlab.repository import RepositoryEndpoints
@@ -40,6 +41,8 @@ class MergeRequestEndpoints:
     journal: MergeJournal
     reviews: Reviews
     repository: RepositoryEndpoints
+    trains: MergeQueues
+    """Merge requests that wait on a train."""
 
     # Shapes
 
@@ -192,6 +195,49 @@ class MergeRequestEndpoints:
             status = 422 if done.status == 409 else done.status  # noqa: PLR2004
             raise GitLabError(status, "Branch cannot be merged")
         return answer(self._shape(*self._of(ask)))
+
+    @at("GET", "projects/:id/merge_trains/merge_requests/:iid")
+    def on_train(self, ask: Ask) -> Response:
+        repo, pull = self._on_line(ask)
+        if not self.trains.holds(pull):
+            raise GitLabError(404, "404 Not found")
+        return answer(self._car(repo, pull))
+
+    @at("POST", "projects/:id/merge_trains/merge_requests/:iid")
+    def board(self, ask: Ask) -> Response:
+        """Put a merge request at the end of the train of its target branch."""
+        repo, pull = self._on_line(ask)
+        if self.places.access.right_on(ask.actor, repo) < Right.WRITE:
+            raise GitLabError(403, "403 Forbidden")
+        head = pull_request_git.tips(repo.path, pull).head
+        if ask.field("sha") not in (None, head):
+            raise GitLabError(409, "SHA does not match HEAD of source branch")
+        if self.trains.holds(pull) or self._merge_status(repo, pull) != "mergeable":
+            raise GitLabError(400, "Failed to merge")
+        self.trains.add(repo, pull, head, ask.user)
+        return answer([self._car(repo, pull)], 201)
+
+    def _on_line(self, ask: Ask) -> tuple[Repository, Pull]:
+        repo, pull = self._of(ask)
+        if not self.places.settings(repo)["merge_trains_enabled"]:
+            raise GitLabError(403, "403 Forbidden")
+        return repo, pull
+
+    def _car(self, repo: Repository, pull: Pull) -> Json:
+        created = self.issues.by_id(pull.id).updated
+        merge_request = self._shape(repo, pull)
+        return {
+            "id": pull.id,
+            "merge_request": merge_request,
+            "user": merge_request["author"],
+            "pipeline": None,
+            "target_branch": pull.base,
+            "status": "fresh",
+            "created_at": created,
+            "updated_at": created,
+            "merged_at": None,
+            "duration": None,
+        }
 
     # Approvals
 

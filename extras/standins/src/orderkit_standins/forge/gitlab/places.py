@@ -217,6 +217,7 @@ class Places:
         defaults: Json = {
             "only_allow_merge_if_pipeline_succeeds": False,
             "allow_merge_on_skipped_pipeline": False,
+            "merge_trains_enabled": False,
         }
         return defaults | (json.loads(row["settings"]) if row else {})
 

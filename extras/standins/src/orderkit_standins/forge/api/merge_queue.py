@@ -1,7 +1,8 @@
 """
 Merge queues: pull requests of a branch wait until whoever runs the forge lets the oldest be merged.
 
-GitHub merges with a message of its own, so that the trailers of who asked are not in it.
+GitLab calls them trains. Both merge with a message of their own, so that the trailers of who asked
+are not in it.
 """
 
 from __future__ import annotations

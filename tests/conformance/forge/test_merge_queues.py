@@ -1,4 +1,4 @@
-"""A merge queue on GitHub's face: a merge ends as queued, is followed, and is described."""
+"""Merge queues of GitHub and trains of GitLab: a merge ends as queued, and is followed."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from urllib.parse import quote
 
 import pytest
-from tests.conformance.forge.conftest import Target, embedded_target
-from tests.conformance.forge.faces import GITHUB
+import requests
+from tests.conformance.forge.conftest import Target, embedded_target, open_shop
+from tests.conformance.forge.faces import FACES, GITLAB_GROUP, Account, Client
 
 from ground.errors import ConflictError, InProgressError, RefusedError
 from ground.names import CommitSha, RepoId
-from orderkit.adapters.github import GitHubForge
 from orderkit.ports.forge import FileChange, MergeStyle, Operation, PullDraft, PullRequest
-from orderkit_standins.forge import EmbeddedForge
-from orderkit_standins.forge.github.merge_queue import MergeQueues
+from orderkit_standins.forge.api.merge_queue import MergeQueues
 
 ORG = "queued"
 
@@ -25,8 +25,9 @@ ORG = "queued"
 class Queued:
     """A face, the client, and repositories whose main has a queue."""
 
-    forge: GitHubForge
+    forge: Client
     queues: MergeQueues
+    target: Target
     count: int = 0
 
     def pull(self) -> tuple[RepoId, PullRequest]:
@@ -39,9 +40,23 @@ class Queued:
         assert head is not None
         self.forge.ensure_branch(repo, "change", head)
         self._write(repo, "b", "change")
-        self.queues.branches.add((str(repo), "main"))
+        self.switch(repo, on=True)
         operation = Operation(f"open-{self.count}", "user:default/t", "Open")
-        return repo, self.forge.open_pull(repo, PullDraft("t", "", "change"), operation)
+        pull = self.forge.open_pull(repo, PullDraft("t", "", "change"), operation)
+        while not pull.mergeable:  # it is checked from a queue
+            pull = self.forge.pull(repo, pull.number) or pull
+        return repo, pull
+
+    def switch(self, repo: RepoId, *, on: bool) -> None:
+        """Give main a queue, or take it away."""
+        if not self.target.face.group:
+            (self.queues.branches.add if on else self.queues.branches.discard)((str(repo), "main"))
+            return
+        address = f"{self.target.url.removesuffix(f'/{GITLAB_GROUP}')}/api/v4/projects/"
+        headers = {"Authorization": f"Bearer {self.target.token}"}
+        place = address + quote(f"{GITLAB_GROUP}/{repo}", safe="")
+        body = {"merge_trains_enabled": on}
+        assert requests.put(place, json=body, headers=headers, timeout=30).ok
 
     def _write(self, repo: RepoId, path: str, branch: str) -> None:
         change = FileChange(PurePosixPath(path), b"x", None)
@@ -59,28 +74,18 @@ class Queued:
         )
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedForge, Target]]:
-    with embedded_target(tmp_path_factory.mktemp("forge"), GITHUB) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def queued(served: tuple[EmbeddedForge, Target]) -> Iterator[Queued]:
-    embedded, target = served
-    with GitHubForge(target.url, token=target.token) as forge:
+@pytest.fixture(scope="module", params=["github", "gitlab"])
+def queued(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Queued]:
+    folder, face = tmp_path_factory.mktemp("queued"), FACES[request.param]
+    with (
+        embedded_target(folder / "forge", face) as (embedded, target),
+        open_shop(target, folder) as shop,
+        face.client(target, Account(token=target.token), shop) as forge,
+    ):
         forge.ensure_org(ORG)
-        yield Queued(forge, embedded.github.queues)
-
-
-@pytest.fixture(autouse=True)
-def described(served: tuple[EmbeddedForge, Target]) -> Iterator[None]:
-    """Every request and answer is as GitHub describes it."""
-    yield
-    judge = served[1].judge
-    if judge is not None:
-        found, judge.problems = judge.problems, []
-        assert found == []
+        yield Queued(forge, embedded.github.queues, target)
 
 
 def test_a_merge_ends_as_queued_and_a_second_one_finds_it(queued: Queued) -> None:
@@ -153,6 +158,6 @@ def test_another_head_is_a_conflict_and_is_not_queued(queued: Queued) -> None:
 
 def test_a_repository_without_a_queue_is_merged_at_once(queued: Queued) -> None:
     repo, pull = queued.pull()
-    queued.queues.branches.discard((str(repo), "main"))
+    queued.switch(repo, on=False)
 
     assert queued.merge(repo, pull, within_s=30) == queued.forge.head(repo)

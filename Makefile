@@ -67,12 +67,12 @@ test-all: $(DEV) ## every test that needs no real system: a quarter of an hour
 	scripts/descriptions.sh
 	scripts/test.sh $(ARGS) $(TESTS)
 
-# Besides all of tests/security, every test that a row of SECURITY.md names and that needs no real system.
-PROOFS = $(shell grep -oE '`([a-z0-9_]+/)+test_[a-z0-9_]+[.]py(::test_[a-z0-9_]+)?`' SECURITY.md \
+# Besides all of tests/security, every test that a row of docs/attacks.md names and that needs no real system.
+PROOFS = $(shell grep -oE '`([a-z0-9_]+/)+test_[a-z0-9_]+[.]py(::test_[a-z0-9_]+)?`' docs/attacks.md \
   | tr -d '`' | grep -v '^e2e/' | sort -u | sed -E '/^(extras|libs)\//!s,^,tests/,')
 
 security: TESTS = tests/security $(PROOFS)
-security: $(DEV) ## the attacks of SECURITY.md, on the embedded platform; a part of make test-all
+security: $(DEV) ## the attacks of docs/attacks.md, on the embedded platform; a part of make test-all
 	scripts/test-tools.sh
 	scripts/test.sh $(ARGS) $(TESTS)
 

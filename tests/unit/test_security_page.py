@@ -1,4 +1,4 @@
-"""Each row of docs/attacks.md names the test of its promise, and ``make security`` runs that test."""
+"""Each row of docs/attacks.md names the test of its promise; ``make security`` runs that test."""
 
 from __future__ import annotations
 

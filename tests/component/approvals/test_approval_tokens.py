@@ -137,7 +137,7 @@ def test_the_list_says_what_waits_for_the_person_of_the_token(desk: Desk, door: 
     ("way", "status", "message"),
     [
         ("nothing", 401, "has neither"),
-        ("the portal's secret", 401, "nothing proves who agrees"),
+        ("the portal's secret", 401, "nothing proves who approves"),
         ("the secret and a claim", 400, "requester"),
         ("a token of another provider", 401, ""),
         ("an expired token", 401, ""),

@@ -105,8 +105,8 @@ def _refuse_bypass(
         raise RefusedError(
             f"{live.repository}#{pull.number} is merged and not delivered: it needs approval by"
             f" {lacking}",
-            hint=f"once they agreed, repeat the command; or take it back: orderkit revert"
-            f" {live.entry.order} {short(merge)}",
+            hint=f"once they have approved it: orderkit merge {live.entry.order} {pull.number};"
+            f" or take it back: orderkit revert {live.entry.order} {short(merge)}",
         )
 
 

@@ -190,7 +190,7 @@ class Proposal:
             return Settled("waiting", lacking, self.pull)
         if self.pull.state == "open":
             self._merge(approvers)
-        self._deliver(f"agreed to by {', '.join(approvers)}" if approvers else "may be delivered")
+        self._deliver(f"approved by {', '.join(approvers)}" if approvers else "may be delivered")
         return Settled("delivered", "", self.pull, approvers)
 
     def _judge(self) -> tuple[str, tuple[str, ...]]:
@@ -284,7 +284,7 @@ class Proposal:
 
     def _merge(self, approvers: Sequence[str]) -> None:
         notes = tuple(("Orderkit-Approved-By", login) for login in approvers)
-        operation = replace(_operation(self.waiting, "merge", "agreed to"), notes=notes)
+        operation = replace(_operation(self.waiting, "merge", "approved"), notes=notes)
         self.platform.forge.merge_pull(
             self._repo,
             self.pull.number,
@@ -335,7 +335,7 @@ class Proposal:
         """Report, or take back, what somebody wrote or merged without the agreement it needs."""
         entry, number = self.live.entry, self.pull.number
         if self.live.kit.approval.bypass == "report" and self._is_as_proposed():
-            why = f"#{number} of {self._repo} was merged past Orderkit, without {lacking}"
+            why = f"#{number} of {self._repo} was merged by bypassing Orderkit, without {lacking}"
             self._deliver("delivered without approval", bypassed=why)
             return Settled("delivered", lacking, self.pull)
         waiting = changed(
@@ -455,7 +455,7 @@ def _body(platform: Platform, live: LiveOrder, waiting: WaitingOrder, needs: Seq
             f"Ordered by {plain_line(waiting.requester)}{proved}: kit {live.kit.name}, team"
             f" {live.entry.team}, {live.repository} at `{short(waiting.commit)}`."
         ),
-        "Who has to agree:",
+        "Who has to approve:",
         "\n".join(f"- {plain_line(str(need))}" for need in needs),
         (
             f"'orderkit approve {live.entry.order}' or an approving review of the newest commit"

@@ -103,7 +103,7 @@ def test_whoever_ordered_can_only_withdraw(desk: Desk, browser_of: SignIn) -> No
     assert f"/orders/{entry.order}/approval" not in [form.action for form in listed.forms]
     assert form.buttons == [("decision", "decline")]
     assert refused.status == 403
-    assert f"{desk.frank.login} is behind {entry.order} and cannot agree" in refused.page.text
+    assert f"{desk.frank.login} is behind {entry.order} and cannot approve" in refused.page.text
     assert "It is withdrawn" in done.page.text
     assert desk.phase(entry) == "Ended"
 

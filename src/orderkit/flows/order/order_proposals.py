@@ -210,7 +210,10 @@ class Proposal:
 
     def _check_taken(self) -> None:
         if ledger.teams_besides(self.snapshot.blobs, self.live.entry):
-            raise AlreadyOrderedError(f"{self.live.entry.order} is taken by another team")
+            raise AlreadyOrderedError(
+                f"{self.live.entry.order} is taken by another team",
+                hint="orderkit order KIT with another name",
+            )
 
     def behind(self) -> set[int]:
         """
@@ -222,12 +225,21 @@ class Proposal:
         platform, repo, pull, waiting = self.platform, self._repo, self.pull, self.waiting
         me = platform.forge.user_with_right(repo, platform.forge.user())
         if pull.base != MAIN or (me and pull.author.id != me[0].id):
-            raise RefusedError(f"{repo}#{pull.number} is not Orderkit's into {MAIN}")
+            raise RefusedError(
+                f"{repo}#{pull.number} is not Orderkit's into {MAIN}",
+                hint="close it, then repeat 'orderkit order' with the same values",
+            )
         events = platform.forge.pull_events(repo, pull.number)
         if any(event.kind == "retarget" for event in events):
-            raise RefusedError("somebody changed the base of its pull request: close it")
+            raise RefusedError(
+                "somebody changed the base of its pull request: close it",
+                hint=f"orderkit destroy {self.live.entry.order}, then order it again",
+            )
         if not self._is_as_proposed():
-            raise RefusedError("somebody changed what is proposed: close the pull request")
+            raise RefusedError(
+                "somebody changed what is proposed: close the pull request",
+                hint=f"orderkit destroy {self.live.entry.order}, then order it again",
+            )
         person = forge_user(platform, repo, waiting.requester)
         ids = {account for account in (waiting.account, person.id if person else 0) if account}
         if self.needs and not ids:

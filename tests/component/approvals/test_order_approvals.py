@@ -210,7 +210,7 @@ def test_a_waiting_order_is_ended_as_any_other(desk: Desk, orderkit: Command) ->
 def test_whoever_ordered_may_withdraw_and_a_stranger_may_not(desk: Desk) -> None:
     entry = desk.order().entry
 
-    with pytest.raises(RefusedError, match="is not asked"):
+    with pytest.raises(RefusedError, match="is not an approver"):
         decline(desk.platform, entry.order, person(desk.carol))
     decline(desk.platform, entry.order, person(desk.eve), reason="not needed")
 

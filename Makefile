@@ -10,7 +10,7 @@ DEV := $(VENV)/.dev-installed
 # Commands that are started often must find compiled modules: `orderkit --help` takes eight times as long without.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-agents demo-clouds fmt check test test-all security e2e matrix soak bench lab lab-down backstage portal portal-agents plugins clean
+.PHONY: help setup demo demo-agents demo-clouds fmt check test test-all security e2e matrix soak bench docs lab lab-down backstage portal portal-agents plugins clean
 
 help: ## say what each verb does
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
@@ -67,12 +67,12 @@ test-all: $(DEV) ## every test that needs no real system: a quarter of an hour
 	scripts/descriptions.sh
 	scripts/test.sh $(ARGS) $(TESTS)
 
-# Besides all of tests/security, every test that a row of SECURITY.md names and that needs no real system.
-PROOFS = $(shell grep -oE '`([a-z0-9_]+/)+test_[a-z0-9_]+[.]py(::test_[a-z0-9_]+)?`' SECURITY.md \
+# Besides all of tests/security, every test that a row of docs/attacks.md names and that needs no real system.
+PROOFS = $(shell grep -oE '`([a-z0-9_]+/)+test_[a-z0-9_]+[.]py(::test_[a-z0-9_]+)?`' docs/attacks.md \
   | tr -d '`' | grep -v '^e2e/' | sort -u | sed -E '/^(extras|libs)\//!s,^,tests/,')
 
 security: TESTS = tests/security $(PROOFS)
-security: $(DEV) ## the attacks of SECURITY.md, on the embedded platform; a part of make test-all
+security: $(DEV) ## the attacks of docs/attacks.md, on the embedded platform; a part of make test-all
 	scripts/test-tools.sh
 	scripts/test.sh $(ARGS) $(TESTS)
 
@@ -101,6 +101,15 @@ soak: $(DEV) ## the full random counts, for hours; in parts: make soak PART=rend
 bench: $(DEV) ## measure; one JSON object a line. ARGS=--smallest only tries every suite: two minutes
 	scripts/engines.sh
 	$(BIN)/python -m bench $(ARGS)
+
+DOCS := .cache/docs/venv/.installed
+$(DOCS): requirements-docs.lock
+	$(PYTHON) -m venv .cache/docs/venv
+	.cache/docs/venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	touch $@
+
+docs: $(DOCS) ## the site of docs/ with a search, and a check of every link: half a minute. ARGS=--releases adds tags
+	.cache/docs/venv/bin/python scripts/docs_site.py $(ARGS)
 
 lab: $(DEV) ## bring up a real Gitea, API server and Argo CD and leave them (built once: needs Go)
 	scripts/lab.sh

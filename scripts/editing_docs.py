@@ -30,7 +30,7 @@ INTRODUCTION = """\
 `scripts/editing_docs.py` generates this page from the code and the cases that enforce it.
 
 `orderkit edit` changes values in a YAML file and leaves every other byte alone: comments, order, quotes, indentation, line
-endings, byte order mark, other documents. If it cannot prove that an edit is exact, it refuses, with a reason code and a way out.
+endings, byte order mark, other documents. If it cannot prove that an edit is exact, it refuses, with a reason code and a hint.
 `orderkit change` edits orders with the same code.
 
 ```shell
@@ -114,7 +114,7 @@ def page() -> str:
     return "\n".join((
         INTRODUCTION,
         "## Refusals\n\n"
-        + _table(("Code", "Way out"), [(f"`{c}`", HINTS[c]) for c in EditRefusal]),
+        + _table(("Code", "Hint"), [(f"`{c}`", HINTS[c]) for c in EditRefusal]),
         LIMITED.format(limits=LIMITS),
         f"## {len(rows)} awkward texts\n\n{ABOUT_TABLE}",
         _summary(rows),

@@ -26,12 +26,12 @@ INTRODUCTION = f"""\
 ```shell
 orderkit kit check                     # all kits of the pack in this folder
 orderkit kit check garage --strict     # warnings fail too
-orderkit kit check --since origin/main # also: would living orders break?
+orderkit kit check --since origin/main # also: would live orders break?
 orderkit kit check --json              # or --sarif, for code hosts
 ```
 
 Exit code 0 means no errors. 1 means errors, or with `--strict` also warnings. Each finding has file, line, the rule's code, a sentence
-and advice. Codes are stable. Crossplane and the API server accept most of these faults; orders then fail, or are lost, later.
+and a hint. Codes are stable. Crossplane and the API server accept most of these faults; orders then fail, or are lost, later.
 
 **The pipeline is run.** The check takes each example of `kit.yaml` (or an order made up from the XRD, if there is none) and up to
 {VARIATIONS_MAX} variations of the first one: other enum values, booleans, optional fields given and left out, names as long as they can
@@ -61,7 +61,7 @@ SINCE = """\
 orderkit kit check --since origin/main
 ```
 
-compares every kit with what it was at a commit, tag or branch. Would living orders break, move, or lose what they hold? Schemas
+compares every kit with what it was at a commit, tag or branch. Would live orders break, move, or lose what they hold? Schemas
 are compared version by version, field by field. The old examples (and their variations) are checked against the new XRD and run through
 both pipelines; composed resources are compared by their logical names. What patterns and rules allow cannot be compared: a changed
 one counts as tighter. The check does not see the orders that really live (run `orderkit validate` over them).

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Write the lock files from the pyproject.toml of the tool and of the packs' own programs: what users run, what developers
-# add to it, what builds our wheels, the image of the controllers, the environments' tools with their tests. With --check: fail if a dependency
+# add to it, what builds our wheels and the site, the image of the controllers, the environments' tools with their tests. With --check: fail if a dependency
 # is not in them. Needs no network then.
 set -eu
 cd "$(dirname "$0")/.."
@@ -22,6 +22,8 @@ compile -o requirements-dev.lock --all-extras --group dev --constraint requireme
 compile -o $controllers/requirements.lock $controllers/requirements.in
 .venv/bin/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 \
   -o requirements-build.lock --group pyproject.toml:build
+.venv/bin/uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-strip-markers --python-version 3.11 \
+  -o requirements-docs.lock --group pyproject.toml:docs
 
 tools=packs/environments/tools
 .venv/bin/uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-strip-markers --python-version 3.11 \

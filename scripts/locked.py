@@ -26,6 +26,7 @@ def main() -> int:
             ("requirements.lock", runtime),
             ("requirements-dev.lock", [*runtime, *project["dependency-groups"]["dev"]]),
             ("requirements-build.lock", project["dependency-groups"]["build"]),
+            ("requirements-docs.lock", project["dependency-groups"]["docs"]),
             (_CONTROLLERS / "requirements.lock", [*tool, *controllers]),
             (
                 _TOOLS / "requirements-test.lock",

@@ -41,7 +41,7 @@ Orderkit renders skeletons and step inputs as Backstage's scaffolder does. Backs
 engines: Nunjucks 3.2.4 (scaffolder-backend up to 4.0.2) and Nunjitsu (0.7 in Backstage 1.57; 0.5,
 in scaffolder-backend 4.0.3, lacks methods). Where both write the same bytes, Orderkit writes them
 too. Where they differ, or where Orderkit cannot be exact, it refuses with file, line, column,
-reason and a way out: the same bytes or an error, never something else. To try a pack, run
+reason and a hint: the same bytes or an error, never something else. To try a pack, run
 `orderkit render --check DIR`; with values, add `--keep-going --json`.
 
 Skeletons of the pack that comes with the installation are rendered in the process of the command.

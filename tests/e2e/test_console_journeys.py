@@ -260,7 +260,7 @@ def test_an_order_waits_until_another_person_agrees_or_declines(
     browser.shows(f"team {teams[0]} has reached its limit of 0 orders")
     judge(browser, f"{way}-approvals")
     browser.press("Approve")
-    browser.shows("You agreed, and it is being delivered.")
+    browser.shows("You approved it, and it is being delivered.")
     browser.fill("Reason", "not this month")
     browser.press("Decline")
     browser.shows("It is withdrawn, and nothing of it was delivered.")

@@ -130,7 +130,7 @@ def test_whoever_creates_what_a_rule_names_does_not_agree(desk: Desk) -> None:
         pull = desk.proposal(entry)
         for user in (stranger, cfo):
             desk.approve(pull, user)
-            with pytest.raises(RefusedError, match="is not asked"):
+            with pytest.raises(RefusedError, match="is not an approver"):
                 approve(platform, entry.order, person(user))
         waiting = settle(platform, entry)
 

@@ -110,7 +110,7 @@ def test_a_claim_is_not_an_agreement(desk: Desk) -> None:
     with pytest.raises(RefusedError, match="nothing proves that this is"):
         approve(desk.platform, entry.order, replace(person(desk.frank), proof=""))
     claimed = replace(person(desk.carol), groups=frozenset({"group:default/finance"}))
-    with pytest.raises(RefusedError, match="is not asked"):
+    with pytest.raises(RefusedError, match="is not an approver"):
         approve(desk.platform, entry.order, claimed)
 
     assert missing(desk, entry).startswith("group finance")
@@ -281,7 +281,7 @@ def test_a_pushed_user_makes_nobody_an_approver(desk: Desk) -> None:
     with pytest.raises(InvalidInputError, match="kind"):
         platform.catalog.register(f"{platform.forge.base_url}/{repo}/src/branch/main/people.yaml")
 
-    with pytest.raises(RefusedError, match=f"{mallory.login} is not asked"):
+    with pytest.raises(RefusedError, match=f"{mallory.login} is not an approver"):
         approve(platform, entry.order, person(mallory))
 
 
@@ -369,7 +369,7 @@ def test_whoever_creates_the_organisation_that_a_rule_names_does_not_agree(
             team = stranger.api("POST", f"/orgs/{org}/teams", body)
             stranger.api("PUT", f"/teams/{team['id']}/members/{desk.admin.login}")
 
-        with pytest.raises(RefusedError, match="is not asked"):
+        with pytest.raises(RefusedError, match="is not an approver"):
             approve(platform, entry.order, person(stranger))
 
         desk.approve(desk.proposal(entry), stranger)
@@ -387,7 +387,7 @@ def test_whoever_registers_the_login_that_a_rule_names_does_not_agree(desk: Desk
         assert f"user:default/{login}: nobody on the forge is that" in approvers(platform).detail
         cfo = named_user(desk.admin, login)
 
-        with pytest.raises(RefusedError, match="is not asked"):
+        with pytest.raises(RefusedError, match="is not an approver"):
             approve(platform, entry.order, person(cfo))
         desk.approve(desk.proposal(entry), cfo)
         assert missing(desk, entry).startswith(login)

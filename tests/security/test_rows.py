@@ -1,4 +1,4 @@
-"""The tests that SECURITY.md names are not only collected: they are among those that run."""
+"""The tests that docs/attacks.md names are not only collected: they are among those that run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PROOF = re.compile(r"`((?:[a-z0-9_]+/)*test_[a-z0-9_]+\.py(?:::test_[a-z0-9_]+)
 
 def test_a_proof_is_not_deselected(request: pytest.FixtureRequest) -> None:
     """A test on real systems only proves nothing where there are none."""
-    proofs = set(_PROOF.findall((ROOT / "SECURITY.md").read_text()))
+    proofs = set(_PROOF.findall((ROOT / "docs/attacks.md").read_text()))
     names = [name if "/" in name else f"security/{name}" for name in proofs]
     named = {
         name if name.startswith(("extras/", "libs/")) else f"tests/{name}"

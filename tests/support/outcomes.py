@@ -139,7 +139,9 @@ def step(
     became = assemble(other, workshop, observed=made.observed)
     fresh = assemble(other, workshop)
     became = judge(made, became, facts or facts_of(workshop))
-    return compare(made, became, fresh=fresh, mind=DangerContext(workshop.laws, workshop.existing))
+    return compare(
+        made, became, fresh=fresh, context=DangerContext(workshop.laws, workshop.existing)
+    )
 
 
 def facts_of(workshop: AssemblyContext, **more: Any) -> JudgingFacts:

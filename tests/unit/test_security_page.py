@@ -1,4 +1,4 @@
-"""Each row of SECURITY.md names the test of its promise, and ``make security`` runs that test."""
+"""Each row of docs/attacks.md names the test of its promise; ``make security`` runs that test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 _PROOF = re.compile(r"`((?:[a-z0-9_]+/)*test_[a-z0-9_]+\.py)(?:::(test_[a-z0-9_]+))?`")
-_PAGE = (ROOT / "SECURITY.md").read_text()
+_PAGE = (ROOT / "docs/attacks.md").read_text()
 PROOFS = sorted(set(_PROOF.findall(_PAGE)))
 ROWS = [
     line

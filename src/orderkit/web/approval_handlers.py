@@ -25,7 +25,7 @@ def post_approval(service: Service, call: ServiceRequest) -> ServiceResponse:
     person, order = call.who.proof, call.path["order"]
     if person is None:
         raise UnprovedError(
-            "nothing proves who agrees",
+            "nothing proves who approves",
             hint="send Authorization: Bearer <token> of a person, or sign in to the console",
         )
     teams = call.who.teams("approve")
@@ -65,7 +65,7 @@ def operations(order: str) -> tuple[ServiceOperation, ...]:
             "decideApproval",
             "POST",
             f"{order}/approval",
-            "Agree to an order or a change, or decline it, as the person whom a token proves.",
+            "Approve an order or a change, or decline it, as the person whom a token proves.",
             post_approval,
             {
                 200: ("What became of it.", named("Decided")),

@@ -53,7 +53,7 @@ def test_who_is_asked_finds_the_order_and_agrees(desk: Desk, browser_of: SignIn)
     assert entry.order in shown.page.text
     assert "Waits for group finance, because stage 3 is expensive" in shown.page.text
     assert desk.eve.login in shown.page.text
-    assert "You agreed, and it is being delivered." in done.page.text
+    assert "You approved it, and it is being delivered." in done.page.text
     assert entry.order not in frank.get("/approvals").page.text.split("delivered.")[-1]
     await_phase(desk, entry, "Ready")
 
@@ -87,7 +87,7 @@ def test_who_is_not_asked_sees_what_waits_and_cannot_agree(desk: Desk, browser_o
     assert "waits for approval by group finance" in order.page.text
     assert [form.action for form in order.forms if form.action.endswith("/approval")] == []
     assert refused.status == 403
-    assert f"{desk.carol.login} is not asked to agree to {entry.order}" in refused.page.text
+    assert f"{desk.carol.login} is not an approver of {entry.order}" in refused.page.text
     assert desk.phase(entry) == "Waiting"
 
 
@@ -103,7 +103,7 @@ def test_whoever_ordered_can_only_withdraw(desk: Desk, browser_of: SignIn) -> No
     assert f"/orders/{entry.order}/approval" not in [form.action for form in listed.forms]
     assert form.buttons == [("decision", "decline")]
     assert refused.status == 403
-    assert f"{desk.frank.login} is behind {entry.order} and cannot agree" in refused.page.text
+    assert f"{desk.frank.login} is behind {entry.order} and cannot approve" in refused.page.text
     assert "It is withdrawn" in done.page.text
     assert desk.phase(entry) == "Ended"
 
@@ -115,7 +115,7 @@ def test_two_people_have_to_press_the_button(desk: Desk, browser_of: SignIn) -> 
     first = carol.submit(form, "approve")
     again = carol.submit(form, "approve")
 
-    assert "Your agreement is recorded; somebody else still has to agree." in first.page.text
+    assert "Your approval is recorded; another approver still has to approve." in first.page.text
     assert again.status == 200
     assert desk.phase(entry) == "Waiting"
 
@@ -202,5 +202,5 @@ def test_a_change_is_agreed_to_on_its_page(desk: Desk, browser_of: SignIn) -> No
     assert "It cannot be merged yet" in shown.page.text
     assert f"/{pull.number}/merge" not in str([form.action for form in shown.forms])
     assert before == "stage1"
-    assert "You agreed, and it is being delivered." in done.page.text
+    assert "You approved it, and it is being delivered." in done.page.text
     assert bay.spec()["stage"] == "stage2"

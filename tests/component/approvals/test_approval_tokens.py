@@ -137,13 +137,13 @@ def test_the_list_says_what_waits_for_the_person_of_the_token(desk: Desk, door: 
     ("way", "status", "message"),
     [
         ("nothing", 401, "has neither"),
-        ("the portal's secret", 401, "nothing proves who agrees"),
+        ("the portal's secret", 401, "nothing proves who approves"),
         ("the secret and a claim", 400, "requester"),
         ("a token of another provider", 401, ""),
         ("an expired token", 401, ""),
         ("the requester", 403, "is behind"),
-        ("a member of the team", 403, "is not asked to agree"),
-        ("somebody whose token claims the group", 403, "is not asked to agree"),
+        ("a member of the team", 403, "is not an approver of"),
+        ("somebody whose token claims the group", 403, "is not an approver of"),
         ("nobody on the forge", 403, "is not a user of the forge"),
         ("a page of an earlier head", 409, "what is proposed changed"),
     ],
@@ -191,5 +191,5 @@ def test_the_secret_beside_a_token_makes_nobody_else_of_its_person(desk: Desk, d
     )
 
     assert answer.status_code == 403, answer.text
-    assert "is not asked to agree" in answer.text
+    assert "is not an approver of" in answer.text
     assert desk.phase(entry) == "Waiting"

@@ -119,7 +119,7 @@ def test_the_portals_secret_proves_nobody(desk: Desk, site: Running) -> None:
 
     assert refused.status_code in (400, 422)
     assert claimed.status_code == 401
-    assert "nothing proves who agrees" in claimed.text
+    assert "nothing proves who approves" in claimed.text
     assert entry.order in [approval["order"] for approval in listed.json()["approvals"]]
 
 

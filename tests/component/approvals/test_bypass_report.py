@@ -55,7 +55,7 @@ def test_an_order_that_an_admin_merged_is_delivered_and_reported(
 
     settle(desk.platform, entry)  # unless the service was faster
 
-    words = f"#{pull.number} of {repo} was merged past Orderkit, without group finance"
+    words = f"#{pull.number} of {repo} was merged by bypassing Orderkit, without group finance"
     assert_reported(orderkit, desk, entry, words)
     register(orderkit, desk, entry.order)
     assert_reported(orderkit, desk, entry, words)

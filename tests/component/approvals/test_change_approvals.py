@@ -92,7 +92,7 @@ def test_what_was_written_to_main_by_hand_is_not_delivered(bay: Bay, desk: Desk)
     bay.edit("stage1", "stage3")
     registration = Registration(bay.order, "garage", desk.team, "user:default/boss")
 
-    with pytest.raises(RefusedError, match="written past Orderkit and needs approval by group"):
+    with pytest.raises(RefusedError, match="bypassed Orderkit and needs approval by group"):
         register(desk.platform, registration)
     beside = ask(bay, set_("budget", 5))
 

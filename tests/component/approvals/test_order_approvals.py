@@ -29,7 +29,7 @@ def test_an_order_waits_and_says_for_whom_and_why(desk: Desk) -> None:
     assert row.phase == "Waiting"
     assert row.approval == "group finance, because stage 3 is expensive"
     assert row.reason == "waits for approval by group finance, because stage 3 is expensive"
-    assert row.remedy == f"somebody who may agree decides: orderkit approve {row.order}"
+    assert row.remedy == f"an approver decides: orderkit approve {row.order}"
     assert desk.in_ledger(report.entry) == ""
     listed = {r.entry: r.state.phase for r in list_orders(desk.platform)}
     assert listed[report.entry] == "Waiting"
@@ -88,7 +88,7 @@ def test_others_cannot_agree(desk: Desk, who: str) -> None:
     user = getattr(desk, who)
     desk.approve(desk.proposal(entry), user)
 
-    with pytest.raises(RefusedError, match=f"{user.login} is not asked to agree"):
+    with pytest.raises(RefusedError, match=f"{user.login} is not an approver of"):
         approve(desk.platform, entry.order, person(user))
 
     settled = settle(desk.platform, entry)
@@ -210,7 +210,7 @@ def test_a_waiting_order_is_ended_as_any_other(desk: Desk, orderkit: Command) ->
 def test_whoever_ordered_may_withdraw_and_a_stranger_may_not(desk: Desk) -> None:
     entry = desk.order().entry
 
-    with pytest.raises(RefusedError, match="is not asked"):
+    with pytest.raises(RefusedError, match="is not an approver"):
         decline(desk.platform, entry.order, person(desk.carol))
     decline(desk.platform, entry.order, person(desk.eve), reason="not needed")
 

@@ -49,7 +49,7 @@ def test_a_reviewed_change_is_a_pull_request_with_reason_values_and_diff(
     for told in ("looks fast", "| `colour` | (not set) | `red` |", "+  colour: red", "paint dries"):
         assert told in pull.body
     assert f"review      {pull.web_url}" in done.out
-    assert "mind        The bay is closed" in done.out
+    assert "warning     The bay is closed" in done.out
     assert bay.head == head
     assert bay.spec(pull.head)["colour"] == "red"
 

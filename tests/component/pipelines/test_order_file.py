@@ -187,7 +187,7 @@ def test_a_field_that_only_changes_set_needs_a_living_order(
     platform: Running, orderkit: Command, write: Write, team: str
 ) -> None:
     early = orderkit("order", "--file", write(laps=3))
-    assert (early.code, "is set by changes of a living order only" in early.err) == (2, True)
+    assert (early.code, "is set by changes of a live order only" in early.err) == (2, True)
     assert orderkit("order", "--file", write()).code == 0
 
     done = orderkit("order", "--file", write(laps=3), "--change")

@@ -263,7 +263,7 @@ def test_a_team_that_may_ask_orders_above_its_limit_if_the_platform_team_agrees(
 
     done = orderkit(*arguments, "stage=stage3")
     shown = orderkit("status", order).out
-    with pytest.raises(RefusedError, match="is not asked"):
+    with pytest.raises(RefusedError, match="is not an approver"):
         approve(platform.platform, order, Requester(requester, "a token"))
     decision = approve(platform.platform, order, Requester(f"user:default/{lead.login}", "a token"))
 

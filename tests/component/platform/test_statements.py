@@ -223,7 +223,7 @@ def test_what_a_kit_measures_is_shown_beside_the_estimate(
     ("options", "words"),
     [
         (("--since", "yesterday"), "is not a time"),
-        (("--month", "2026-13"), "is not a time"),
+        (("--month", "2026-13"), "is not a month"),
         (("--since", "2090-01-01"), "is not before the end"),
         (("--month", "2026-01", "--since", "2026-01-01"), "contradict"),
         (("--kit", "cathedral"), "no kit 'cathedral'"),

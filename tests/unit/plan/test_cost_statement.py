@@ -133,5 +133,5 @@ def test_periods_are_days_months_or_times() -> None:
     )
     assert period_of("2026-10-01T02:00:00+02:00", "2026-10-02", now) == (START, at(24 * 3600))
     for wrong in ("2026-13", "26", "2026-1"):
-        with pytest.raises(InvalidInputError, match="is not a time"):
+        with pytest.raises(InvalidInputError, match="is not a month"):
             month_of(wrong)

@@ -652,7 +652,7 @@ def test_what_only_the_cluster_knows_is_told_once_it_is_asked() -> None:
     leaking = Shop(wanting({"it": config(text=SECRET_VALUE)})).workshop
     before, after = assemble(an_xr({}), shop), assemble(an_xr({}), leaking)
 
-    plan = compare(before, after, mind=DangerContext(existing=[known]))
+    plan = compare(before, after, context=DangerContext(existing=[known]))
 
     assert [danger.code for danger in plan.dangers] == [Code.EXPOSED]
     assert SECRET_VALUE not in plan.dangers[0].message

@@ -83,7 +83,9 @@ def test_kinds_that_hold_data_are_named_without_code() -> None:
     def lost(manifest: Manifest) -> set[Code]:
         before = assemble(an_xr({"a": 1}), Shop(wanting({"it": manifest})).workshop)
         after = assemble(an_xr({"a": 2}), Shop(wanting({})).workshop, observed=before.observed)
-        return {danger.code for danger in compare(before, after, mind=DangerContext(laws)).dangers}
+        return {
+            danger.code for danger in compare(before, after, context=DangerContext(laws)).dangers
+        }
 
     assert lost(thing("example.org/v1", "Shelf")) == {Code.DATA_LOSS}
     assert lost(thing("other.org/v1", "Shelf")) == set()

@@ -101,7 +101,7 @@ def test_a_finding_names_file_line_rule_and_advice(
         f"{pack}/templates/lab/kit.yaml:11:16: error: change-fields: spec.changes[0].fields[0]: "
     )
     assert out.startswith(f"{place}'sise' is not a field of the XRD\n")
-    assert "  advice: did you mean 'size'?\n" in out
+    assert "  hint: did you mean 'size'?\n" in out
 
 
 def test_warnings_fail_only_if_asked(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,13 +105,15 @@ class InvalidInputError(UsageError):
     """
     One field has a value that a rule refuses. Nothing was written.
 
-    The message names field, value and rule; the hint names the way out. A missing value is None.
+    The message names field, value and rule; the hint names the fix. A missing value is None.
     """
 
-    def __init__(self, field: str, value: object, rule: str, *, hint: str = "") -> None:
+    def __init__(
+        self, field: str, value: object, rule: str, *, hint: str = "", form_hint: str = ""
+    ) -> None:
         is_missing = value is None and rule.startswith(_MISSING)
         subject = field if is_missing else f"{field}: {shorten(repr(value))}"
-        super().__init__(f"{subject} {rule}", hint=hint)
+        super().__init__(f"{subject} {rule}", hint=hint, form_hint=form_hint)
         self.field, self.value, self.rule = field, value, rule
 
 

@@ -437,11 +437,14 @@ def _fields(problem: Any) -> list[str]:
 
 
 def _invalid(path: str, problem: Any, page: Schema) -> InvalidInputError:
+    in_form = _hint(page, path)
     if problem.validator == "required":
-        return InvalidInputError(
-            path, None, "is missing: the form requires it", hint=_hint(page, path)
-        )
+        rule = "is missing: the form requires it"
+        hint = f"{path}=VALUE: {in_form}" if in_form else f"{path}=VALUE"
+        return InvalidInputError(path, None, rule, hint=hint, form_hint=in_form)
     own_message = _own_message(problem)
+    if problem.schema.get("ui:widget") == "hidden" and problem.instance != _default(page, path):
+        own_message = f"leave {path} out: the form sets it"
     rule = {
         "pattern": f"does not match the pattern {problem.validator_value}",
         "enum": f"is none of {', '.join(map(str, problem.validator_value))}"
@@ -449,7 +452,7 @@ def _invalid(path: str, problem: Any, page: Schema) -> InvalidInputError:
         else "",
         "type": f"is not {with_article(str(problem.validator_value))}",
     }.get(problem.validator, f"is refused: {problem.message}")
-    hint = own_message or _hint(page, path)
+    hint = own_message or in_form
     return InvalidInputError(path or "parameters", problem.instance, rule, hint=hint)
 
 
@@ -459,6 +462,10 @@ def _own_message(problem: Any) -> str:
     if isinstance(message, dict):
         message = message.get(problem.validator)
     return message if isinstance(message, str) else ""
+
+
+def _default(page: Schema, field: str) -> object:
+    return dict(_properties(page)).get(field, {}).get("default")
 
 
 def _hint(page: Schema, field: str) -> str:

@@ -30,7 +30,12 @@ def read_schemas(folder: Path) -> Layer:
         if path.is_dir() or path.suffix not in _SUFFIXES:
             continue
         if path.is_symlink() or path.stat().st_size > _SCHEMA_MAX_BYTES:
-            raise InvalidInputError(str(path), None, "is a symbolic link, or larger than 20 MB")
+            raise InvalidInputError(
+                str(path),
+                None,
+                "is a symbolic link, or larger than 20 MB",
+                hint="--file FILE with a plain file of at most 20 MB",
+            )
         files[PurePosixPath(path.relative_to(folder))] = path.read_bytes()
     return read_layer(files)
 
@@ -61,7 +66,10 @@ def save_snapshot(snapshot: PlanSnapshot, file: Path) -> None:
         beside.replace(file)
     except OSError as error:
         raise InvalidInputError(
-            "--record", str(file), f"cannot be written: {error.strerror}"
+            "--record",
+            str(file),
+            f"cannot be written: {error.strerror}",
+            hint="--record FILE in a folder that you may write to",
         ) from error
 
 
@@ -74,8 +82,18 @@ def load_snapshot(file: Path) -> PlanSnapshot:
     """
     try:
         if file.stat().st_size > _SNAPSHOT_MAX_BYTES:
-            raise InvalidInputError("--snapshot", str(file), "is larger than 500 MB")
+            raise InvalidInputError(
+                "--snapshot",
+                str(file),
+                "is larger than 500 MB",
+                hint="record fewer orders: orderkit plan --kit KIT --team TEAM --record FILE",
+            )
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError("--snapshot", str(file), f"cannot be read: {error}") from error
+        raise InvalidInputError(
+            "--snapshot",
+            str(file),
+            f"cannot be read: {error}",
+            hint="record it again: orderkit plan ORDER FIELD=VALUE --record FILE",
+        ) from error
     return from_text(text, name=str(file))

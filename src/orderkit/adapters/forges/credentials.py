@@ -110,7 +110,9 @@ class CredentialSources:
             return LocatedCredentials(Credentials(token=token), f"environment variable {TOKEN}")
         if bool(user) is not bool(password):
             missing = PASSWORD if user else USER
-            raise InvalidInputError(missing, "", "is not set, though its other half is")
+            raise InvalidInputError(
+                missing, "", "is not set, though its other half is", hint=f"export {missing}=…"
+            )
         if user:
             return LocatedCredentials(
                 Credentials(user=user, password=password), f"environment variable {USER}"
@@ -128,7 +130,12 @@ class CredentialSources:
                 hint="check tokenFile in platform.yaml",
             ) from error
         if not token or any(char.isspace() for char in token):
-            raise InvalidInputError("tokenFile", str(self.token_file), "does not hold one token")
+            raise InvalidInputError(
+                "tokenFile",
+                str(self.token_file),
+                "does not hold one token",
+                hint="one line with the token and nothing else",
+            )
         return LocatedCredentials(Credentials(token=token), f"file {self.token_file}")
 
     def _idpbuilder(self) -> LocatedCredentials | None:
@@ -142,7 +149,12 @@ class CredentialSources:
             return LocatedCredentials(Credentials(token=token), source)
         if user and password:
             return LocatedCredentials(Credentials(user=user, password=password), source)
-        raise InvalidInputError(source, "", "holds neither token nor username and password")
+        raise InvalidInputError(
+            source,
+            "",
+            "holds neither token nor username and password",
+            hint="forge.tokenFile in platform.yaml names a file with a token",
+        )
 
     def _git(self) -> LocatedCredentials | None:
         parts = urlsplit(self.url)

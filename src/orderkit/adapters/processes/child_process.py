@@ -91,7 +91,7 @@ def launch(
 @functools.cache
 def _warn_of_missing_protections() -> None:
     for text in confinement.missing():
-        logger.warning("code of packs runs here without %s (SECURITY.md)", text)
+        logger.warning("code of packs runs here without %s (docs/trust-model.md)", text)
 
 
 class SocketChild:

@@ -17,7 +17,7 @@ from orderkit.cli.options import connect_to, json_option, platform_option, reque
     metavar="NUMBER",
     help="The pull request of a change. Default: the order itself waits.",
 )
-@click.option("--decline", is_flag=True, help="Do not agree: withdraw the order or the change.")
+@click.option("--decline", is_flag=True, help="Decline: withdraw the order or the change.")
 @click.option("--reason", default="", metavar="TEXT", help="With --decline: why.")
 @requester_option
 @platform_option

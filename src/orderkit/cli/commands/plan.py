@@ -77,7 +77,7 @@ from orderkit.cli.options import PathOption, function_option, platform_option, r
     "--kit",
     metavar="KIT",
     shell_complete=completion.kits,
-    help="Instead of ORDER: what another pack does to all living orders of this kit. "
+    help="Instead of ORDER: what another pack does to all live orders of this kit. "
     "--base: a branch or commit of the platform's pack, with --xrs and --snapshot of the "
     "pack folder's git repository.",
 )
@@ -144,7 +144,7 @@ def plan_command(**options: Any) -> int:
     The stations of the platform's pack run here, on the order as it is and as it would be.
     Exit codes: 0 nothing changes, 10 something changes, 4 it would be refused, 1 no plan.
 
-    With --kit, what a changed pack does to all living orders of a kit. There 1 is also for an
+    With --kit, what a changed pack does to all live orders of a kit. There 1 is also for an
     order that could not be planned.
 
     Example: orderkit plan garage-ae86 stage=stage3

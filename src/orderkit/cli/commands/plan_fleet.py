@@ -1,4 +1,4 @@
-"""``orderkit plan --kit``: what a changed pack does to all living orders of a kit."""
+"""``orderkit plan --kit``: what a changed pack does to all live orders of a kit."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def decision_options(function: F) -> F:
         click.option(
             "--over",
             type=click.Choice(["refuse", "ask"]),
-            help="What happens to more: it is refused, or the platform team has to agree. "
+            help="What happens to more: it is refused, or it needs the platform team's approval. "
             "Default: no change, at first refuse.",
         ),
         adopt_option,

@@ -103,7 +103,7 @@ class Gateway:
             raise ToolError(redact(f"the service does not answer: {error}")) from error
         if not answer.ok:
             refusal = found.get("error", {}) if isinstance(found, dict) else {}
-            text = f"{_OUTSIDER}: {refusal.get('message')}. Way out: {refusal.get('hint') or '-'}"
+            text = f"{_OUTSIDER}: {refusal.get('message')}. Hint: {refusal.get('hint') or '-'}"
             raise ToolError(shorten(redact(text), limit=ANSWER_MAX // 2))
         return found
 

@@ -17,8 +17,8 @@ def show_decision(decision: Decided, as_json: bool) -> None:
     delivers = f"'orderkit merge {decision.order} {decision.number}'"
     delivers = "the platform" if decision.number is None else delivers
     words = {
-        "approved": f"approved on the forge; {delivers} delivers it once everybody agreed",
-        "delivered": "everybody agreed, and it is being delivered",
+        "approved": f"approved on the forge; {delivers} delivers it once everyone has approved it",
+        "delivered": "everyone has approved it, and it is being delivered",
         "declined": "declined on the forge; the platform withdraws it",
         "withdrawn": "was withdrawn",
     }

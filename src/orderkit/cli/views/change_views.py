@@ -86,7 +86,7 @@ def show_changed(result: Finished, as_json: bool) -> None:
     if change.change_plan is not None:
         plan_views.show_within(change.change_plan.plan, change.change_plan.why_not)
     for warning in change.warnings:
-        say(f"  mind        {warning}")
+        say(f"  warning     {warning}")
     if change.pull is not None and change.state != "committed":
         say(f"  review      {change.pull.web_url}")
         merge = f"orderkit merge {change.order} {change.pull.number}"

@@ -40,7 +40,7 @@ def show(
 _FOLD_LEADS = (
     ("fault", "refused     ", "red"),
     ("standing-fault", "as before   refused by both packs: ", "yellow"),
-    ("danger", "mind        ", "red"),
+    ("danger", "danger      ", "red"),
     ("accepted", "accepted    by the kit: ", ""),
     ("paused", "paused      ", "yellow"),
     ("pinned", "not affected: pinned: ", "yellow"),

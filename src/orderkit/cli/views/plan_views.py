@@ -182,7 +182,7 @@ def _end(plan: Plan) -> Iterator[Line]:
 
 def _dangers(plan: Plan) -> Iterator[Line]:
     for danger in plan.dangers:
-        yield f"  mind        {danger.message} ({danger.code})", "red"
+        yield f"  danger      {danger.message} ({danger.code})", "red"
     for accepted in plan.accepted:
         yield f"  accepted    {accepted.danger.message}: {accepted.reason}", ""
 

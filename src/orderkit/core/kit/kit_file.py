@@ -404,7 +404,7 @@ class KitFile(StrictShape, frozen=True, kw_only=True):
     approval: Annotated[
         Approval,
         Meta(
-            description="Which orders and changes need somebody's agreement.",
+            description="Which orders and changes need an approval.",
             extra_json_schema={"required": ["rules"]},
         ),
     ] = Approval()

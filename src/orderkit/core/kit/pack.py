@@ -67,6 +67,13 @@ class Pack:
     data_kinds: Mapping[tuple[str, str], bool] = field(default_factory=dict)
     """Whether kinds hold data, as the pack declares."""
 
+    def unknown_kit(self, name: str) -> NotFoundError:
+        """Return the error about a kit that the pack does not have."""
+        names = ", ".join(self.kit_names)
+        other = f"use one of: {names}" if names else "start one: orderkit kit new NAME"
+        hint = did_you_mean(name, self.kit_names, other)
+        return NotFoundError(f"kit '{name}' is not in pack '{self.name}'", hint=hint)
+
     def kit(self, name: str) -> Kit:
         """
         Read one kit.
@@ -76,8 +83,7 @@ class Pack:
             InvalidInputError: One of its files is malformed.
         """
         if name not in self.kit_names:
-            hint = did_you_mean(name, self.kit_names, f"kits: {', '.join(self.kit_names)}")
-            raise NotFoundError(f"kit '{name}' is not in pack '{self.name}'", hint=hint)
+            raise self.unknown_kit(name)
         return read_kit(name, self.files)
 
     def kits(self) -> tuple[Kit, ...]:

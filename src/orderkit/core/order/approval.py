@@ -18,7 +18,7 @@ from ground.shapes import Shape
 from orderkit.core.documents import read_document, write_document
 
 CONTEXT = "orderkit/approval"
-"""The status of a pull request's head: success if everybody who has to agree did."""
+"""The status of a pull request's head: success if every approver has approved it."""
 BYPASSED = "orderkit.dev/delivered-without-approval"
 """On an Application: what was delivered without an agreement, which its kit lets pass."""
 KEPT_MAX = 100

@@ -205,7 +205,12 @@ def _time(field_name: str, text: object) -> datetime:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None or moment.year not in _YEARS:
-        raise InvalidInputError(field_name, str(text)[:100], "is not a time as RFC 3339 in UTC")
+        raise InvalidInputError(
+            field_name,
+            str(text)[:100],
+            "is not a time as RFC 3339 in UTC",
+            hint="2026-10-01T12:00:00Z",
+        )
     return moment.astimezone(UTC)
 
 

@@ -81,12 +81,20 @@ def _check_name(kit: Kit, order: OrderId, xr: Manifest) -> None:
     expected, name = kit.xr_name_of(order, spec), metadata(xr).get("name")
     if name != expected:
         origin = "the order's id" if kit.xr_name == "order" else kit.xr_name
-        raise InvalidInputError("metadata.name", name, f"is not {origin} '{expected}'")
+        raise InvalidInputError(
+            "metadata.name",
+            name,
+            f"is not {origin} '{expected}'",
+            hint=f"metadata.name: {expected}",
+        )
     home = kit.namespace_of(spec)
     namespace = metadata(xr).get("namespace")
     if home and namespace != home:
         raise InvalidInputError(
-            "metadata.namespace", namespace, f"is not '{home}', the namespace of this order"
+            "metadata.namespace",
+            namespace,
+            f"is not '{home}', the namespace of this order",
+            hint=f"metadata.namespace: {home}",
         )
 
 
@@ -100,7 +108,10 @@ def _only_xr(kit: Kit, files: Mapping[PurePosixPath, bytes]) -> Manifest:
     ]
     if len(xrs) != 1:
         raise InvalidInputError(
-            "manifests/", len(xrs), f"objects of {kit.kind}; an order has exactly one"
+            "manifests/",
+            len(xrs),
+            f"objects of {kit.kind}; an order has exactly one",
+            hint=f"keep one {kit.kind} in manifests/, and order the others with 'orderkit order'",
         )
     return xrs[0]
 

@@ -49,7 +49,7 @@ SENTENCES: Mapping[Phase, str] = {
 }
 """What each phase means. ``docs/commands.md`` has the same table."""
 REMEDIES: Mapping[Phase, str] = {
-    "Waiting": "somebody who may agree decides: orderkit approve ORDER",
+    "Waiting": "an approver decides: orderkit approve ORDER",
     "Attention": "make the change that is offered, or do what the reason says",
     "Failing": "see which part fails and why: orderkit trace ORDER",
     "Ending": "if it does not finish: orderkit destroy ORDER",

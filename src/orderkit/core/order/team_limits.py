@@ -316,7 +316,9 @@ def _kit_called(field: str, name: str, kits: Mapping[str, Kit]) -> Kit:
 
 def _count(name: str, text: str) -> int:
     if not text.isascii() or not text.isdigit():
-        raise InvalidInputError(f"limit {name}", text, "is not a number of orders")
+        raise InvalidInputError(
+            f"limit {name}", text, "is not a number of orders", hint=f"{name}=20"
+        )
     return int(text)
 
 
@@ -335,7 +337,10 @@ def _cost(text: str, currency: str) -> CostLimit:
         )
     if match[2] not in ("", currency):
         raise InvalidInputError(
-            f"limit {COST}", text, f"is not in the currency of the prices, {currency}"
+            f"limit {COST}",
+            text,
+            f"is not in the currency of the prices, {currency}",
+            hint=f"{COST}=500",
         )
     return CostLimit(Decimal(match[1]), currency)
 

@@ -186,7 +186,7 @@ def plan_with_secrets(
     after: Assembly,
     *,
     fresh: Assembly | None = None,
-    mind: DangerContext | None = None,
+    context: DangerContext | None = None,
 ) -> Plan:
     """
     Compare like `masking.compare`, and leave the values of Secrets in the plan.
@@ -198,7 +198,9 @@ def plan_with_secrets(
     unchanged = len(before.resources.keys() & after.resources.keys())
     unchanged -= sum(change.old is not None and change.new is not None for change in changes)
     unchanged -= len(before.resources.keys() & after.kept.keys())
-    dangers, accepted = accepted_apart(dangers_of(before, after, fresh or after, mind), after, mind)
+    dangers, accepted = accepted_apart(
+        dangers_of(before, after, fresh or after, context), after, context
+    )
     return Plan(
         before,
         after,

@@ -326,16 +326,25 @@ def month_of(text: str) -> tuple[datetime, datetime]:
     Raises:
         InvalidInputError: It is not one.
     """
-    begin = _read_time("month", f"{text}-01", text)
+    try:
+        begin = datetime.fromisoformat(f"{text}-01T00:00Z")
+    except ValueError as error:
+        rule = "is not a month from 01 to 12, as YYYY-MM"
+        raise InvalidInputError("--month", text, rule, hint="--month 2026-10") from error
     return begin, (begin + timedelta(days=31)).replace(day=1)
 
 
-def _read_time(field_name: str, text: str, shown: str = "") -> datetime:
+def _read_time(name: str, text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        hint = "for example 2026-10-01, or 2026-10-01T12:00:00Z"
-        raise InvalidInputError(field_name, shown or text, "is not a time", hint=hint) from error
+        raise InvalidInputError(
+            name,
+            text,
+            "is not a time",
+            hint=f"--{name} 2026-10-01, or --{name} 2026-10-01T12:00:00Z",
+            form_hint=f"{name}=2026-10-01, or {name}=2026-10-01T12:00:00Z",
+        ) from error
     time = time if time.tzinfo else time.replace(tzinfo=UTC)
     return time.astimezone(UTC).replace(microsecond=0)
 

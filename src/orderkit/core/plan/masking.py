@@ -64,7 +64,7 @@ def compare(
     after: Assembly,
     *,
     fresh: Assembly | None = None,
-    mind: DangerContext | None = None,
+    context: DangerContext | None = None,
     drift: tuple[Drift, ...] = (),
     paused: Mapping[str, str] | None = None,
 ) -> Plan:
@@ -74,23 +74,25 @@ def compare(
     Args:
         after: Assembled with the existing resources, so that everything keeps its name.
         fresh: Assembled without them; shows which names the stations would give now.
-        mind: Further facts by which dangers are judged.
+        context: Further facts by which dangers are judged.
         drift, paused: How the live state differs from what it should be, and what is paused.
     """
-    plan = plan_with_secrets(before, after, fresh=fresh, mind=mind)
+    plan = plan_with_secrets(before, after, fresh=fresh, context=context)
     plan = replace(plan, drift=drift, paused=paused or {})
-    return masked(plan, mind, fresh=fresh)
+    return masked(plan, context, fresh=fresh)
 
 
-def masked(plan: Plan, mind: DangerContext | None = None, *, fresh: Assembly | None = None) -> Plan:
+def masked(
+    plan: Plan, context: DangerContext | None = None, *, fresh: Assembly | None = None
+) -> Plan:
     """
     Return a plan without the values of Secrets. Without Secrets it is the same plan.
 
     Args:
-        mind, fresh: What it was made with: dangers may quote them.
+        context, fresh: What it was made with: dangers may quote them.
     """
     sides = [plan.before, plan.after, *([fresh] if fresh else [])]
-    objects = [*(mind.existing if mind else ())]
+    objects = [*(context.existing if context else ())]
     for side in sides:
         objects += [*side.resources.values(), *side.observed.values(), side.xr]
     values = {value for side in sides for value in side.secret_traces.values}

@@ -204,7 +204,10 @@ def _client(entry: dict[str, Any], name: str) -> Client:
         client = read_shape(Client, entry)
     except ValidationError as error:  # a pattern lets 30 February pass
         raise InvalidInputError(
-            f"{field_name}.expires", entry.get("expires"), "is not a date"
+            f"{field_name}.expires",
+            entry.get("expires"),
+            "is not a date",
+            hint="expires: 2027-01-31",
         ) from error
     if not client.rights:
         message = f"is missing: {', '.join(sorted(RIGHTS))}"

@@ -102,14 +102,25 @@ class ForgeSettings(Endpoint, frozen=True):
         """
         if self.group and self.kind != "gitlab":
             raise InvalidInputError(
-                "forge.group", self.group, f"is for GitLab, and forge.kind is {self.kind}"
+                "forge.group",
+                self.group,
+                f"is for GitLab, and forge.kind is {self.kind}",
+                hint="leave forge.group out, or set forge.kind: gitlab",
             )
         if self.group and RepoId.parse(f"{self.group}/x") is None:
-            raise InvalidInputError("forge.group", self.group, "is no path of a group")
+            raise InvalidInputError(
+                "forge.group",
+                self.group,
+                "is no path of a group",
+                hint="forge: {group: company/orders}",
+            )
         for name, app in (("app", self.app), ("argocdApp", self.argocd_app)):
             if app is not None and self.kind != "github":
                 raise InvalidInputError(
-                    f"forge.{name}", str(app.id), f"is for GitHub, and forge.kind is {self.kind}"
+                    f"forge.{name}",
+                    str(app.id),
+                    f"is for GitHub, and forge.kind is {self.kind}",
+                    hint=f"leave forge.{name} out, or set forge.kind: github",
                 )
 
     @property
@@ -268,7 +279,10 @@ def read_values(assignments: Sequence[str]) -> dict[str, str]:
             )
         if not re.fullmatch(SAFE, value):
             raise InvalidInputError(
-                name, value, "may hold letters, digits and . _ : / - only, because it is baked"
+                name,
+                value,
+                "may hold letters, digits and . _ : / - only, because it is baked",
+                hint=f"change {name} in platform.yaml",
             )
         values[name] = value
     return values
@@ -307,7 +321,10 @@ def parse(
     for repo in (settings.pack, settings.ledger):
         if "/" in repo.owner and settings.forge.kind != "gitlab":
             raise InvalidInputError(
-                "repository", str(repo), f"has more than two parts, and {settings.forge.kind} two"
+                "repository",
+                str(repo),
+                f"has more than two parts, and {settings.forge.kind} two",
+                hint="OWNER/REPOSITORY, for example ae86/garage-ae86",
             )
     settings.service.access.check()
     settings.notifications.check()
@@ -334,7 +351,10 @@ def _check_forge(settings: PlatformSettings) -> None:
         )
     if settings.forge.credentials == "idpbuilder":
         raise InvalidInputError(
-            "forge.credentials", "idpbuilder", f"are those of a Gitea, and forge.kind is {kind}"
+            "forge.credentials",
+            "idpbuilder",
+            f"are those of a Gitea, and forge.kind is {kind}",
+            hint="set forge.tokenFile, or forge.kind: gitea",
         )
 
 
@@ -351,10 +371,18 @@ def _check_install(settings: PlatformSettings) -> None:
     field_name = "service.install"
     if settings.target == "embedded":
         raise InvalidInputError(
-            field_name, "embedded", "needs a cluster, and 'orderkit up' has the service built in"
+            field_name,
+            "embedded",
+            "needs a cluster, and 'orderkit up' has the service built in",
+            hint="leave service.install out",
         )
     if not service.url:
-        raise InvalidInputError("service.url", None, f"is missing, and {field_name} needs it")
+        raise InvalidInputError(
+            "service.url",
+            None,
+            f"is missing, and {field_name} needs it",
+            hint="service: {url: https://orderkit.example.com}",
+        )
     if forge.token_file is None and forge.app is None:
         raise InvalidInputError(
             "forge.tokenFile",

@@ -101,7 +101,7 @@ def approve(
     user = subject.asked_person(person)
     if user.id in subject.behind:
         raise RefusedError(
-            f"{user.login} is behind {order} and cannot agree to it",
+            f"{user.login} is behind {order} and cannot approve it",
             hint=f"somebody else has to: {sentence(subject.needs)}",
         )
     agreement = Agreement(
@@ -173,7 +173,7 @@ def approve_on_forge(platform: Platform, order: str, *, number: int | None = Non
     entry, repo, pull, approval = _on_forge(platform, order, number)
     me = platform.forge.user()
     if pull.author.login.lower() != me.lower():
-        text = f"{order}: agreed to with 'orderkit approve'"
+        text = f"{order}: approved with 'orderkit approve'"
         platform.forge.review(repo, pull.number, "approved", head=pull.head_commit, text=text)
         why_not = _does_not_count(platform, entry, pull, number, me)
         return Decided(
@@ -334,12 +334,12 @@ class Subject:
         user = forge_user(self.platform, self.platform.ledger, person.ref)
         if user is None:
             raise RefusedError(
-                f"{person.ref} is not a user of the forge, whose groups say who may agree",
+                f"{person.ref} is not a user of the forge, whose groups decide who may approve",
                 hint=LOGIN_HINT,
             )
         if not any(may_agree(self.platform, self.entry, need, user) for need in self.needs):
             raise RefusedError(
-                f"{user.login} is not asked to agree to {self.entry.order}",
+                f"{user.login} is not an approver of {self.entry.order}",
                 hint=f"who is: {sentence(self.needs) or 'nobody'}",
             )
         return user

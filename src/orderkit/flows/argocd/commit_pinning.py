@@ -108,8 +108,8 @@ def undelivered(platform: Platform, entry: OrderEntry, head: CommitSha | None) -
         return None
     kit = ledger.kit_of(application)
     return Hindrance(
-        f"{MAIN} is at {short(head)}, and the ledger has {short(pinned)} delivered: somebody wrote"
-        f" to {MAIN} past Orderkit, or a command was interrupted",
+        f"{MAIN} is at {short(head)}, and the ledger has {short(pinned)} delivered: someone wrote"
+        f" to {MAIN} and bypassed Orderkit, or a command was interrupted",
         f"see 'orderkit history {entry.order}'; to deliver what is on {MAIN}:"
         f" orderkit register {entry.order} --kit {kit} --team {entry.team}",
     )

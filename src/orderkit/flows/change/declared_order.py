@@ -351,7 +351,7 @@ def place_declared(
     elif declared.only_later:
         field = declared.only_later[0]
         raise InvalidInputError(
-            f"spec.{field.path}", field.old, "is set by changes of a living order only",
+            f"spec.{field.path}", field.old, "is set by changes of a live order only",
             hint="leave it out, order, and put it in again",
         )  # fmt: skip
     request = OrderRequest(

@@ -411,7 +411,7 @@ class Proposer:
 
 def _agreements(needs: Sequence[Need]) -> str:
     rows = "\n".join(f"- {plain_line(str(need))}" for need in needs)
-    return f"Who has to agree to its newest commit, on the forge or in the console:\n\n{rows}"
+    return f"Who has to approve its newest commit, on the forge or in the console:\n\n{rows}"
 
 
 def _overlap(steps: Steps, other_steps: Steps) -> bool:

@@ -92,19 +92,30 @@ class Judgement:
                 return ReviewVerdict((), approval=self._approval(""))
             people = self._people(commits, events, my_id)
             agreed_ = agreed(self.platform, self.live.entry, repo, pull, people, reviews=reviews)
+            hint = ""
             refusal = objection(self.platform, self.live.entry, needs, agreed_)
             lacking = missing(self.platform, self.live.entry, needs, agreed_)
             if lacking:
                 refusal = f"it needs approval by {lacking}"
+                hint = f"ask them for: {self._approve}"
             names = tuple(user.login for user in agreed_.people if needs)
             if not is_free:
                 names = (*self._approvers(reviews, people, agreed_.recorded), *names)
             names = tuple(sorted(set(names)))
-            return ReviewVerdict(() if refusal else names, refusal, self._approval(lacking))
+            return ReviewVerdict(() if refusal else names, refusal, self._approval(lacking), hint)
         except (RefusedError, UsageError) as error:
             lacking = sentence(needs) or "; ".join(map(str, error.problems))
             text = "; ".join(map(str, error.problems))
             return ReviewVerdict((), text, self._approval(lacking), error.hint)
+
+    @property
+    def _start_again(self) -> str:
+        order = self.live.entry.order
+        return f"close it, and propose it again: orderkit change {order} FIELD=VALUE --pr"
+
+    @property
+    def _approve(self) -> str:
+        return f"orderkit approve {self.live.entry.order} --pull {self.pull.number}"
 
     def parties(self) -> tuple[tuple[Need, ...], set[int]]:
         """
@@ -152,7 +163,8 @@ class Judgement:
             return needs_of_step(platform, live, read_xr(platform, live, self.merged).xr, asking)
         head = platform.forge.head(live.repository)
         if head is None:
-            raise RefusedError(f"{live.repository} has no branch {MAIN}")
+            hint = f"orderkit repair {live.entry.order}"
+            raise RefusedError(f"{live.repository} has no branch {MAIN}", hint=hint)
         main, theirs = read_xr(platform, live, head), read_xr(platform, live, self.pull.head_commit)
         needs: list[Need] = []
         for base in self._merge_bases(commits):
@@ -191,7 +203,8 @@ class Judgement:
                 if not judge.is_proved(commit):
                     raise RefusedError(
                         f"nothing proves who wrote {commit.id[:8]}: it has no valid signature of"
-                        " the platform; close the request and ask the service for the change again"
+                        " the platform",
+                        hint=self._start_again,
                     )
         return ours
 
@@ -201,7 +214,7 @@ class Judgement:
         """Yield the ids of everybody that the request's text or a commit names as requester."""
         texts = {self.pull.requester, *(commit.requester for commit in commits)} - {""}
         if UNKNOWN in texts or (self.pull.author.id == my_id and not texts):
-            raise RefusedError("nothing says who asked for it")
+            raise RefusedError("nothing says who asked for it", hint=self._start_again)
         accounts = [(commit, commit.trailers.get(REQUESTER_ACCOUNT_TRAILER, "")) for commit in ours]
         recorded = {commit.requester for commit, account in accounts if account.isdecimal()}
         for requester in sorted(texts):
@@ -216,7 +229,8 @@ class Judgement:
             if not account.isdecimal():
                 raise RefusedError(
                     f"{commit.id[:8]} does not record which account of the forge"
-                    f" '{commit.requester}' had: close the request and ask for the change again"
+                    f" '{commit.requester}' had",
+                    hint=self._start_again,
                 )
             yield int(account)
 
@@ -240,7 +254,8 @@ class Judgement:
         """Return the newest commits that main and the branch share; a crafted merge has several."""
         ids = {commit.id for commit in commits}
         if self.pull.head_commit not in ids:
-            raise RefusedError("it has no commit that main lacks")
+            hint = f"close it; {MAIN} has its commits: orderkit history {self.live.entry.order}"
+            raise RefusedError("it has no commit that main lacks", hint=hint)
         shared = {parent for commit in commits for parent in commit.parents} - ids
         bases = [
             commit
@@ -248,7 +263,7 @@ class Judgement:
             if not any(commit in self._history(other) for other in shared - {commit})
         ]
         if not bases:
-            raise RefusedError("it shares no commit with main")
+            raise RefusedError("it shares no commit with main", hint=self._start_again)
         return bases
 
     def _history(self, commit: CommitSha) -> set[CommitSha]:
@@ -268,14 +283,14 @@ class Judgement:
             InProgressError: A push has not been noted yet.
         """
         if any(event.kind == "retarget" for event in events):
-            raise RefusedError("somebody changed its base: close it and ask for the change again")
+            raise RefusedError("someone changed its base", hint=self._start_again)
         pushed = {commit for event in events for commit in event.commits}
         for commit in commits:
             if commit.id not in pushed:
                 raise InProgressError(
                     f"{self.live.repository}#{self.pull.number}: the forge does not show who pushed"
                     f" {commit.id[:8]}",
-                    hint="repeat the command; if it stays, ask for the change again",
+                    hint=f"repeat the command; if it stays: {self._start_again}",
                 )
 
     def _approvers(
@@ -299,7 +314,8 @@ class Judgement:
             if now is None or now[0].id != user_id or now[1] not in WRITES:
                 continue
             if review.state == "rejected":
-                raise RefusedError(f"{login} asked for changes")
+                hint = f"push a commit, then {login} can approve: {self._approve}"
+                raise RefusedError(f"{login} asked for changes", hint=hint)
             if review.commit == self.pull.head_commit:
                 (own if user_id in people else approvers).append(login)
         for user in recorded:
@@ -308,7 +324,9 @@ class Judgement:
                 (own if user.id in people else approvers).append(user.login)
         if not approvers:
             names = f"; {', '.join(own)} is behind the change and does not count" if own else ""
-            raise RefusedError(f"nobody else has approved {self.pull.head_commit[:8]}{names}")
+            hint = f"ask another member of the team for: {self._approve}"
+            message = f"nobody else has approved {self.pull.head_commit[:8]}{names}"
+            raise RefusedError(message, hint=hint)
         return tuple(approvers)
 
 
@@ -329,5 +347,6 @@ def _refuse_who(changes: Sequence[KitChange], others: set[str]) -> None:
             names = ", ".join(sorted(others))
             raise RefusedError(
                 f"only {' or '.join(change.who)} may ask for '{change.name}', and {names} opened it"
-                " or pushed to it: ask with 'orderkit change'"
+                " or pushed to it",
+                hint="one of them can start again: orderkit change ORDER FIELD=VALUE --pr",
             )

@@ -67,7 +67,7 @@ def merge_reviewed(
         raise RefusedError(
             f"{live.repository}#{number} is not merged: {verdict.refusal}",
             hint=verdict.hint
-            or "somebody else of the team has to approve its newest commit on the forge",
+            or f"ask another member of the team for: orderkit approve {order} --pull {number}",
         )
     _refuse_by_plan(platform, live.repository, pull)
     notes = tuple(("Orderkit-Approved-By", login) for login in verdict.approvers)
@@ -105,8 +105,8 @@ def _refuse_bypass(
         raise RefusedError(
             f"{live.repository}#{pull.number} is merged and not delivered: it needs approval by"
             f" {lacking}",
-            hint=f"once they agreed, repeat the command; or take it back: orderkit revert"
-            f" {live.entry.order} {short(merge)}",
+            hint=f"once they have approved it: orderkit merge {live.entry.order} {pull.number};"
+            f" or take it back: orderkit revert {live.entry.order} {short(merge)}",
         )
 
 
@@ -227,12 +227,13 @@ def open_pull(platform: Platform, live: LiveOrder, number: int) -> PullRequest:
         RefusedError: It was closed, or goes into another branch.
     """
     pull = platform.forge.pull(live.repository, number)
+    propose = f"open one into {MAIN}: orderkit change {live.entry.order} FIELD=VALUE --pr"
     if pull is None:
-        raise NotFoundError(f"{live.repository} has no pull request {number}")
+        raise NotFoundError(f"{live.repository} has no pull request {number}", hint=propose)
     if pull.base != MAIN or pull.state == "closed":
         why = "was closed" if pull.state == "closed" else f"goes into '{pull.base}'"
         raise RefusedError(
             f"{live.repository}#{number} {why}: merging it delivers nothing",
-            hint=f"only open pull requests into {MAIN} can be merged",
+            hint=propose,
         )
     return pull

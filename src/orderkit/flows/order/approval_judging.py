@@ -136,7 +136,7 @@ def set_approval_status(
     Raises:
         NotFoundError, RemoteError: The forge.
     """
-    text = f"waits for {lacking}" if lacking else "everybody who has to agree did"
+    text = f"waits for {lacking}" if lacking else "every approver has approved it"
     text = shorten(text, limit=_DESCRIPTION_MAX).strip()
     state: StatusState = "pending" if lacking else "success"
     platform.forge.set_status(repo, commit, CommitStatus(CONTEXT, state, text, pull.web_url))

@@ -56,7 +56,7 @@ def record_agreement(platform: Platform, entry: OrderEntry, agreement: Agreement
         operation = Operation(
             f"approve-{entry.order}-{agreement.pull}-{agreement.head[:12]}-{agreement.account}",
             agreement.by,
-            f"{entry.order}: {agreement.login} agrees to #{agreement.pull}",
+            f"{entry.order}: {agreement.login} approves #{agreement.pull}",
             agreement.proof,
         )
         platform.forge.write(platform.ledger, [change], operation)

@@ -105,7 +105,7 @@ def refuse_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: 
         return sentence(needs)
     order = live.entry.order
     raise RefusedError(
-        f"{order}: {MAIN} is at {short(head)}, which was written past Orderkit and needs approval"
+        f"{order}: {MAIN} is at {short(head)}, which bypassed Orderkit and needs approval"
         f" by {sentence(needs)}",
         hint=f"take it back: orderkit revert {order} {short(head)}; then ask for it with"
         f" 'orderkit change {order}'",

@@ -32,14 +32,14 @@ def keep_checked(platform: Platform, repo: RepoId) -> CommitCheck:
     Check the head of an order's main branch and set its commit status. Idempotent.
 
     Raises:
-        NotFoundError: It is not a living order's repository, or the pack lacks its kit.
+        NotFoundError: It is not a live order's repository, or the pack lacks its kit.
         RemoteError: The forge.
     """
     paths = ledger_snapshot(platform).blobs
     entry = ledger.living_order(paths, repo.name)
     commit = platform.forge.head(repo, "main")
     if entry is None or entry.repository != repo or entry.end_path in paths or commit is None:
-        raise NotFoundError(f"{repo} is not a living order's repository")
+        raise NotFoundError(f"{repo} is not a live order's repository")
     application = get_object(platform, application_key(entry.order))
     pack = published_pack(platform)
     kit_name = registered_kit(platform, entry)

@@ -120,7 +120,7 @@ def find_living(
     if entry.waiting_path in snapshot.blobs:
         raise RefusedError(
             f"{order} waits for approval and cannot be changed yet",
-            hint=f"'orderkit status {order}' says who has to agree; to order something else:"
+            hint=f"'orderkit status {order}' names its approvers; to order something else:"
             f" orderkit destroy {order}",
         )
     repository = platform.forge.repo(entry.repository)

@@ -190,7 +190,7 @@ class Proposal:
             return Settled("waiting", lacking, self.pull)
         if self.pull.state == "open":
             self._merge(approvers)
-        self._deliver(f"agreed to by {', '.join(approvers)}" if approvers else "may be delivered")
+        self._deliver(f"approved by {', '.join(approvers)}" if approvers else "may be delivered")
         return Settled("delivered", "", self.pull, approvers)
 
     def _judge(self) -> tuple[str, tuple[str, ...]]:
@@ -210,7 +210,10 @@ class Proposal:
 
     def _check_taken(self) -> None:
         if ledger.teams_besides(self.snapshot.blobs, self.live.entry):
-            raise AlreadyOrderedError(f"{self.live.entry.order} is taken by another team")
+            raise AlreadyOrderedError(
+                f"{self.live.entry.order} is taken by another team",
+                hint="orderkit order KIT with another name",
+            )
 
     def behind(self) -> set[int]:
         """
@@ -222,12 +225,21 @@ class Proposal:
         platform, repo, pull, waiting = self.platform, self._repo, self.pull, self.waiting
         me = platform.forge.user_with_right(repo, platform.forge.user())
         if pull.base != MAIN or (me and pull.author.id != me[0].id):
-            raise RefusedError(f"{repo}#{pull.number} is not Orderkit's into {MAIN}")
+            raise RefusedError(
+                f"{repo}#{pull.number} is not Orderkit's into {MAIN}",
+                hint="close it, then repeat 'orderkit order' with the same values",
+            )
         events = platform.forge.pull_events(repo, pull.number)
         if any(event.kind == "retarget" for event in events):
-            raise RefusedError("somebody changed the base of its pull request: close it")
+            raise RefusedError(
+                "somebody changed the base of its pull request: close it",
+                hint=f"orderkit destroy {self.live.entry.order}, then order it again",
+            )
         if not self._is_as_proposed():
-            raise RefusedError("somebody changed what is proposed: close the pull request")
+            raise RefusedError(
+                "somebody changed what is proposed: close the pull request",
+                hint=f"orderkit destroy {self.live.entry.order}, then order it again",
+            )
         person = forge_user(platform, repo, waiting.requester)
         ids = {account for account in (waiting.account, person.id if person else 0) if account}
         if self.needs and not ids:
@@ -284,7 +296,7 @@ class Proposal:
 
     def _merge(self, approvers: Sequence[str]) -> None:
         notes = tuple(("Orderkit-Approved-By", login) for login in approvers)
-        operation = replace(_operation(self.waiting, "merge", "agreed to"), notes=notes)
+        operation = replace(_operation(self.waiting, "merge", "approved"), notes=notes)
         self.platform.forge.merge_pull(
             self._repo,
             self.pull.number,
@@ -335,7 +347,7 @@ class Proposal:
         """Report, or take back, what somebody wrote or merged without the agreement it needs."""
         entry, number = self.live.entry, self.pull.number
         if self.live.kit.approval.bypass == "report" and self._is_as_proposed():
-            why = f"#{number} of {self._repo} was merged past Orderkit, without {lacking}"
+            why = f"#{number} of {self._repo} was merged by bypassing Orderkit, without {lacking}"
             self._deliver("delivered without approval", bypassed=why)
             return Settled("delivered", lacking, self.pull)
         waiting = changed(
@@ -455,7 +467,7 @@ def _body(platform: Platform, live: LiveOrder, waiting: WaitingOrder, needs: Seq
             f"Ordered by {plain_line(waiting.requester)}{proved}: kit {live.kit.name}, team"
             f" {live.entry.team}, {live.repository} at `{short(waiting.commit)}`."
         ),
-        "Who has to agree:",
+        "Who has to approve:",
         "\n".join(f"- {plain_line(str(need))}" for need in needs),
         (
             f"'orderkit approve {live.entry.order}' or an approving review of the newest commit"

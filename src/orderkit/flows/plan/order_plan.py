@@ -145,8 +145,8 @@ class OrderPlanner:
         after = with_secret_traces(after, xr, workshop, {})
         desk.check()
         nothing = Assembly({**xr, "spec": {}, "status": {}}, {}, {}, unknowns=unknowns)
-        mind = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
-        return compare(nothing, judged(self.cluster, workshop, nothing, after), mind=mind)
+        context = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
+        return compare(nothing, judged(self.cluster, workshop, nothing, after), context=context)
 
     def plan_step(self, old: Manifest, new: Manifest, *, historical: bool = False) -> Plan:
         """
@@ -190,8 +190,8 @@ class OrderPlanner:
         paused = paused_parts(before, after, live_order, old)
         if live_order is not None and not historical:
             before, drift = from_live_state(before, after, live_order, old)
-        mind = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
-        return compare(before, after, fresh=fresh, mind=mind, drift=drift, paused=paused)
+        context = DangerContext(workshop.laws, (*workshop.existing, *desk.objects))
+        return compare(before, after, fresh=fresh, context=context, drift=drift, paused=paused)
 
     def _as_stored(self, xr: Manifest, old: Manifest, root: Manifest | None) -> Manifest:
         """Return an XR with the defaults that are stored where Git left the field alone so far."""

@@ -155,15 +155,15 @@ class _Bench:
         if after.renamed:
             fresh = assemble(stored, workshop)
             fresh = with_secret_traces(fresh, stored, workshop, {})
-        mind = DangerContext(workshop.laws, workshop.existing)
-        plan = plan_with_secrets(before, after, fresh=fresh, mind=mind)
+        context = DangerContext(workshop.laws, workshop.existing)
+        plan = plan_with_secrets(before, after, fresh=fresh, context=context)
         plan = replace(plan, paused=paused_parts(before, after, None, task.xr))
         plan = replace(plan, after=judged(None, workshop, before, plan.after))
         selectors = {
             repr(selector): selector for selector in (*after.requirements, *fresh.requirements)
         }
         is_judged = plan.after.faults != after.faults
-        plan = without_unnamed(with_costs(masked(plan, mind, fresh=fresh), self.prices))
+        plan = without_unnamed(with_costs(masked(plan, context, fresh=fresh), self.prices))
         return TaskAnswer(pickled(plan), selectors=tuple(selectors.values()), judged=is_judged)
 
     def _is_ours(self, fault: Fault, task: PlanAfter) -> bool:

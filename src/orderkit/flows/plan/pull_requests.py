@@ -83,7 +83,7 @@ def plan_pull(platform: Platform, repo: RepoId, number: int, *, basis: Basis = U
     Errors in the order's files are part of the plan; they raise nothing.
 
     Raises:
-        NotFoundError: It is not a living order's repository, or there is no such pull request.
+        NotFoundError: It is not a live order's repository, or there is no such pull request.
         RefusedError: It is not open, or goes into another branch: merging it delivers nothing.
         RemoteError: The forge.
     """

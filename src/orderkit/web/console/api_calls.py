@@ -83,8 +83,8 @@ DONE = {
     "proposed": "It is proposed: merging it delivers it.",
     "merged": "It is merged. This page follows it until it is delivered and Ready.",
     "ended": "It has ended.",
-    "approved": "Your agreement is recorded; somebody else still has to agree.",
-    "delivered": "You agreed, and it is being delivered.",
+    "approved": "Your approval is recorded; another approver still has to approve.",
+    "delivered": "You approved it, and it is being delivered.",
     "declined": "It is withdrawn, and nothing of it was delivered.",
     "extended": "It is extended. The page shows it once it is delivered.",
 }

@@ -123,7 +123,7 @@ def check_import(subject: KitUnderCheck, kit: Kit, orders: Sequence[Order]) -> I
     if not (
         _others_agree(kit, named, managing) or all(_others_agree(kit, *step) for step in naming)
     ):
-        message = f"nobody outside the team has to agree when {' or '.join(names)} is set"
+        message = f"no one outside the team has to approve when {' or '.join(names)} is set"
         yield subject.in_kit(KitRule.IMPORT_AGREEMENT, "spec.import", message)
 
 

@@ -148,7 +148,7 @@ def _emit_text(verdict: PackVerdict, folder: Path) -> None:
         location = ":".join(str(part_text) for part_text in parts if part_text)
         path_prefix = f"{entry.about.path}: " if entry.about.path else ""
         say(f"{location}: {severity_of(entry)}: {_rule(entry)}: {path_prefix}{_message(entry)}")
-        say(f"  advice: {_advice(entry)}")
+        say(f"  hint: {_advice(entry)}")
     counts = ", ".join(f"{count} {severity}" for severity, count in _counts(verdict).items())
     kits = f"{len(verdict.kits)} kit{'' if len(verdict.kits) == 1 else 's'}"
     say(f"{kits}, {verdict.runs} example orders run: {counts}", err=True)

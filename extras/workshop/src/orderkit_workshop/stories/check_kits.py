@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from ground.errors import InvalidInputError, NotFoundError, OrderkitError
+from ground.errors import InvalidInputError, OrderkitError
 from ground.objects.conditions import first_and_more
 from ground.objects.kube_objects import Kind
-from ground.suggestions import did_you_mean
 from kubeschema.validate import Finding
 from kubeschema.validate.findings import FindingSeverity
 from kubeschema.validate.located_findings import Located
@@ -132,8 +131,7 @@ def _changes(
 def _requested_kits(pack: Pack, kits: Sequence[str]) -> list[str]:
     for name in kits:
         if name not in pack.kit_names:
-            hint = did_you_mean(name, pack.kit_names, f"kits: {', '.join(pack.kit_names)}")
-            raise NotFoundError(f"kit '{name}' is not in pack '{pack.name}'", hint=hint)
+            raise pack.unknown_kit(name)
     return list(dict.fromkeys(kits)) or list(pack.kit_names)
 
 

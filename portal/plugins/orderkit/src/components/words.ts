@@ -57,7 +57,7 @@ export type Tone = 'success' | 'warning' | 'danger' | 'info' | undefined;
 
 const PHASES: Record<string, { tone: Tone; sign: string; sentence: string; title?: string }> = {
   Written: { tone: 'info', sign: '◌', sentence: 'It is in Git and waits to be delivered.' },
-  Waiting: { tone: 'warning', sign: '◔', sentence: 'Somebody has to agree first.', title: 'Waiting for approval' },
+  Waiting: { tone: 'warning', sign: '◔', sentence: 'An approver has to approve first.', title: 'Waiting for approval' },
   Delivering: { tone: 'info', sign: '◔', sentence: 'Argo CD brings it to the cluster.' },
   Assembling: { tone: 'info', sign: '◑', sentence: 'Its parts are being made.' },
   Ready: { tone: 'success', sign: '●', sentence: 'Everything is as its newest commit asks.' },

@@ -197,7 +197,7 @@ def _unknown(kit: Kit, edit: FieldEdit) -> InvalidInputError:
     hint = did_you_mean(
         edit.path.removeprefix("spec.").removeprefix(group),
         known_names,
-        f"fields: {', '.join(known_names)}",
+        f"use one of: {', '.join(known_names)}",
     )
     rule = f"cannot be set: kit {kit.name} has no such field"
     return InvalidInputError(edit.path, edit.value, rule, hint=hint)

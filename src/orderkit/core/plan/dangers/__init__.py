@@ -31,7 +31,7 @@ __all__ = ["Code", "Danger", "DangerContext", "dangers_of"]
 
 
 def dangers_of(
-    before: Assembly, after: Assembly, fresh: Assembly, mind: DangerContext | None = None
+    before: Assembly, after: Assembly, fresh: Assembly, context: DangerContext | None = None
 ) -> tuple[Danger, ...]:
     """
     Return every danger of a change, by path.
@@ -39,25 +39,25 @@ def dangers_of(
     Args:
         fresh: The outcome as if nothing existed: the names that stations would give now.
     """
-    mind = mind or DangerContext()
+    context = context or DangerContext()
     changed = {
         path
         for path in before.resources.keys() | after.resources.keys()
         if not same(before.resources.get(path), after.resources.get(path))
     }
     old, new = (_only(changed, assembly) for assembly in (before, after))
-    dangers = {*restart_dangers(old, new), *order_dangers(before, after, fresh, mind)}
+    dangers = {*restart_dangers(old, new), *order_dangers(before, after, fresh, context)}
     if changed:
         dangers |= {
-            *loss_dangers(old, new, mind),
-            *immutable_dangers(old, new, mind),
+            *loss_dangers(old, new, context),
+            *immutable_dangers(old, new, context),
             *access_dangers(old, new),
             *guard_dangers(old, new),
-            *takeover_dangers(old, new, mind),
+            *takeover_dangers(old, new, context),
         }
         dangers |= {*selector_dangers(before, after)}
     if changed or not same(before.xr.get("status"), after.xr.get("status")):
-        dangers |= {*exposure_dangers(old, new, secret_values(before, after, mind))}
+        dangers |= {*exposure_dangers(old, new, secret_values(before, after, context))}
     lossy_paths = {danger.path for danger in dangers if danger.code is Code.DATA_LOSS}
     return tuple(
         sorted(

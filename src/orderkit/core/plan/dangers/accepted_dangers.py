@@ -25,11 +25,11 @@ class AcceptedPlanDanger:
 
 
 def accepted_apart(
-    dangers: Sequence[Danger], after: Assembly, mind: DangerContext | None
+    dangers: Sequence[Danger], after: Assembly, context: DangerContext | None
 ) -> tuple[tuple[Danger, ...], tuple[AcceptedPlanDanger, ...]]:
     """Return the dangers that nobody accepted, and those that the order's kit accepts."""
     kind = Kind.of(after.xr)
-    rules = mind.laws.accepts.get((kind.group, kind.kind), ()) if mind else ()
+    rules = context.laws.accepts.get((kind.group, kind.kind), ()) if context else ()
     reasons = {danger: _reason(danger, rules) for danger in dangers}
     return (
         tuple(danger for danger in dangers if not reasons[danger]),

@@ -24,10 +24,10 @@ from orderkit.core.secret_values import SecretTexts, leaves, secrets_in, values_
 _REFERENCE_NAME = re.compile(r"(name|ref|path|file|url|key-?name)s?\Z", re.IGNORECASE)
 
 
-def secret_values(before: Assembly, after: Assembly, mind: DangerContext) -> frozenset[str]:
+def secret_values(before: Assembly, after: Assembly, context: DangerContext) -> frozenset[str]:
     """Return the decoded values of all known Secrets that are hard to guess."""
     public = before.secret_traces.public_keys | after.secret_traces.public_keys
-    objects = [*mind.existing, *before.observed.values(), *after.observed.values()]
+    objects = [*context.existing, *before.observed.values(), *after.observed.values()]
     objects += [obj.manifest for side in (before, after) for obj in objects_of(side)]
     traced = before.secret_traces.values | after.secret_traces.values
     return frozenset({*values_of(objects, public=public), *traced})

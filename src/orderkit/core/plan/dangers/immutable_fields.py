@@ -91,37 +91,39 @@ _SIZES = re.compile(
 _POD_RESOURCES = {"requests", "limits"}
 
 
-def immutable_dangers(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
+def immutable_dangers(
+    before: Assembly, after: Assembly, context: DangerContext
+) -> Iterator[Danger]:
     """Yield changes of immutable fields, and storage that would shrink."""
     for pair in pairs_of(before, after):
-        yield from _replacing(pair, mind)
-        for steps in _steps(pair, mind):
+        yield from _replacing(pair, context)
+        for steps in _steps(pair, context):
             was, now = value_at(pair.old, steps), value_at(pair.new, steps)
             if steps[-1] in _NEVER_FILLED_IN:
                 was, now = (None if value is ABSENT else value or None for value in (was, now))
             if was is not ABSENT and now is not ABSENT and not same(was, now):
                 message = f"{key_text(pair.new)}: {path_text(steps)} cannot change once it is set"
                 yield Danger(pair.path, Code.IMMUTABLE, message)
-        yield from _shrinking(pair, mind)
+        yield from _shrinking(pair, context)
 
 
-def _steps(pair: Pair, mind: DangerContext) -> Sequence[tuple[str, ...]]:
+def _steps(pair: Pair, context: DangerContext) -> Sequence[tuple[str, ...]]:
     kind = pair.kind
     steps = _IMMUTABLE.get((kind.group, kind.kind), ())
     sealed: Any = pair.old.get("immutable")
     if sealed is True and kind.group == "" and kind.kind in {"ConfigMap", "Secret"}:
         return (*steps, ("data",), ("binaryData",), ("stringData",), ("immutable",))
-    if dig(pair.new, "spec", "forProvider") is not None and holds_data(kind, mind.laws):
-        replaced = mind.laws.behaviour(kind).replaces
+    if dig(pair.new, "spec", "forProvider") is not None and holds_data(kind, context.laws):
+        replaced = context.laws.behaviour(kind).replaces
         names = (name for name in _CLOUD_FIELDS if name not in replaced)
         return (*steps, *(("spec", "forProvider", name) for name in names))
     return steps
 
 
-def _replacing(pair: Pair, mind: DangerContext) -> Iterator[Danger]:
+def _replacing(pair: Pair, context: DangerContext) -> Iterator[Danger]:
     """Yield changes that only a new resource could have, and what to do."""
     old, new = (dig(m, "spec", "forProvider", default=None) or {} for m in (pair.old, pair.new))
-    declared = mind.laws.behaviour(pair.kind).replaces
+    declared = context.laws.behaviour(pair.kind).replaces
     forms = [form for path in declared for form in reference_forms(path)]
     changed = [path for path, *_ in replacements(declared, old, new)]
     changed += [path for path, was, _ in replacements(forms, old, new) if was is not ABSENT]
@@ -133,14 +135,14 @@ def _replacing(pair: Pair, mind: DangerContext) -> Iterator[Danger]:
             "resource, and a provider never replaces one: this one stays as it is, unsynced, until "
             "somebody deletes it (Crossplane then makes it anew) or puts the old value back",
         )
-    if changed and holds_data(pair.kind, mind.laws):
+    if changed and holds_data(pair.kind, context.laws):
         message = f"{key_text(pair.new)} can only be replaced: {what_is_lost(pair.kind)}"
         yield Danger(pair.path, Code.DATA_LOSS, message)
 
 
-def _shrinking(pair: Pair, mind: DangerContext) -> Iterator[Danger]:
+def _shrinking(pair: Pair, context: DangerContext) -> Iterator[Danger]:
     stateful = pair.kind.kind == "StatefulSet"
-    if not (stateful or holds_data(pair.kind, mind.laws)):
+    if not (stateful or holds_data(pair.kind, context.laws)):
         return
     spec = (dig(manifest, "spec", default=None) or {} for manifest in (pair.old, pair.new))
     for field in differences(*spec, into_lists=True):

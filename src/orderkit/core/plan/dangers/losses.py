@@ -23,14 +23,14 @@ _CLUSTERS_FINALIZERS = {"foregroundDeletion", "orphan", "kubernetes"}
 _CROSSPLANES_FINALIZERS = ("finalizer.managedresource.crossplane.io", "composite.apiextensions")
 
 
-def loss_dangers(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
+def loss_dangers(before: Assembly, after: Assembly, context: DangerContext) -> Iterator[Danger]:
     """Yield what is deleted, left behind, or managed in another place."""
-    yield from _removals(before, after, mind)
-    yield from _replacements(before, after, mind)
-    yield from _moved_to_other_provider(before, after, mind)
+    yield from _removals(before, after, context)
+    yield from _replacements(before, after, context)
+    yield from _moved_to_other_provider(before, after, context)
 
 
-def _removals(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
+def _removals(before: Assembly, after: Assembly, context: DangerContext) -> Iterator[Danger]:
     path_by_key = {ObjectKey.of(manifest): path for path, manifest in after.resources.items()}
     removed = [path for path in before.resources if path not in after.resources]
     for path in removed:
@@ -41,11 +41,11 @@ def _removals(before: Assembly, after: Assembly, mind: DangerContext) -> Iterato
                 f"{key_text(manifest)} is deleted and recreated: its logical name is '{again}' now"
             )
             yield Danger(path, Code.MADE_AGAIN, message)
-        yield from deletion_dangers(path, manifest, mind)
-        yield from _live_object_dangers(path, before, mind)
+        yield from deletion_dangers(path, manifest, context)
+        yield from _live_object_dangers(path, before, context)
 
 
-def deletion_dangers(path: str, manifest: Manifest, mind: DangerContext) -> Iterator[Danger]:
+def deletion_dangers(path: str, manifest: Manifest, context: DangerContext) -> Iterator[Danger]:
     """Yield the dangers of deleting a resource, or what a provider-kubernetes Object wraps."""
     if not is_deleted_with_it(manifest):
         message = f"{key_text(manifest)} is orphaned: it stays, but nothing manages it any more"
@@ -53,10 +53,10 @@ def deletion_dangers(path: str, manifest: Manifest, mind: DangerContext) -> Iter
         return
     inner = wrapped_object(manifest)
     if inner is not None:
-        yield from deletion_dangers(path, inner, mind)
+        yield from deletion_dangers(path, inner, context)
         return
     kind = Kind.of(manifest)
-    if holds_data(kind, mind.laws):
+    if holds_data(kind, context.laws):
         message = f"{key_text(manifest)} is deleted: {what_is_lost(kind)}"
         yield Danger(path, Code.DATA_LOSS, message)
     yield from _claims(path, manifest)
@@ -80,7 +80,7 @@ def _claims(path: str, manifest: Manifest) -> Iterator[Danger]:
         yield Danger(path, Code.ABANDONED, message)
 
 
-def _live_object_dangers(path: str, before: Assembly, mind: DangerContext) -> Iterator[Danger]:
+def _live_object_dangers(path: str, before: Assembly, context: DangerContext) -> Iterator[Danger]:
     """Yield what only the object in the cluster shows: finalizers, and what an XR composes."""
     living = before.observed.get(path)
     if living is None:
@@ -104,7 +104,7 @@ def _live_object_dangers(path: str, before: Assembly, mind: DangerContext) -> It
         message = f"{key_text(living)} is deleted with the {count} resources composed for it"
         yield Danger(path, Code.NESTED, message)
     for key in refs if not below else ():
-        if holds_data(key.kind, mind.laws):
+        if holds_data(key.kind, context.laws):
             message = f"{key_text(living)} is deleted together with {key}: {what_is_lost(key.kind)}"
             yield Danger(path, Code.DATA_LOSS, message)
 
@@ -117,7 +117,7 @@ def is_deleted_with_it(manifest: Manifest) -> bool:
     return not orphaned and bool({"*", "Delete"} & set(policies))
 
 
-def _replacements(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
+def _replacements(before: Assembly, after: Assembly, context: DangerContext) -> Iterator[Danger]:
     for path in before.resources.keys() & after.resources.keys():
         old, new = before.resources[path], after.resources[path]
         old_kind, new_kind = Kind.of(old), Kind.of(new)
@@ -128,16 +128,16 @@ def _replacements(before: Assembly, after: Assembly, mind: DangerContext) -> Ite
                 "and Crossplane no longer tracks the old object"
             )
             yield Danger(path, Code.ABANDONED, message)
-            yield from _replaced(path, inner or old, mind)
+            yield from _replaced(path, inner or old, context)
         elif inner is not None and became is not None and not is_same(inner, became):
             message = f"{key_text(inner)} is left behind: the Object wraps {key_text(became)} now"
             yield Danger(path, Code.ABANDONED, message)
-            yield from _replaced(path, inner, mind)
+            yield from _replaced(path, inner, context)
 
 
-def _replaced(path: str, manifest: Manifest, mind: DangerContext) -> Iterator[Danger]:
+def _replaced(path: str, manifest: Manifest, context: DangerContext) -> Iterator[Danger]:
     """An object that replaces one with data starts without that data."""
-    if holds_data(Kind.of(manifest), mind.laws):
+    if holds_data(Kind.of(manifest), context.laws):
         message = (
             f"{key_text(manifest)} is replaced: its data stays behind, and the new object starts "
             "empty"
@@ -146,7 +146,7 @@ def _replaced(path: str, manifest: Manifest, mind: DangerContext) -> Iterator[Da
 
 
 def _moved_to_other_provider(
-    before: Assembly, after: Assembly, mind: DangerContext
+    before: Assembly, after: Assembly, context: DangerContext
 ) -> Iterator[Danger]:
     for pair in pairs_of(before, after):
         old_config, new_config = (_config(manifest) for manifest in (pair.old, pair.new))
@@ -156,14 +156,14 @@ def _moved_to_other_provider(
                 "looks for it there, creates it again, and leaves the old one behind"
             )
             yield Danger(pair.path, Code.PROVIDER, message)
-            yield from _replaced(pair.path, wrapped_object(pair.old) or pair.old, mind)
+            yield from _replaced(pair.path, wrapped_object(pair.old) or pair.old, context)
         was, now = (
             annotations_of(manifest).get(EXTERNAL_NAME) for manifest in (pair.old, pair.new)
         )
         if was and was != now:
             message = f"{key_text(pair.new)} points to {now or 'another resource'} instead of {was}"
             yield Danger(pair.path, Code.ABANDONED, f"{message}, which is left behind")
-            yield from _replaced(pair.path, wrapped_object(pair.old) or pair.old, mind)
+            yield from _replaced(pair.path, wrapped_object(pair.old) or pair.old, context)
 
 
 def _config(manifest: Manifest) -> str:

@@ -17,11 +17,11 @@ _MACHINERY = (
 
 
 def order_dangers(
-    before: Assembly, after: Assembly, fresh: Assembly, mind: DangerContext
+    before: Assembly, after: Assembly, fresh: Assembly, context: DangerContext
 ) -> Iterator[Danger]:
     """Yield the dangers of the order's own fields and of the pipeline that reads them."""
     yield from _defaults(before, after)
-    yield from _team(before, after, mind)
+    yield from _team(before, after, context)
     yield from _composition(before, after)
     yield from _dropped(before, after)
     yield from _kept_names(before, after, fresh)
@@ -57,9 +57,9 @@ def _spec(xr: object) -> dict[str, object]:
     return {k: v for k, v in spec.items() if k != "crossplane"} if isinstance(spec, dict) else {}
 
 
-def _team(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
+def _team(before: Assembly, after: Assembly, context: DangerContext) -> Iterator[Danger]:
     kind = Kind.of(after.xr)
-    path = mind.laws.team_fields.get((kind.group, kind.kind))
+    path = context.laws.team_fields.get((kind.group, kind.kind))
     if not path or not _spec(before.xr):
         return
     was, now = (dig(_spec(assembly.xr), *path.split(".")) for assembly in (before, after))

@@ -16,9 +16,9 @@ from orderkit.core.plan.object_texts import key_text
 _SHOWN_MAX = 20
 
 
-def takeover_dangers(before: Assembly, after: Assembly, mind: DangerContext) -> Iterator[Danger]:
+def takeover_dangers(before: Assembly, after: Assembly, context: DangerContext) -> Iterator[Danger]:
     """Yield what changes in the cloud once the order manages what it observed."""
-    taken_parts = _taken_parts(after, mind)
+    taken_parts = _taken_parts(after, context)
     for path, manifest in after.resources.items():
         if not isinstance(dig(manifest, "spec", "forProvider"), dict) or only_observes(manifest):
             continue
@@ -26,7 +26,7 @@ def takeover_dangers(before: Assembly, after: Assembly, mind: DangerContext) -> 
         name = annotations_of(manifest).get(EXTERNAL_NAME)
         was_observed = old is not None and only_observes(old)
         if was_observed and old and name == annotations_of(old).get(EXTERNAL_NAME):
-            yield from _changes(path, manifest, before.observed.get(path) or {}, mind)
+            yield from _changes(path, manifest, before.observed.get(path) or {}, context)
         elif path in taken_parts and (
             old is None or was_observed or name != annotations_of(old).get(EXTERNAL_NAME)
         ):
@@ -37,10 +37,10 @@ def takeover_dangers(before: Assembly, after: Assembly, mind: DangerContext) -> 
             yield Danger(path, Code.TAKES_OVER, message)
 
 
-def _taken_parts(after: Assembly, mind: DangerContext) -> dict[str, str]:
+def _taken_parts(after: Assembly, context: DangerContext) -> dict[str, str]:
     """Return the parts that take something over, by the order's fields, with the external name."""
     kind = Kind.of(after.xr)
-    imports = mind.laws.imports.get((kind.group, kind.kind))
+    imports = context.laws.imports.get((kind.group, kind.kind))
     names = {
         part_name: dig(after.xr, "spec", *path.split("."))
         for part_name, path in (imports.names.items() if imports else ())
@@ -49,7 +49,7 @@ def _taken_parts(after: Assembly, mind: DangerContext) -> dict[str, str]:
 
 
 def _changes(
-    path: str, manifest: Manifest, live: Manifest, mind: DangerContext
+    path: str, manifest: Manifest, live: Manifest, context: DangerContext
 ) -> Iterator[Danger]:
     name = f"{ObjectKey.of(manifest).kind.kind} {annotations_of(manifest).get(EXTERNAL_NAME, '')}"
     if not dig(live, "status", "atProvider"):
@@ -58,7 +58,7 @@ def _changes(
         return
     at_provider, order = live["status"]["atProvider"], manifest["spec"]["forProvider"]
     for field, old, new in replacements(
-        mind.laws.behaviour(Kind.of(manifest)).replaces, at_provider, order
+        context.laws.behaviour(Kind.of(manifest)).replaces, at_provider, order
     ):
         message = (
             f"{name.strip()} in the cloud has {field} {shown(old)}, and no update can make that "

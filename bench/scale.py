@@ -137,7 +137,7 @@ def _ledger(costs: Costs) -> Iterator[Sequence[str]]:
     yield row("size of its files", [f"{mib:,.0f} MiB" for mib in texts], "nothing in Git")
     largest = [-(-orders // ORGANISATIONS) for orders in sizes]
     cells = [f"{n:,}" for n in largest]
-    yield row("files of a team's folder", cells, "3,000: GitHub's advice for a folder")
+    yield row("files of a team's folder", cells, "3,000: GitHub recommends no more in a folder")
     answers = [n * _github_entry_bytes() / 1e6 for n in entries]
     most = min(GITHUB_ENTRIES, GITHUB_TREE_BYTES // _github_entry_bytes())
     breaks = f"{most:,} entries: GitHub cuts its answer off"

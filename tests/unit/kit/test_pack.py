@@ -42,7 +42,7 @@ class Broken:
 BROKEN = [
     Broken("misspelt key", "templates/garage/kit.yaml", "nameFrom:", "nameform:", "'nameform'"),
     Broken("misspelt key, with advice", "pack.yaml", "kits:", "kit:", "'kit'"),
-    Broken("wrong version", "pack.yaml", "v1alpha1", "v9", "orderkit.dev/v1alpha1"),
+    Broken("wrong version", "pack.yaml", "v1alpha1", "v0", "orderkit.dev/v1alpha1"),
     Broken("kit name that is not a name", "pack.yaml", "- garage", "- Gar_age", "Gar_age"),
     Broken("no YAML", "templates/garage/kit.yaml", "spec:", "spec: [", "is not valid YAML"),
     Broken(

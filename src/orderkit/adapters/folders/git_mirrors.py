@@ -102,11 +102,17 @@ class GitMirrors:
         except OSError as error:
             raise NotFoundError("git is not on PATH", hint="install git") from error
         except subprocess.TimeoutExpired as error:
-            raise RemoteError(f"git {arguments[0]} took longer than {_TIMEOUT_S:.0f} s") from error
+            raise RemoteError(
+                f"git {arguments[0]} took longer than {_TIMEOUT_S:.0f} s",
+                hint="repeat the command",
+            ) from error
         if done.returncode:
             lines = done.stderr.decode(errors="replace").strip().splitlines()
             problem = redact(shorten(lines[-1] if lines else f"exit {done.returncode}"))
-            raise RemoteError(f"git {arguments[0]}: {problem}")
+            raise RemoteError(
+                f"git {arguments[0]}: {problem}",
+                hint="repeat the command; 'orderkit doctor' checks the forge",
+            )
         return done.stdout.decode(errors="replace").strip()
 
     def _environment(self) -> Mapping[str, str]:

@@ -112,7 +112,7 @@ def push_commit(forge: PushableForge, push: Push) -> CommitSha:
     if answer.status in (UNAUTHORIZED, FORBIDDEN):
         raise AccessError(f"no right: {doing}: {answer.text}", hint="see docs/forge.md for rights")
     if answer.status == MISSING:
-        raise NotFoundError(f"{doing}: {answer.text}")
+        raise NotFoundError(f"{doing}: {answer.text}", hint="orderkit doctor names missing rights")
     if not answer.ok:
         raise refusal(answer, doing)
     report = answer.body

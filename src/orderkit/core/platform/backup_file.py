@@ -31,7 +31,12 @@ class MirroredRepository(StrictShape, frozen=True):
         """
         repo = RepoId.parse(self.name)
         if repo is None:
-            raise InvalidInputError(f"{BACKUP_FILE}: name", self.name, "is no OWNER/NAME")
+            raise InvalidInputError(
+                f"{BACKUP_FILE}: name",
+                self.name,
+                "is no OWNER/NAME",
+                hint="make the backup again: orderkit backup FOLDER",
+            )
         return repo
 
 

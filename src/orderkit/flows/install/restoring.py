@@ -271,7 +271,9 @@ def _order(
         commit = ledger.delivered_commit(application_at(platform, entry))
         commit = commit or platform.forge.head(entry.repository)
         if commit is None:
-            raise NotFoundError(f"{entry.repository} has no branch {MAIN}")
+            raise NotFoundError(
+                f"{entry.repository} has no branch {MAIN}", hint=f"orderkit repair {order}"
+            )
         written = placed_xr(live.kit, entry.team, read_xr(platform, live, commit).xr)
     except OrderkitError as error:
         yield RestoreRow(

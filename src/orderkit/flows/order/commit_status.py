@@ -39,7 +39,9 @@ def keep_checked(platform: Platform, repo: RepoId) -> CommitCheck:
     entry = ledger.living_order(paths, repo.name)
     commit = platform.forge.head(repo, "main")
     if entry is None or entry.repository != repo or entry.end_path in paths or commit is None:
-        raise NotFoundError(f"{repo} is not a live order's repository")
+        raise NotFoundError(
+            f"{repo} is not a live order's repository", hint="see the live orders: orderkit list"
+        )
     application = get_object(platform, application_key(entry.order))
     pack = published_pack(platform)
     kit_name = registered_kit(platform, entry)

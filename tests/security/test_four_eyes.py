@@ -293,7 +293,7 @@ def test_an_approval_from_before_a_change_of_the_base_does_not_count(review: Rev
     assert review.approve(review.carol)["official"] is True
     review.eve.api("PATCH", review.path, {"base": "main"})
 
-    with pytest.raises(RefusedError, match="somebody changed its base"):
+    with pytest.raises(RefusedError, match="someone changed its base"):
         review.merge()
 
 

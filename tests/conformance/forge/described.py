@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -196,6 +196,7 @@ class Judge:
             path = description.path_of(exchange.method, address)
             name = f"{exchange.method} {path or address}"
             self.seen |= {name} if path else set()
+            found: Iterable[str]
             if path is not None:
                 found = _problems(description, path, exchange)
             elif address.startswith(SITE_ADMIN) and description.file == CLOUD:

@@ -7,12 +7,12 @@ which something else is exchanged, or delivered to a webhook, fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from starlette.types import ASGIApp
 from tests.conformance.forge import described, gitlab_described
-from tests.conformance.forge.exchanges import Watched
+from tests.conformance.forge.exchanges import Exchange, Watched
 
 from orderkit_standins.forge.deliveries import Deliveries, Delivery
 from orderkit_standins.forge.forge import EmbeddedForge
@@ -28,7 +28,7 @@ class Judging:
         make_app, add = EmbeddedForge._app, Deliveries.add  # noqa: SLF001  between the two
 
         def watched(forge: EmbeddedForge) -> ASGIApp:
-            judges = {gitlab_described.API: GITLAB.judge}
+            judges: dict[str, Callable[[Exchange], None]] = {gitlab_described.API: GITLAB.judge}
             if described.DESCRIPTION.exists():
                 judges |= dict.fromkeys((described.API, described.GRAPHQL), GITHUB.judge)
             return Watched(make_app(forge), judges)
@@ -40,8 +40,8 @@ class Judging:
                 GITLAB.delivered(delivery.headers, delivery.body)
             add(deliveries, delivery)
 
-        EmbeddedForge._app = watched  # type: ignore[method-assign]  # noqa: SLF001
-        Deliveries.add = delivering  # type: ignore[method-assign]
+        EmbeddedForge._app = watched  # type: ignore[method-assign,assignment]  # noqa: SLF001
+        Deliveries.add = delivering  # type: ignore[method-assign,assignment]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Iterator[None]:

@@ -78,7 +78,11 @@ class _Handler(BaseHTTPRequestHandler):
         page = parse_qs(place.query).get("page", ["1"])[0]
         key = (self.command, unquote(place.path.removeprefix(API)), page)
         left = self.answers.get(key)
-        missing = {"status": 404, "response": {"message": "Not Found"}, "rawHeaders": []}
+        missing: dict[str, Any] = {
+            "status": 404,
+            "response": {"message": "Not Found"},
+            "rawHeaders": [],
+        }
         found = missing if not left else left.pop(0) if len(left) > 1 else left[0]
         body = b"" if found["status"] == NO_BODY else json.dumps(found["response"]).encode()
         self.send_response(found["status"])

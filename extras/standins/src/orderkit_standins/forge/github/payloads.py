@@ -95,7 +95,7 @@ class GitHubPayloads:
         pull = self.shapes.pulls.find(repo.id, number)
         if pull is None:
             raise LookupError(f"{repo.full_name} has no pull request {number}")
-        shape = {
+        shape: Json = {
             "action": _ACTIONS.get(action, action),
             "pull_request": self.shapes.pull(repo, pull, Right.ADMIN, whole=not is_review),
         }

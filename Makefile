@@ -95,7 +95,7 @@ e2e: $(DEV) ## whole journeys on a real Backstage, Gitea, Kubernetes API and Arg
 matrix: $(DEV) ## the suites of the ports, and attacks by push, on the oldest supported releases that can be built here
 	scripts/matrix.sh $(ARGS) $(filter-out %/catalog %/portal,$(REAL_SIDES)) $(wildcard tests/e2e/test_security_*.py)
 
-soak: $(DEV) ## the full random counts, for hours; in parts: make soak PART=rendering|crash|edit|forge|plans|counts|rest|mutants
+soak: $(DEV) ## the full random counts, for hours; in parts: make soak PART=rendering|crash|edit|forge|plans|counts|attacks|rest|mutants
 	scripts/soak.sh "$(PART)" $(ARGS)
 
 bench: $(DEV) ## measure; one JSON object a line. ARGS=--smallest only tries every suite: two minutes

@@ -10,6 +10,9 @@ crash=tests/crash
 edit=tests/conformance/yamledit
 forge="tests/faults tests/conformance/forge tests/e2e/test_real_gitea_orders.py"
 counts=tests/component/test_story_counts.py
+attacks="tests/security/test_four_eyes.py tests/security/test_review_bypasses.py
+  tests/security/test_approval_attacks.py tests/security/test_forge_ownership.py
+  tests/security/test_registration_races.py"
 plans="tests/component/plans/test_plans_proved.py tests/e2e/test_plan_applied.py"
 
 if scripts/lab.sh --check && [ -e .cache/backstage/frontend/.installed ]; then
@@ -26,6 +29,14 @@ case $part in
     scripts/engines.sh
     exec .venv/bin/python scripts/mutants.py --count 200 "$@"
     ;;
+  attacks)   # what CI tries on Gitea's dialect, on the others
+    scripts/test-tools.sh
+    for forge in github gitlab; do
+      # shellcheck disable=SC2086  the paths are words
+      scripts/test.sh --orderkit-forge $forge $attacks "$@"
+    done
+    exit
+    ;;
   all) paths=tests ;;
   rendering) paths=$rendering ;;
   crash) paths=$crash ;;
@@ -40,7 +51,7 @@ case $part in
     done
     ;;
   *)
-    echo "error: no part $part; parts: rendering, crash, edit, forge, plans, counts, rest, mutants" >&2
+    echo "error: no part $part; parts: rendering, crash, edit, forge, plans, counts, attacks, rest, mutants" >&2
     exit 2
     ;;
 esac

@@ -18,6 +18,8 @@ from ground.errors import ConflictError, InvalidInputError, OrderkitError, Refus
 from ground.names import RepoId, TeamName
 from ground.objects.kube_objects import Manifest
 from ground.shapes import changed
+from orderkit.adapters.github import GitHubForge
+from orderkit.adapters.gitlab import GitLabForge
 from orderkit.core.kit.kit_file import How
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.approval import Agreement
@@ -142,6 +144,8 @@ def test_what_a_person_looked_at_is_what_they_agree_to(desk: Desk) -> None:
 
 
 def test_an_agreement_to_another_head_does_not_count(desk: Desk) -> None:
+    if isinstance(desk.platform.forge, GitLabForge):
+        pytest.skip("GitLab keeps no approval of another head: it answers 409")
     entry = desk.order().entry
     pull = desk.proposal(entry)
     commits = desk.platform.forge.commits(desk.platform.ledger, ref=pull.head_commit, limit=2)
@@ -298,6 +302,15 @@ class LaxCatalog:
 OWN = "url:{forge}/platform/pack/src/branch/main/people.yaml"
 
 
+def at_forge(desk: Desk, place: str) -> str:
+    """Return an address as the forge in use writes it: of its pack, a team's file, or neither."""
+    (people_from,) = desk.platform.people_from
+    pack = people_from.removesuffix("/main/*")
+    own = f"{pack}/main"
+    text = place.format(forge=desk.platform.forge.base_url, team=desk.team, own=own)
+    return text.replace("src/branch", pack.rpartition("/pack/")[2])
+
+
 @pytest.mark.parametrize(
     ("origin", "location", "is_believed"),
     [
@@ -316,11 +329,9 @@ def test_a_login_is_believed_from_the_platforms_own_locations_only(
     desk: Desk, origin: str, location: str, *, is_believed: bool
 ) -> None:
     entry, ref = desk.order().entry, "user:default/mallory"
-    places = {"forge": desk.platform.forge.base_url, "team": desk.team}
-    places["own"] = OWN.rpartition("/")[0].format(**places)
     annotations: Manifest = {
-        "backstage.io/managed-by-origin-location": origin.format(**places),
-        "backstage.io/managed-by-location": (location or origin).format(**places),
+        "backstage.io/managed-by-origin-location": at_forge(desk, origin),
+        "backstage.io/managed-by-location": at_forge(desk, location or origin),
         "orderkit.dev/forge-login": desk.frank.login,
     }
     user: Manifest = {"kind": "User", "metadata": {"name": "mallory", "annotations": annotations}}
@@ -339,7 +350,7 @@ def test_a_login_is_believed_from_the_platforms_own_locations_only(
 def test_an_entity_that_somebody_pushed_makes_nobody_frank(desk: Desk, where: str) -> None:
     """They may have signed in to the portal by it: its name and namespace are the pusher's."""
     entry, ref = desk.order().entry, f"user:{where}/{desk.frank.login}"
-    origin = f"url:{desk.platform.forge.base_url}/{desk.team}/o/src/branch/main/c.yaml"
+    origin = at_forge(desk, "url:{forge}/{team}/o/src/branch/main/c.yaml")
     annotations = {"backstage.io/managed-by-origin-location": origin}
     metadata = {"name": desk.frank.login, "annotations": annotations}
     user: Manifest = {"kind": "User", "metadata": metadata}
@@ -375,6 +386,8 @@ def test_whoever_creates_the_organisation_that_a_rule_names_does_not_agree(
         desk.approve(desk.proposal(entry), stranger)
         assert missing(desk, entry).startswith(f"group {org}")
         assert f"organisation {org} is not the platform's" in approvers(platform).detail
+        if isinstance(platform.forge, GitHubForge) and not has_member:
+            return  # who is in an organisation is not shown to others, so nobody counts
         adopting = replace(platform, adopted=frozenset({stranger.login}))
         assert approve(adopting, entry.order, person(stranger)).state == "delivered"
 

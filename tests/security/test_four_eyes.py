@@ -17,6 +17,7 @@ from forgeusers import ForgeUser, new_user
 
 from ground.errors import ConflictError, RefusedError
 from ground.names import MAIN, blob_sha
+from orderkit.adapters.github import GitHubForge
 from orderkit.flows.change.reviewing import merge_reviewed
 from orderkit.flows.main_protection import CONTEXT
 from orderkit.flows.waiting import until
@@ -395,6 +396,8 @@ def stated(review: Review, state: str) -> str:
 def test_doctor_reports_an_order_whose_protection_was_removed(
     orderkit: Command, review: Review, forge_admin: ForgeUser
 ) -> None:
+    if isinstance(review.bay.platform.forge, GitHubForge):
+        pytest.skip("a ruleset names no users: test_github_client widens it by actors and teams")
     rule = f"/repos/{review.bay.repo}/branch_protections/main"
     widened = {"push_whitelist_usernames": [review.eve.login]}
     forge_admin.api("PATCH", rule, widened)

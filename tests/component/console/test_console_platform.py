@@ -50,11 +50,11 @@ def until(look: PlatformChecks, platform: Platform, verdict: str) -> Mapping[str
 def test_a_slow_check_keeps_neither_the_page_nor_the_others_waiting(
     site: Site, gate: threading.Event
 ) -> None:
-    checks = PlatformChecks(limit_s=0.8)
+    checks = PlatformChecks(limit_s=3)
     begin = time.monotonic()
     first = checks.look(site.running.platform)
 
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 10, "the slow check takes twice as long"
     assert {line["check"] for line in first} >= {"forge", "orders", "portal", "gitea-release"} - {
         "gitea-release"
     }

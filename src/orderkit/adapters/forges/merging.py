@@ -220,7 +220,7 @@ class QueueingForge(MergingForge, Protocol):
 
     def enqueue(self, request: MergeRequest) -> None:
         """
-        Put a pull request into the queue of its base. Idempotent.
+        Put a pull request that is not waiting into the queue of its base.
 
         Raises:
             OrderkitError: The forge refuses it.
@@ -257,7 +257,8 @@ class QueuedMerge(Merge[QueueingT]):
 
     def _enqueue(self) -> OrderkitError:
         """Put the pull request into the queue of its base."""
-        self.forge.enqueue(self.request)
+        if not self.forge.is_waiting(self.request):  # by an earlier run, or by somebody
+            self.forge.enqueue(self.request)
         self.in_queue = True
         return self._queued()
 

@@ -79,13 +79,11 @@ class Merging(GitHubPulls, Rulesets, SharedMerging):
 
     def enqueue(self, request: MergeRequest) -> None:
         """
-        Put a pull request into the merge queue of its base. Idempotent.
+        Put a pull request into the merge queue of its base.
 
         Raises:
             OrderkitError: GitHub refuses it.
         """
-        if self.is_waiting(request):
-            return
         pull = self._pull_object(request.repo, request.number) or {}
         entry = {"pullRequestId": text_in(pull, "node_id"), "expectedHeadOid": request.head}
         self.graphql(request.repo.owner, ENQUEUE, {"input": entry}, f"queue {request}")

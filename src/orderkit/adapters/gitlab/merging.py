@@ -78,13 +78,11 @@ class GitLabMerging(GitLabPulls, SharedMerging):
 
     def enqueue(self, request: MergeRequest) -> None:
         """
-        Put a merge request on the train of its target branch. Idempotent.
+        Put a merge request on the train of its target branch.
 
         Raises:
             OrderkitError: GitLab refuses it.
         """
-        if self.is_waiting(request):
-            return
         body = {"sha": request.head, "squash": request.style is MergeStyle.SQUASH}
         answer = self._http.send("POST", self._car(request), body=body)
         if answer.status == CONFLICT:  # our read just saw this head

@@ -110,7 +110,7 @@ def test_cnoes_backstage_gets_steps_with_its_own_actions(written: tuple[Path, st
     ]
     assert host == gitea.removeprefix("https://")
     assert steps["order"]["input"]["clusterName"] == "local"
-    with GiteaForge(gitea, token="none") as forge:  # nothing is asked of it
+    with GiteaForge(gitea, token="never-sent") as forge:  # nothing is asked of it
         assert repository_of(wanted, forge) == RepoId("ae86", "garage-ae86")
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import container
 from jobrunner import INDEX_VARIABLE, JobRunner
 
-from ground.errors import NotFoundError, RemoteError
+from ground.errors import NotFoundError, OrderkitError
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from orderkit.core.portal.runner_job import NAMESPACE
 
@@ -74,7 +74,7 @@ class PodRunner:
 
     def _keep_looking(self) -> None:
         while not self._stopping.wait(_LOOK_EVERY_S):
-            with contextlib.suppress(ConnectionError, RemoteError):  # the API server restarts
+            with contextlib.suppress(OSError, OrderkitError):  # the API server restarts
                 self._look()
 
     def _look(self) -> None:

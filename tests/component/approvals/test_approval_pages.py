@@ -82,12 +82,13 @@ def test_who_is_not_asked_sees_what_waits_and_cannot_agree(desk: Desk, browser_o
     refused = decide(carol, entry, "approve")
 
     assert entry.order in listed.page.text
-    assert "Others are asked, not you." in listed.page.text
+    why_not = f"{desk.carol.login} is not an approver of {entry.order}"
+    assert f"You cannot approve it: {why_not}." in listed.page.text
     assert f"/orders/{entry.order}/approval" not in [form.action for form in listed.forms]
     assert "waits for approval by group finance" in order.page.text
     assert [form.action for form in order.forms if form.action.endswith("/approval")] == []
     assert refused.status == 403
-    assert f"{desk.carol.login} is not an approver of {entry.order}" in refused.page.text
+    assert why_not in refused.page.text
     assert desk.phase(entry) == "Waiting"
 
 
@@ -100,6 +101,7 @@ def test_whoever_ordered_can_only_withdraw(desk: Desk, browser_of: SignIn) -> No
     refused = decide(frank, entry, "approve")
     done = frank.submit(form, "decline")
 
+    assert f"{desk.frank.login} asked for it or pushed to it" in listed.page.text
     assert f"/orders/{entry.order}/approval" not in [form.action for form in listed.forms]
     assert form.buttons == [("decision", "decline")]
     assert refused.status == 403

@@ -120,17 +120,25 @@ def test_a_person_whom_a_token_proves_declines(desk: Desk, door: Door) -> None:
     assert desk.phase(entry) == "Ended"
 
 
-def test_the_list_says_what_waits_for_the_person_of_the_token(desk: Desk, door: Door) -> None:
+def test_the_list_says_what_waits_for_the_person_of_the_token_and_why_not(
+    desk: Desk, door: Door
+) -> None:
     entry = desk.order().entry
 
-    def listed(login: str) -> dict[str, bool]:
+    def listed(login: str) -> tuple[bool, str]:
         headers = {"Authorization": f"Bearer {door.token(login, str(desk.team))}"}
         answer = door.service.send("GET", "/v1/approvals", headers=headers)
-        return {approval["order"]: approval["yours"] for approval in answer.json()["approvals"]}
+        (found,) = [a for a in answer.json()["approvals"] if a["order"] == entry.order]
+        return found["yours"], found.get("reason", "")
 
-    assert listed(desk.frank.login)[entry.order] is True
-    assert listed(desk.eve.login)[entry.order] is False
-    assert listed(desk.carol.login)[entry.order] is False
+    eve, carol = desk.eve.login, desk.carol.login
+    assert listed(desk.frank.login) == (True, "")
+    assert listed(eve) == (False, f"{eve} is not an approver of {entry.order}")
+    assert listed(carol) == (False, f"{carol} is not an approver of {entry.order}")
+    assert listed("nobody-here") == (
+        False,
+        "user:default/nobody-here is not a user of the forge, whose groups decide who may approve",
+    )
 
 
 @pytest.mark.parametrize(

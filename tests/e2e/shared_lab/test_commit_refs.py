@@ -174,8 +174,8 @@ def test_what_an_earlier_release_wrote_delivers_them_until_bootstrap_mends_it(si
     head = site.platform.forge.head(site.entry.repository)
     revisions = {site.refreshed() for _ in range(_REFRESHES)}
     until(
-        SystemClock(), site.stage, lambda stage: stage == "stage3", timeout_s=120, goal="stage3",
-        why_not=str,
+        SystemClock(), lambda: (site.refreshed(), site.stage()), lambda seen: seen[1] == "stage3",
+        timeout_s=240, goal="stage3", why_not=str,
     )  # fmt: skip
     told = as_process(site.file)("doctor", "--json").json["findings"]
 

@@ -54,6 +54,8 @@ class PendingApproval(Answer, frozen=True):
     """The pull request of a change; None: the order itself waits."""
     yours: bool = True
     """The person who asked for the list may approve it."""
+    reason: str = ""
+    """Why that person may not, if that is known."""
 
 
 def pending(
@@ -79,22 +81,24 @@ def pending(
             proposal = proposal_of(platform, entry)
             if proposal is None:
                 continue
-            is_yours = _waits_for(partial(subject_of_proposal, proposal), person)
-            if is_yours or teams is None or entry.team in teams:
+            reason = _why_not(partial(subject_of_proposal, proposal), person)
+            if not reason or teams is None or entry.team in teams:
                 waiting = proposal.waiting
                 asked_for = (waiting.requester, waiting.since, sentence(proposal.needs))
                 pending_order = _pending(proposal.live, proposal.pull, *asked_for)
-                yield changed(pending_order, yours=is_yours)
+                yield changed(pending_order, yours=not reason, reason=reason)
         except OrderkitError as error:
             if person is None:
                 yield PendingApproval(entry.order, entry.team, "", "", "", str(error), "", "")
     for live, pull in _open_changes(platform, snapshot) if order is None else ():
         with suppress(OrderkitError):  # the forge does not show yet who pushed it
             lacking = judge_review(platform, live, pull).approval
-            subject = partial(subject_of, platform, live.entry.order, pull.number)
-            is_yours = bool(lacking) and _waits_for(subject, person)
-            if lacking and (is_yours or teams is None or live.entry.team in teams):
-                yield changed(_pending_change(live, pull, lacking), yours=is_yours)
+            if not lacking:
+                continue
+            reason = _why_not(partial(subject_of, platform, live.entry.order, pull.number), person)
+            if not reason or teams is None or live.entry.team in teams:
+                waiting = _pending_change(live, pull, lacking)
+                yield changed(waiting, yours=not reason, reason=reason)
 
 
 def pending_for_credentials(platform: Platform) -> Iterator[PendingApproval]:
@@ -167,15 +171,16 @@ def lacking_of(platform: Platform, snapshot: RepositorySnapshot, ref: OpenPullRe
     return f"#{pull.number} at {pull.head_commit[:8]} waits for {lacking}" if lacking else ""
 
 
-def _waits_for(subject: Callable[[], Subject], person: Requester | None) -> bool:
-    """Say whether somebody may agree; None: anybody."""
+def _why_not(subject: Callable[[], Subject], person: Requester | None) -> str:
+    """Return why somebody may not agree, in a sentence; empty if they may, as None: anybody."""
     if person is None:
-        return True
+        return ""
     try:
-        pending = subject()
-        return pending.asked_person(person).id not in pending.behind
-    except RefusedError:
-        return False
+        waiting = subject()
+        is_behind = waiting.asked_person(person).id in waiting.behind
+    except RefusedError as error:
+        return str(error)
+    return f"{person.ref} asked for it or pushed to it" if is_behind else ""
 
 
 def _pending(

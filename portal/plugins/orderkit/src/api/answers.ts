@@ -560,6 +560,7 @@ export type PendingApproval = {
   head: string;
   number: number | null;
   yours: boolean;
+  reason: string;
 };
 
 export type PlanAnswer = {

@@ -18,8 +18,9 @@ const ORDER: Approval = {
   head: 'a1b2c3d4e5f6',
   number: null,
   yours: true,
+  reason: '',
 };
-const CHANGE: Approval = { ...ORDER, order: 'garage-rx7', number: 3, yours: false };
+const CHANGE: Approval = { ...ORDER, order: 'garage-rx7', number: 3, yours: false, reason: 'ann is not an approver of garage-rx7' };
 const DECIDED: Decided = {
   order: 'garage-ae86', team: 'ae86', state: 'delivered', missing: null, doesNotCount: null, url: null, counts: true, number: null,
 };
@@ -30,6 +31,7 @@ describe('the page of approvals', () => {
 
     expect(await screen.findByText('1 request for you')).toBeInTheDocument();
     expect(screen.getByText('1 request for others')).toBeInTheDocument();
+    expect(screen.getByText('You cannot approve it: ann is not an approver of garage-rx7.')).toBeInTheDocument();
     expect(screen.getAllByText(`Approval by ${ORDER.approval}`)).toHaveLength(2);
     expect(screen.getByRole('link', { name: 'new order' })).toHaveAttribute('href', ORDER.url);
     expect(screen.getByRole('button', { name: 'Approve garage-ae86' })).toBeEnabled();

@@ -51,6 +51,7 @@ function Row({ approval, onDecided }: { approval: Approval; onDecided: (text: st
       </Flex>
       <Text as="p">Approval by {cut(approval.approval)}</Text>
       {error && <Problem error={error} />}
+      {!approval.yours && approval.reason && <Text color="secondary">You cannot approve it: {cut(approval.reason)}.</Text>}
       {approval.yours && (
         <Flex gap="3" align="end" style={{ flexWrap: 'wrap' }}>
           {declining ? (

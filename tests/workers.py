@@ -11,6 +11,7 @@ Registered by ``conftest.py``.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -83,6 +84,7 @@ LONGEST_FIRST = (
 """Begun in this order, before everything else: a long module at the end leaves a worker idle."""
 
 _OUTPUT = "orderkit summary"
+_OBJECTS_BETWEEN_COLLECTIONS = 20_000
 _summary = pytest.StashKey["Summary"]()
 
 
@@ -134,6 +136,11 @@ class Workers:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items.sort(key=_rank)
+
+    def pytest_collection_finish(self) -> None:
+        gc.collect()
+        gc.freeze()  # else each collection would walk through all tests and modules
+        gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)

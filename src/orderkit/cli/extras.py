@@ -25,6 +25,7 @@ _EMBEDDED = "embedded"
 _EXTRA_OF_MODULE = {
     **dict.fromkeys(("itsdangerous", "jwt", "starlette", "uvicorn"), "service"),
     "mcp": "mcp",
+    "opentelemetry": "traces",
 }
 """The modules that an extra of this distribution brings, and that commands import as they run."""
 

@@ -7,6 +7,10 @@ one result.
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
+
 import click
 
 from ground import errors
@@ -14,6 +18,10 @@ from orderkit import __version__
 from orderkit.cli import extras
 from orderkit.cli.command_list import COMMANDS, EPILOG, EXTRA_OF, FORMER, READING, SUMMARY
 from orderkit.cli.options import no_color_option
+
+_COLLECTORS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_SERVING = ("serve", "up", "mcp")
+"""Commands whose requests are traces, and not the command itself."""
 
 
 class _Lazy(click.Group):
@@ -62,7 +70,8 @@ def root() -> None:
 def invoke(arguments: list[str]) -> int:
     """Run one command; return the exit code (see ``ground.errors``)."""
     try:
-        code = root.main(arguments, prog_name="orderkit", standalone_mode=False)
+        with _traced(arguments):
+            code = root.main(arguments, prog_name="orderkit", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as raised:  # noqa: BLE001 - the last line of defence
         error = _explained(raised, arguments)
         if "--json" in arguments:
@@ -71,6 +80,26 @@ def invoke(arguments: list[str]) -> int:
             emit_error(error)
         return error.exit_code
     return code if isinstance(code, int) else errors.EXIT_DONE
+
+
+@contextlib.contextmanager
+def _traced(arguments: list[str]) -> Iterator[None]:
+    """Record the command as a trace, if the environment names a collector for OpenTelemetry."""
+    if not any(map(os.environ.get, _COLLECTORS)):
+        yield
+        return
+    from orderkit.adapters.open_telemetry import OpenTelemetryRecorder
+    from orderkit.core import spans
+
+    name = next((word for word in arguments if word in COMMANDS), "orderkit")
+    recorder = OpenTelemetryRecorder(__version__)
+    spans.record_with(recorder)
+    try:
+        with contextlib.nullcontext() if name in _SERVING else spans.root_span(name, {}):
+            yield
+    finally:
+        spans.record_with(None)
+        recorder.close()
 
 
 class _InterruptedError(errors.OrderkitError):

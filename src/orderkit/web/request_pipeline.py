@@ -22,6 +22,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from ground.errors import InvalidInputError, OrderkitError, RefusedError, UnreachableError
+from orderkit.core.spans import Attributes, root_span
 from orderkit.ports.requesters import UnprovedError
 from orderkit.web.auditing import AUDIT_KEY
 from orderkit.web.callers import Caller
@@ -75,15 +76,23 @@ class RequestPipeline:
         audit_entry["operation"] = operation.id
         metrics.begin()
         status = 500
+        about: Attributes = {
+            "http.request.method": operation.method,
+            "url.template": operation.path,
+        }
         try:
-            answer = await self._answer(operation, request, audit_entry)
-            exchange = self._exchange(operation)
-            if isinstance(answer, Refusal):
-                audit_entry.setdefault("reason", answer.message)
-                response = exchange.refuse(request, answer)
-            else:
-                response = exchange.write(operation, answer)
-            status = response.status_code
+            with root_span(operation.id, about, request.headers) as notes:
+                answer = await self._answer(operation, request, audit_entry)
+                exchange = self._exchange(operation)
+                if isinstance(answer, Refusal):
+                    audit_entry.setdefault("reason", answer.message)
+                    response = exchange.refuse(request, answer)
+                else:
+                    response = exchange.write(operation, answer)
+                status = notes["http.response.status_code"] = response.status_code
+                notes["orderkit.request"] = audit_entry["request"]
+                if "order" in audit_entry:
+                    notes["orderkit.order"] = audit_entry["order"]
         finally:
             metrics.end(operation.id, status, time.monotonic() - began_s)
         return response

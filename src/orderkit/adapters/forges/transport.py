@@ -35,6 +35,7 @@ from orderkit.adapters.forges.answers import (
 )
 from orderkit.adapters.http import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, check_url, read_capped
 from orderkit.core.process_counts import count
+from orderkit.core.spans import Attributes, span
 
 ANSWER_MAX_BYTES = 64 * 1024 * 1024
 _UNKNOWN, _SERVER_FAILED = 401, 500
@@ -218,7 +219,8 @@ class ForgeTransport:
         self, credentials: Credentials, method: str, path: str, body: object, query: Query | None
     ) -> ForgeResponse:
         outcome = "no answer"
-        with self._session() as session:
+        about: Attributes = {"http.request.method": method, "url.path": path}
+        with self._session() as session, span(f"forge {method}", about) as notes:
             session.headers["Authorization"] = self._authorization(credentials, path)
             try:
                 answer = self._exchange(session, method, path, body, query)
@@ -232,6 +234,7 @@ class ForgeTransport:
             except (requests.exceptions.RequestException, OSError) as error:
                 raise self._no_answer(error) from error
             else:
+                notes["http.response.status_code"] = answer.status
                 outcome = f"{answer.status // 100}xx"
                 return answer
             finally:

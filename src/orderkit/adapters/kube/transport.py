@@ -28,6 +28,7 @@ from urllib.parse import urlencode
 from ground.errors import InvalidInputError, RemoteError, UnreachableError
 from orderkit.adapters.kube.refusals import refusal, refusal_of_event
 from orderkit.core.gc_pause import uncollected
+from orderkit.core.spans import Attributes, span
 from orderkit.ports.cluster import WatchStop
 
 CONNECT_TIMEOUT_S = 5.0
@@ -200,14 +201,18 @@ class KubeTransport:
         token = self._configuration.get_api_key_with_prefix("BearerToken", "authorization")
         if token:
             headers["authorization"] = token
+        about: Attributes = {"http.request.method": call.method, "url.path": call.path}
         try:
-            return self._rest.request(
-                call.method,
-                self.server + call.target,
-                headers=headers,
-                body=_readable(call.body) if call.content_type == APPLY_PATCH else call.body,
-                _request_timeout=(CONNECT_TIMEOUT_S, self._read_timeout_s),
-            )
+            with span(f"cluster {call.method}", about) as notes:
+                response = self._rest.request(
+                    call.method,
+                    self.server + call.target,
+                    headers=headers,
+                    body=_readable(call.body) if call.content_type == APPLY_PATCH else call.body,
+                    _request_timeout=(CONNECT_TIMEOUT_S, self._read_timeout_s),
+                )
+                notes["http.response.status_code"] = response.status
+                return response
         except ApiException as error:  # raised by the client when the TLS handshake fails
             raise RemoteError(
                 f"{self.server}: {' '.join(str(error.reason).split())}",

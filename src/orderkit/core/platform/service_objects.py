@@ -239,8 +239,11 @@ def _pod(parts: ServiceParts, arguments: list[str]) -> dict[str, Any]:
 
 
 def _deployment(parts: ServiceParts) -> Manifest:
-    # what leads here terminates TLS
-    arguments = ["serve", f"--host={EVERY_ADDRESS}", f"--port={PORT}", "--behind-tls"]
+    arguments = [
+        *("serve", f"--host={EVERY_ADDRESS}", f"--port={PORT}"),
+        "--behind-tls",  # what leads here terminates it
+        "--log-format=json",
+    ]
     spec = _pod(parts, arguments)
     del spec["restartPolicy"]
     (container,) = spec["containers"]

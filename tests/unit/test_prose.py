@@ -11,10 +11,17 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 GENERATED = {"editing.md", "kit-check.md", "rendering.md", "versions.md"}
 WORDS_MAX = 1500
-LONGER = {}
-"""Pages that are longer, with their words. A number may only fall; a page that is split leaves."""
-MOST = {}
-LEAST = {}
+LONGER = {
+    "README.md": 1900,
+    "attacks.md": 6000,
+    "campaigns.md": 2400,
+    "figures.md": 3600,
+    "forge.md": 2900,
+    "functions.md": 1700,
+}
+"""Pages that may have more words. A number may only fall, and a page that is split leaves."""
+MOST = {"what": 2.0, "semicolons": 4.2, "whoever and its like": 0.4}
+LEAST = {"you": 7.1, "for example": 1.2, "blocks of code": 4.6}
 """How often each is found per 1,000 words. ``MOST`` may only fall, ``LEAST`` may only rise."""
 _BLOCK = re.compile(r"^ *```.*?^ *```\n?", re.MULTILINE | re.DOTALL)
 _NAMES = re.compile(r"`[^`\n]*`|(?<=\])\([^)]*\)")
@@ -44,12 +51,12 @@ def test_figures_count_prose_and_not_code() -> None:
     text = "You see `what you; type`, [what](you.md):\n\n```sh\nwhat; you\n```\n"
 
     assert figures([text]) == {
-        "what": 250.0,
-        "you": 250.0,
+        "what": 333.33,
+        "you": 333.33,
         "semicolons": 0.0,
         "whoever and its like": 0.0,
         "for example": 0.0,
-        "blocks of code": 250.0,
+        "blocks of code": 333.33,
     }
 
 

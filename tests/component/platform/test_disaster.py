@@ -167,7 +167,7 @@ def test_a_backup_of_another_platform_is_refused(site: Site, tmp_path: Path) -> 
     assert site.run("restore", str(tmp_path / "empty")).code == 1
 
 
-@pytest.mark.parametrize("name", ["../x", "../../x", "ae86/..", "/tmp/x", "ae86/../../x"])
+@pytest.mark.parametrize("name", ["../x", "../../x", "ae86/..", "/etc/x", "ae86/../../x"])
 def test_a_name_in_a_backup_cannot_leave_its_folder(site: Site, tmp_path: Path, name: str) -> None:
     """A repository beside the folder is neither restored nor touched."""
     folder = tmp_path / "outer/backup"

@@ -60,6 +60,6 @@ def test_a_platform_has_a_value_for_each_built_in_name() -> None:
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_the_page_about_kits_lists_each_built_in_value(name: str) -> None:
-    page = (Path(__file__).parents[3] / "docs/kit-keys.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/kits.md").read_text()
 
     assert f"| `{name}` | {BUILT_IN[name]} |" in page

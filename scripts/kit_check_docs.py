@@ -39,7 +39,7 @@ get. Each goes through each Composition until nothing changes any more, at most 
 round and is ready. Everything below `gitops/` answers requirements. At the end the check removes facts and flips readiness, to see
 whether anything would be deleted.
 
-- Stations run in [processes of their own](station-api.md#what-a-station-can-reach), without your environment, files and
+- Stations run in [processes of their own](station-api.md#limits-of-a-station), without your environment, files and
   network.
 - If a station's answers could depend on the order of Python's sets, it also runs in four more processes with other hash seeds.
 - A Composition with a step that is not Python (go-templating, KCL, ...) is checked as it is written, and not run.

@@ -8,7 +8,7 @@ platform's own process only what runs below a function of ``orderkit.web`` count
 service; the forge, the cluster and the delivery beside it are no part of the walk.
 
     .venv/bin/python scripts/story_modules.py            # print both numbers and the modules
-    .venv/bin/python scripts/story_modules.py --write    # and write them into docs/architecture.md
+    .venv/bin/python scripts/story_modules.py --write    # and write them into docs/modules.md
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT))
 from scripts.houses import HOUSES  # noqa: E402 - the path comes first
 
 SOURCES = tuple(str(ROOT / house.source) + os.sep for house in HOUSES)
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "modules.md"
 BEGIN, END = "<!-- written by scripts/story_modules.py -->\n", "<!-- end -->\n"
 SERVERS = ("orderkit.web.serving", "orderkit.web.time_limited_http")
 """What serves every app of the embedded platform, not the service alone."""

@@ -43,7 +43,7 @@ fixes any more, and holes stay open in 1.27.3 (below). The Go module of 28 is no
 against it. Decide which matters more to you; `doctor` names the holes of both.
 
 idpbuilder 0.10.1 installs Argo CD 3.0.12 and Gitea 1.24.3, and its unreleased head Argo CD 3.1.7. All are older than the
-oldest supported release: raise them ([bootstrap](bootstrap.md#raise-the-servers-of-idpbuilder)).
+oldest supported release: raise them ([bootstrap](idpbuilder.md#raise-the-servers-of-idpbuilder)).
 
 Forgejo is another product than Gitea, and no suite ran against it ([what is known](forge.md#forgejo)). `doctor` says so;
 bootstrap goes on.

@@ -4,7 +4,7 @@ Walk XRDs and Compositions of other people's repositories through a kit's life, 
 Each XRD with its Composition is imported into an empty pack, checked, ordered on an embedded
 platform, changed, and ended; each plan is compared with what then happened. Nothing is fetched and
 nothing of the material is kept: FOLDER holds one folder for each repository, brought by hand.
-docs/conformance.md has the table.
+docs/conformance-public.md has the table.
 
     .venv/bin/python scripts/wild_kits.py FOLDER RESULTS.json [--only TEXT] [--part I/N]
     .venv/bin/python scripts/wild_kits.py --count RESULTS.json...

@@ -5,7 +5,7 @@ Each v1beta3 Template below FOLDER is run, not only planned: its form is filled 
 gitlab.com in its text become the embedded forge, and what a template takes for granted
 (organisations, repositories to propose to) is made when it asks for it. Nothing is fetched and
 nothing of the material is kept: FOLDER holds one checkout for each repository, brought by hand.
-docs/conformance.md has the table.
+docs/conformance-public.md has the table.
 
     .venv/bin/python scripts/wild_templates.py FOLDER RESULTS.json [--lenient]
     .venv/bin/python scripts/wild_templates.py --count RESULTS.json
@@ -392,7 +392,7 @@ def _outcome(
 
 
 def count(outcomes: list[Outcome]) -> str:
-    """Return the table of docs/conformance.md."""
+    """Return the table of docs/conformance-public.md."""
     known = [outcome for outcome in outcomes if set(outcome.actions) <= ACTIONS.keys()]
     ended = sum(outcome.ended for outcome in outcomes)
     whys: Counter[str] = Counter()

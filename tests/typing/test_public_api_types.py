@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("docs/public-api.md", "docs/station-api.md")
+PAGES = ("docs/public-api.md", "docs/station-api.md", "docs/station-parts.md")
 EXAMPLES = {
     page.replace("/", "_").replace("-", "_").replace(".md", ".py"): "\n".join(
         re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)

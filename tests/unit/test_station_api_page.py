@@ -1,4 +1,4 @@
-"""docs/station-api.md has every public name of ``orderkit.stations``, and its example runs."""
+"""The pages on stations have every public name of ``orderkit.stations``; their examples run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ import pytest
 import orderkit.stations
 from orderkit.stations import Resource, State, StationRequest
 
-PAGE = (Path(__file__).parents[2] / "docs/station-api.md").read_text()
+PAGE = "\n".join(
+    (Path(__file__).parents[2] / "docs" / name).read_text()
+    for name in ("station-api.md", "station-parts.md")
+)
 SECTIONS = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 CLASSES = [

@@ -121,7 +121,10 @@ def load_notifications(file: str | None) -> NotificationSettings:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise NotFoundError(f"--notifications: {path} cannot be read") from error
+        raise NotFoundError(
+            f"--notifications: {path} cannot be read",
+            hint="--notifications FILE, a file that you can read",
+        ) from error
     spec = yaml11.load(text, name=file, schema=json_schema(NotificationSettings))
     folder = path.resolve().parent
     return read_notifications(spec, lambda name: folder / name)

@@ -48,7 +48,12 @@ def read_one(file: Path) -> Manifest:
     """
     manifests = parse_manifests(str(file), file.read_bytes())
     if len(manifests) != 1:
-        raise InvalidInputError("--file", str(file), f"holds {len(manifests)} objects, not one XR")
+        raise InvalidInputError(
+            "--file",
+            str(file),
+            f"holds {len(manifests)} objects, not one XR",
+            hint="keep one XR in the file, and order each other one from a file of its own",
+        )
     return manifests[0]
 
 

@@ -37,6 +37,7 @@ PAGES = (
     Page("docs/delivery.md"),
     Page("docs/teams.md"),
     Page("docs/portal.md"),
+    Page("docs/portal-profiles.md"),
     Page("docs/notifications.md"),
     Page("docs/disaster.md"),
     Page("docs/kits.md"),

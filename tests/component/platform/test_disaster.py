@@ -167,6 +167,25 @@ def test_a_backup_of_another_platform_is_refused(site: Site, tmp_path: Path) -> 
     assert site.run("restore", str(tmp_path / "empty")).code == 1
 
 
+@pytest.mark.parametrize("name", ["../x", "../../x", "ae86/..", "/etc/x", "ae86/../../x"])
+def test_a_name_in_a_backup_cannot_leave_its_folder(site: Site, tmp_path: Path, name: str) -> None:
+    """A repository beside the folder is neither restored nor touched."""
+    folder = tmp_path / "outer/backup"
+    shutil.copytree(site.backup, folder)
+    for outside in ("x.git", "outer/x.git"):
+        shutil.copytree(site.backup / "ae86/garage-ae86.git", tmp_path / outside)
+    text = (folder / "backup.yaml").read_text()
+    (folder / "backup.yaml").write_text(text.replace("name: ae86/garage-ae86", f"name: {name}"))
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+
+    done = site.run("restore", str(folder))
+
+    assert (done.code, done.out) == (2, "")
+    assert f"backup.yaml: name: '{name}' is no OWNER/NAME" in done.err
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    assert not is_held(site.platform)
+
+
 def test_one_lost_repository_comes_back_with_its_history(site: Site) -> None:
     head, uids = site.head("ae86/garage-ae86"), site.uids()
     site.lose("ae86/garage-ae86")

@@ -315,7 +315,7 @@ def test_every_bad_phase_has_a_remedy() -> None:
 
 
 def test_the_table_of_phases_in_the_docs_is_the_programs() -> None:
-    page = Path("docs/commands.md").read_text()
+    page = Path("docs/exit-codes.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]*?) ?\|$", page, re.MULTILINE)
     phases = {phase: (meaning, remedy.replace("`", "")) for phase, meaning, remedy in rows}
 

@@ -9,7 +9,7 @@ import pytest
 
 from orderkit.flows.template.actions import ACTIONS
 
-PAGE = (Path(__file__).parents[3] / "docs" / "templates.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "template-actions.md").read_text()
 ROWS = {
     action: row.split("|")[2:4]
     for row in PAGE.partition("## Actions")[2].splitlines()

@@ -1,4 +1,4 @@
-"""docs/kits.md: its example is a kit, and has every key there is."""
+"""docs/kit-example.md: its example is a kit, and has every key there is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orderkit.core.kit.checked_kits import checked_kit, refusals
 from orderkit.core.kit.kit_file import kit_schema
 from orderkit_workshop.generate.kit_files import generate
 
-PAGE = (Path(__file__).parents[4] / "docs" / "kits.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs" / "kit-example.md").read_text()
 XRD, KIT = re.findall(r"```yaml\n(apiVersion.*?)```", PAGE, re.DOTALL)
 FILES = {
     PurePosixPath("gitops/apis/cache/definition.yaml"): XRD.encode(),

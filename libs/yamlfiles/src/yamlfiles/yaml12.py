@@ -94,5 +94,7 @@ def _load_all(data: bytes, name: str) -> list[Any]:
 
 def _check(text: str, name: str) -> None:
     if len(text) > SIZE_MAX_BYTES:
-        raise InvalidInputError(name, "", f"is larger than {SIZE_MAX_BYTES} bytes")
+        raise InvalidInputError(
+            name, "", f"is larger than {SIZE_MAX_BYTES} bytes", hint="split the file"
+        )
     check_bounds(text, name=name)

@@ -71,7 +71,12 @@ def read_folder(folder: Path, *, docs: bool = False) -> Files:
     for room in (*ROOMS, SCHEMAS, *((DOCS,) if docs else ())):
         files |= read_room(folder, room)
     if len(files) > _FILES_MAX:
-        raise InvalidInputError("pack", str(folder), f"has more than {_FILES_MAX} files")
+        raise InvalidInputError(
+            "pack",
+            str(folder),
+            f"has more than {_FILES_MAX} files",
+            hint="move files that no kit needs out of the folder",
+        )
     if sum(map(len, files.values())) > _PACK_MAX_BYTES:
         raise InvalidInputError(
             "pack",
@@ -113,7 +118,10 @@ def read_commit(folder: Path, ref: str) -> Files:
     archive = _git_bytes(folder, "archive", "--format=tar", commit)
     files = _unpacked(archive) if archive else {}
     if PurePosixPath("pack.yaml") not in files:
-        raise NotFoundError(f"{folder}: no pack.yaml there at '{ref}'")
+        raise NotFoundError(
+            f"{folder}: no pack.yaml there at '{ref}'",
+            hint="name a commit or branch that has pack.yaml",
+        )
     return files
 
 

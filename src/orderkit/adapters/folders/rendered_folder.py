@@ -39,7 +39,9 @@ def read_values(path: Path) -> dict[str, Any]:
         InvalidInputError: It is not a map, or cannot be read.
     """
     if not path.is_file():
-        raise NotFoundError(f"the file {path} does not exist")
+        raise NotFoundError(
+            f"the file {path} does not exist", hint="--values FILE, a file that exists"
+        )
     with path.open("rb") as stream:
         data = stream.read(VALUES_BYTES_MAX + 1)
     if len(data) > VALUES_BYTES_MAX:
@@ -49,7 +51,12 @@ def read_values(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InvalidInputError("values", str(path), f"is not valid JSON: {error}") from error
     if not isinstance(values, dict):
-        raise InvalidInputError("values", str(path), "is not a map of names to values")
+        raise InvalidInputError(
+            "values",
+            str(path),
+            "is not a map of names to values",
+            hint='write a map, for example {"name": "cart"}',
+        )
     return values
 
 
@@ -62,13 +69,13 @@ def read_skeleton(folder: Path) -> dict[PurePosixPath, SkeletonFile]:
         RefusedError: It holds a device, a pipe or a socket.
     """
     if not folder.is_dir():
-        raise NotFoundError(f"the folder {folder} does not exist")
+        raise NotFoundError(f"the folder {folder} does not exist", hint="name a folder that exists")
     files: dict[PurePosixPath, SkeletonFile] = {}
     for path in _files_below(folder):
         name = PurePosixPath(path.relative_to(folder).as_posix())
         files[name] = _read_file(path, name)
     if not files:
-        raise NotFoundError(f"{folder} holds no file")
+        raise NotFoundError(f"{folder} holds no file", hint="name a folder with template files")
     return files
 
 

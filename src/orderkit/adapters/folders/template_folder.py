@@ -61,7 +61,10 @@ class DiskFolder:
         checkout, root = self._checkout.resolve(), self._root.resolve()
         if not root.is_relative_to(checkout):
             raise InvalidInputError(
-                "--repository", str(self._checkout), f"does not contain {self._root}"
+                "--repository",
+                str(self._checkout),
+                f"does not contain {self._root}",
+                hint="--repository DIR, a folder above the template",
             )
         return DiskFolder(checkout, trusted=self.trusted), PurePosixPath(root.relative_to(checkout))
 
@@ -131,7 +134,9 @@ def template_path(text: str) -> Path | None:
     path = Path(text)
     if path.is_dir():
         if not (path / "template.yaml").is_file():
-            raise NotFoundError(f"{text}: the folder has no template.yaml")
+            raise NotFoundError(
+                f"{text}: the folder has no template.yaml", hint="orderkit run FOLDER/template.yaml"
+            )
         return path / "template.yaml"
     return path if path.is_file() else None
 
@@ -165,7 +170,10 @@ def check_free(folder: Path) -> None:
     if folder.is_dir() and any(folder.iterdir()):
         raise RefusedError(f"{folder}: is not empty", hint="name a new or an empty folder")
     if not folder.absolute().parent.is_dir():
-        raise RefusedError(f"{folder}: the folder above it does not exist")
+        raise RefusedError(
+            f"{folder}: the folder above it does not exist",
+            hint="create that folder first: mkdir -p",
+        )
 
 
 def write_tree(

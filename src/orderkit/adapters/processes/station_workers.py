@@ -194,7 +194,10 @@ class Workers:
             ) from error
         if greeting != _READY:
             self._stop()
-            raise OrderkitError(f"{self._stations}: importing the stations ended the process")
+            raise OrderkitError(
+                f"{self._stations}: importing the stations ended the process",
+                hint="import the module yourself to see why: python -c 'import stations'",
+            )
         ours.settimeout(_COMMAND_S)
 
     def _stop(self) -> None:

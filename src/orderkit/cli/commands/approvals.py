@@ -46,7 +46,9 @@ def approve_command(
     from orderkit.flows.approval.deciding import approve_on_forge, decline_on_forge
 
     if reason and not decline:
-        raise UsageError("--reason says why you decline; add --decline")
+        raise UsageError(
+            "--reason says why you decline; add --decline", hint="--decline --reason TEXT"
+        )
     platform = connect_to(platform_file)
     if decline:
         decision = decline_on_forge(platform, order, requester, number=number, reason=reason)

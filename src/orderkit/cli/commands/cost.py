@@ -49,9 +49,12 @@ def cost_command(
     from orderkit.flows.plan.statements import StatementRequest, make_statement
 
     if month and (since or until):
-        raise UsageError("--month and --since or --until contradict each other")
+        raise UsageError(
+            "--month and --since or --until contradict each other",
+            hint="--month 2026-10, or --since 2026-10-01 --until 2026-11-01",
+        )
     if as_csv and as_json:
-        raise UsageError("--csv and --json contradict each other")
+        raise UsageError("--csv and --json contradict each other", hint="leave one of them out")
     platform = connect_to(platform_file)
     period = month_of(month) if month else period_of(since, until, platform.clock.now())
     statement = make_statement(platform, StatementRequest(*period, team, kit))

@@ -427,7 +427,12 @@ def _names_to_take(texts: tuple[str, ...]) -> tuple[str, ...]:
     for text in texts:
         name, assigned, value = text.partition("=")
         if value not in ("", "true", "false"):
-            raise InvalidInputError("take", text, "is not a NAME, NAME=true or NAME=false")
+            raise InvalidInputError(
+                "take",
+                text,
+                "is not a NAME, NAME=true or NAME=false",
+                hint="--take NAME; 'orderkit destroy ORDER' shows the names",
+            )
         if value == "true" or not assigned:
             names.append(name)
     return tuple(names)

@@ -65,7 +65,9 @@ def outputs_command(
     if as_json and format_ not in (None, "json"):
         raise click.UsageError("give --json or --format")
     if not _PREFIX.fullmatch(prefix):
-        raise InvalidInputError("--prefix", prefix, "is not the beginning of a variable's name")
+        raise InvalidInputError(
+            "--prefix", prefix, "is not the beginning of a variable's name", hint="--prefix DB_"
+        )
     read = outputs(connect_to(platform_file), order, secrets=with_secrets)
     output_views.show_outputs(read, "json" if as_json else format_ or "env", prefix=prefix)
 

@@ -144,5 +144,7 @@ def _repository(text: str) -> RepoId:
 
     repo = RepoId.parse(text)
     if repo is None:
-        raise InvalidInputError("--repository", text, "is not an OWNER/REPO")
+        raise InvalidInputError(
+            "--repository", text, "is not an OWNER/REPO", hint="--repository ae86/garage-ae86"
+        )
     return repo

@@ -209,7 +209,10 @@ def _secret(text: str) -> tuple[str, str]:
         variable = variable or name
         data = os.environb.get(os.fsencode(variable), b"")
         if not data:
-            raise UsageError(f"--secret {name}: the variable {variable} is not set")
+            raise UsageError(
+                f"--secret {name}: the variable {variable} is not set",
+                hint=f"export {variable}=..., or --secret {name}=@FILE",
+            )
     else:
         # The source is not shown: it may be the secret itself.
         raise UsageError(
@@ -219,4 +222,6 @@ def _secret(text: str) -> tuple[str, str]:
     try:
         return name, data.decode()
     except UnicodeDecodeError as error:
-        raise InvalidInputError(f"--secret {name}", source, "is not UTF-8 text") from error
+        raise InvalidInputError(
+            f"--secret {name}", source, "is not UTF-8 text", hint="save the file as UTF-8"
+        ) from error

@@ -209,5 +209,7 @@ def _list(
     from ground.errors import UsageError
 
     if is_emptied and values:
-        raise UsageError(f"{option} and {other} contradict each other")
+        raise UsageError(
+            f"{option} and {other} contradict each other", hint="leave one of them out"
+        )
     return () if is_emptied else (tuple(values) or None)

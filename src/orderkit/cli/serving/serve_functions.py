@@ -37,7 +37,9 @@ class FunctionOptions:
             UsageError: A pack and a folder are given. NotFoundError: there is no such folder.
         """
         if self.pack and self.stations:
-            raise UsageError("--pack and --stations: give one of them")
+            raise UsageError(
+                "--pack and --stations: give one of them", hint="--pack DIR, or --stations DIR"
+            )
         pack = Path(self.pack) if self.pack else reference_pack()
         folder = Path(self.stations) if self.stations else pack / FOLDER
         if not folder.is_dir():

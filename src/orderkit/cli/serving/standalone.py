@@ -47,7 +47,9 @@ class Tls:
             return None
         if certificate is None or key is None:
             missing = "--certificate" if certificate is None else "--key"
-            raise InvalidInputError(missing, "", "is missing: give both or none")
+            raise InvalidInputError(
+                missing, "", "is missing: give both or none", hint="--certificate FILE --key FILE"
+            )
         for path in (certificate, key):
             if not Path(path).is_file():
                 raise NotFoundError(f"{path} is not a file", hint="a file in PEM format")

@@ -50,7 +50,10 @@ def assignments(texts: Iterable[str], *, example: str = "stage=stage2") -> dict[
         if not separator or not field:
             raise UsageError(f"'{text}' is not FIELD=VALUE", hint=f"for example {example}")
         if field in values:
-            raise UsageError(f"{field} is given twice: '{values[field]}' and '{value}'")
+            raise UsageError(
+                f"{field} is given twice: '{values[field]}' and '{value}'",
+                hint=f"{field}=VALUE, once",
+            )
         values[field] = value
     return values
 

@@ -160,7 +160,9 @@ def by_form_names(
             is_known = parameter in fields or parameter.partition(".")[0] in fields
             name = parameter if is_known else text
         if name in named:
-            raise UsageError(f"{name} is given twice: '{named[name]}' and '{value}'")
+            raise UsageError(
+                f"{name} is given twice: '{named[name]}' and '{value}'", hint=f"{name}=VALUE, once"
+            )
         named[name] = value
     return named
 

@@ -138,6 +138,11 @@ def read_pack(files: Files) -> Pack:
             )
     data = files.get(PurePosixPath("pack.yaml"))
     if data is None:
-        raise InvalidInputError("pack.yaml", None, "is missing: this is not a pack")
+        raise InvalidInputError(
+            "pack.yaml",
+            None,
+            "is missing: this is not a pack",
+            hint="orderkit init DIR makes a pack; --pack DIR names one",
+        )
     file = read_document(PackFile, data, name="pack.yaml", kinds=("Pack",), named="name")
     return Pack(file.name, file.kits, files, file.providers, file.versions, file.plan.holds_data)

@@ -47,7 +47,7 @@ SENTENCES: Mapping[Phase, str] = {
     "Ending": "Its end is under way.",
     "Ended": "It has ended; the ledger keeps its tombstone.",
 }
-"""What each phase means. ``docs/commands.md`` has the same table."""
+"""What each phase means. ``docs/exit-codes.md`` has the same table."""
 REMEDIES: Mapping[Phase, str] = {
     "Waiting": "an approver decides: orderkit approve ORDER",
     "Attention": "make the change that is offered, or do what the reason says",

@@ -113,7 +113,9 @@ def imported_table(
             or a price is tiered, in another currency, or for a unit that a table does not have.
     """
     if currency not in CURRENCIES:
-        raise InvalidInputError("--currency", currency, "is not a known currency")
+        raise InvalidInputError(
+            "--currency", currency, "is not a known currency", hint="--currency EUR"
+        )
     map_name, map_data = map_file
     schema = document_schema(PriceMap, ("PriceMap",), "name")
     price_map = yaml11.load(map_data, name=map_name, schema=schema)

@@ -221,7 +221,9 @@ def _check_day(text: str, location: str) -> None:
     try:
         _day(text)
     except ValueError as error:
-        raise InvalidInputError(f"{location}.date", text, "is not a day of the calendar") from error
+        raise InvalidInputError(
+            f"{location}.date", text, "is not a day of the calendar", hint="write it as 2026-11-28"
+        ) from error
 
 
 def _check(price: Price, location: str, currency: str) -> None:

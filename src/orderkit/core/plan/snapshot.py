@@ -142,7 +142,12 @@ def from_text(text: str, *, name: str) -> PlanSnapshot:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise InvalidInputError("--snapshot", name, f"is not JSON: {error}") from error
+        raise InvalidInputError(
+            "--snapshot",
+            name,
+            f"is not JSON: {error}",
+            hint="make it again: orderkit plan --kit KIT --record FILE",
+        ) from error
     if not isinstance(data, dict) or data.get("kind") != KIND:
         raise InvalidInputError(
             "--snapshot",

@@ -194,7 +194,7 @@ def living(
     """
     order, blobs = entry.order, ledger_files.blobs
     if entry.application_path not in blobs:
-        raise NotFoundError(f"{order} has ended")
+        raise NotFoundError(f"{order} has ended", hint="orderkit list names live orders")
     if entry.end_path in blobs:
         raise NotFoundError(f"{order} is ending")
     application = check_kit(platform, entry, kit.name)

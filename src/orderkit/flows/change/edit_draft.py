@@ -176,7 +176,10 @@ class ChangeEditor:
         """
         commit = self.platform.forge.head(self.live.repository)
         if commit is None:
-            raise RefusedError(f"{self.live.repository} has no commit: nothing to change")
+            raise RefusedError(
+                f"{self.live.repository} has no commit: nothing to change",
+                hint="orderkit status ORDER says how the order is repaired",
+            )
         return commit
 
     def read(self, commit: CommitSha) -> XrFile:

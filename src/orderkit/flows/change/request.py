@@ -139,8 +139,12 @@ def tidied(request: ChangeRequest) -> ChangeRequest:
     """
     reason = " ".join(request.reason.split()).replace("-->", "→")
     if len(reason) > _REASON_MAX:
-        raise InvalidInputError("reason", reason, f"is longer than {_REASON_MAX} characters")
+        raise InvalidInputError(
+            "reason", reason, f"is longer than {_REASON_MAX} characters", hint="shorten --reason"
+        )
     operation = request.operation
     if operation is not None and (not operation or any(map(str.isspace, operation))):
-        raise InvalidInputError("operation", operation, "is empty or holds a space")
+        raise InvalidInputError(
+            "operation", operation, "is empty or holds a space", hint="--operation top-up-2026-11"
+        )
     return replace(request, reason=reason)

@@ -192,7 +192,10 @@ def check_forge(
         OrderkitError: The repository could not be made or removed.
     """
     if not forge.has_org(organisation):
-        raise NotFoundError(f"there is no organisation {organisation}, or it is hidden from us")
+        raise NotFoundError(
+            f"there is no organisation {organisation}, or it is hidden from us",
+            hint="--organisation NAME, with a token that may see it",
+        )
     run = f"{clock.now():%Y%m%d%H%M%S}"
     bench = _Bench(forge, RepoId(organisation, f"{PREFIX}{run}"), run)
     forge.ensure_repo(bench.repo, description="A check of Orderkit; removed when it ends")

@@ -316,5 +316,7 @@ def _reason(text: str) -> str:
     if not reason:
         raise InvalidInputError("reason", None, "is missing", hint="say why; it is kept in Git")
     if len(reason) > REASON_MAX:
-        raise InvalidInputError("reason", reason, f"is longer than {REASON_MAX} characters")
+        raise InvalidInputError(
+            "reason", reason, f"is longer than {REASON_MAX} characters", hint="shorten --reason"
+        )
     return reason

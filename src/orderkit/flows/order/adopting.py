@@ -209,7 +209,10 @@ def _from_repository(platform: Platform, request: AdoptRequest, kits: tuple[Kit,
         )
     files = snapshot(platform, repository)
     if files is None:
-        raise NotFoundError(f"{repository}: no such repository, or it is empty")
+        raise NotFoundError(
+            f"{repository}: no such repository, or it is empty",
+            hint="orderkit adopt OWNER/REPOSITORY, a repository with a commit",
+        )
     by_kind = {(kit.kind.group, kit.kind.kind): kit for kit in kits}
     subjects: list[_Subject] = []
     for path in sorted(path for path in files.blobs if path.suffix in _YAML):
@@ -252,7 +255,8 @@ def _only_one(repository: RepoId, subjects: list[_Subject], elsewhere: list[_Sub
             hint=f"move it there: {move_command(elsewhere[0].path)}",
         )
     raise NotFoundError(
-        f"{repository}: no file below {MANIFESTS}/ holds an XR of one of this platform's kits"
+        f"{repository}: no file below {MANIFESTS}/ holds an XR of one of this platform's kits",
+        hint=f"write the XR into {MANIFESTS}/, and push",
     )
 
 

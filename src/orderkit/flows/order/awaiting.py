@@ -82,7 +82,7 @@ def wait_request(order: str, goal: str, *, timeout_s: float, failing_s: float) -
             commit
         ):
             return WaitRequest(order, known_word, commit, timeout_s, failing_s)
-    raise InvalidInputError("--for", goal, "is not ready, gone or commit=SHA")
+    raise InvalidInputError("--for", goal, "is not ready, gone or commit=SHA", hint="--for ready")
 
 
 def wait(platform: Platform, request: WaitRequest, *, on_wait: OnWait = None) -> Waited:

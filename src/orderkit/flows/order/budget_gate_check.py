@@ -117,7 +117,10 @@ class Gates:
         """Return what the XR's status says; raises as `kit`."""
         gate = self.kit(platform, gate_query.kit).gate
         if gate is None:  # `kit` refuses those
-            raise NotFoundError(f"kit '{gate_query.kit}' has no gate")
+            raise NotFoundError(
+                f"kit '{gate_query.kit}' has no gate",
+                hint="kit.yaml: spec.gate",
+            )
         return verdict_of(gate, xr)
 
 

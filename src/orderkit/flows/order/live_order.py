@@ -406,7 +406,12 @@ def find_commit(platform: Platform, live: LiveOrder, text: str, *, field: str) -
     if len(matches) == 1:
         return matches[0]
     if len(matches) > 1:
-        raise InvalidInputError(field, text, f"is the beginning of {len(matches)} commit ids")
+        raise InvalidInputError(
+            field,
+            text,
+            f"is the beginning of {len(matches)} commit ids",
+            hint="give more digits; orderkit history ORDER has them",
+        )
     near = difflib.get_close_matches(prefix, [c.id[: len(prefix)] for c in history], n=1)
     hint = f"did you mean {near[0]}?" if near else f"see 'orderkit history {live.entry.order}'"
     raise InvalidInputError(

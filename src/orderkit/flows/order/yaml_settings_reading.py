@@ -20,5 +20,10 @@ def answered_settings(platform: Platform, kit_name: str, text: object) -> dict[s
     kit = published_kit(platform, kit_name)
     roots = yaml_roots(kit)
     if not roots:
-        raise InvalidInputError("kit", kit_name, "has no yamlFields: its form takes no YAML")
+        raise InvalidInputError(
+            "kit",
+            kit_name,
+            "has no yamlFields: its form takes no YAML",
+            hint="write yamlFields into kit.yaml, then: orderkit kit generate",
+        )
     return {"spec": read_settings(kit, text, roots)}

@@ -183,7 +183,10 @@ def read_file_orders(
     """
     if selection.teams:
         raise InvalidInputError(
-            "--team", selection.teams[0], "needs a platform and does not work with files"
+            "--team",
+            selection.teams[0],
+            "needs a platform and does not work with files",
+            hint="leave --team out, or leave --xrs out",
         )
     read: list[ReadOrder | Manifest] = []
     for name, data in files:
@@ -198,7 +201,10 @@ def read_file_orders(
         order for order in orders if not selection.orders or order.order in selection.orders
     ]
     if not selected:
-        raise NotFoundError(f"{folder}: no file holds an object of {kit.kind}")
+        raise NotFoundError(
+            f"{folder}: no file holds an object of {kit.kind}",
+            hint=f"--xrs FOLDER, with files of kind {kit.kind}",
+        )
     return FleetReading(
         tuple(sorted(selected, key=lambda fleet_order: fleet_order.order)),
         tuple(note for _, note in placed if note),

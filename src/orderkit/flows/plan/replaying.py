@@ -68,7 +68,9 @@ def plan_replayed(
     if schemas:
         workshop = with_schemas(workshop, schemas)
     if workshop.blueprint(recorded_order.xr) is None:
-        raise NotFoundError(f"kit '{kit.name}' has no Composition in the pack")
+        raise NotFoundError(
+            f"kit '{kit.name}' has no Composition in the pack", hint="orderkit kit check KIT"
+        )
     replay = Replay(recorded)
     plan = OrderPlanner(replay if recorded.clustered else None, workshop).plan_step(
         recorded_order.xr, new

@@ -235,7 +235,12 @@ def remove_team(
 def _check_name(platform: Platform, name: str) -> TeamName:
     team = TeamName(check_label("team", name))
     if len(team) > _NAME_MAX:
-        raise InvalidInputError("team", name, f"is longer than {_NAME_MAX} characters")
+        raise InvalidInputError(
+            "team",
+            name,
+            f"is longer than {_NAME_MAX} characters",
+            hint=f"choose a name of at most {_NAME_MAX} characters",
+        )
     if team in {*_FOREIGN, platform.ledger.owner, platform.pack_repo.owner}:
         raise InvalidInputError(
             "team", name, "is reserved for the platform", hint="choose another name for the team"

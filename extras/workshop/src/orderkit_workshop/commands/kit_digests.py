@@ -79,7 +79,10 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise NotFoundError(f"{file} cannot be read ({error.strerror})") from error
+        raise NotFoundError(
+            f"{file} cannot be read ({error.strerror})",
+            hint="orderkit kit digests --registry HOST Containerfile",
+        ) from error
 
 
 def _pinned(file: Path, images: list[_Image], registry: str, ca_file: Path | None) -> str:

@@ -97,11 +97,16 @@ def _crd_folder(folder: Path) -> CrdFolder:
     from orderkit_workshop.stories.provider_schemas import CrdFolder
 
     if not folder.is_dir():
-        raise InvalidInputError("--from", str(folder), "is not a folder")
+        raise InvalidInputError(
+            "--from", str(folder), "is not a folder", hint="--from DIR, a folder with CRDs as YAML"
+        )
     files = [path for path in sorted(folder.rglob("*")) if path.suffix in _SUFFIXES]
     if not files or len(files) > _FILES_MAX:
         raise InvalidInputError(
-            "--from", str(folder), f"has {len(files)} YAML files; 1 to {_FILES_MAX} are expected"
+            "--from",
+            str(folder),
+            f"has {len(files)} YAML files; 1 to {_FILES_MAX} are expected",
+            hint="--from DIR, a folder with the CRDs of one provider",
         )
     data = {str(path.relative_to(folder)): read_limited(path, field="--from") for path in files}
     name = str(folder) if not folder.is_absolute() else folder.name

@@ -82,7 +82,9 @@ def parse_field(text: str) -> FieldDraft:
             "--field", name, "is not a field name", hint="lowerCamelCase, for example sizeGb"
         )
     if type_ not in TYPES:
-        raise InvalidInputError(f"--field {name}", type_, f"is none of {', '.join(TYPES)}")
+        raise InvalidInputError(
+            f"--field {name}", type_, f"is none of {', '.join(TYPES)}", hint="--field size:integer"
+        )
     enum: tuple[Any, ...] = ()
     default: Any = ABSENT
     for option in options:
@@ -94,7 +96,12 @@ def parse_field(text: str) -> FieldDraft:
     if enum and default is not ABSENT and default not in enum:
         raise InvalidInputError(f"--field {name}", default, "is not a value of its enum")
     if len(set(enum)) != len(enum):
-        raise InvalidInputError(f"--field {name}", "|".join(map(str, enum)), "has a value twice")
+        raise InvalidInputError(
+            f"--field {name}",
+            "|".join(map(str, enum)),
+            "has a value twice",
+            hint="name each value once",
+        )
     return FieldDraft(name, type_, enum, default, optional="optional" in options)
 
 
@@ -172,9 +179,14 @@ def _schema(draft: Draft) -> dict[str, Any]:
     names = [field_.name for field_ in draft.fields]
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"field '{name}' is given twice")
+            raise UsageError(f"field '{name}' is given twice", hint=f"give --field {name} once")
         if name == "crossplane":
-            raise InvalidInputError("--field", name, "is Crossplane's own field in every XR")
+            raise InvalidInputError(
+                "--field",
+                name,
+                "is Crossplane's own field in every XR",
+                hint="choose another name, for example --field settings:string",
+            )
     properties = {field_.name: field_.schema() for field_ in draft.fields}
     required = [
         field_.name for field_ in draft.fields if not field_.optional and field_.default is ABSENT

@@ -77,7 +77,12 @@ class RegistryClient:
             InvalidInputError: `ca_file` is not a file.
         """
         if ca_file is not None and not ca_file.is_file():
-            raise InvalidInputError("--ca-file", str(ca_file), "is not a file")
+            raise InvalidInputError(
+                "--ca-file",
+                str(ca_file),
+                "is not a file",
+                hint="--ca-file FILE, the certificate in PEM",
+            )
         self._base = _base_url(registry)
         self._host = urlsplit(self._base).netloc
         self._path, self._config_file = path, config_file
@@ -275,7 +280,12 @@ def _base_url(registry: str) -> str:
             hint="use https; --ca-file names the certificate of a private CA",
         )
     if scheme not in ("http", "https") or not hostname or "/" in host or "@" in host:
-        raise InvalidInputError("--registry", redact(registry), "is not the host of a registry")
+        raise InvalidInputError(
+            "--registry",
+            redact(registry),
+            "is not the host of a registry",
+            hint="--registry xpkg.example.com",
+        )
     return f"{scheme}://{host}"
 
 

@@ -85,7 +85,9 @@ def check_pack(
         try:
             checked = [check_kit(KitUnderCheck(name, facts), style=style) for name in names]
         except ValueError as error:
-            raise InvalidInputError(".yamllint", None, f"is refused: {error}") from error
+            raise InvalidInputError(
+                ".yamllint", None, f"is refused: {error}", hint="correct .yamllint, or delete it"
+            ) from error
         differing = differing_parts(fingerprints())
     findings = [
         entry

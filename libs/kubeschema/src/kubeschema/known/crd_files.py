@@ -110,7 +110,10 @@ class CrdDocument:
             raise InvalidInputError(name, plural, "is not a plural with a group that names a file")
         if dig(crd, "metadata", "name") != f"{plural}.{self.group}":
             raise InvalidInputError(
-                name, dig(crd, "metadata", "name"), f"is not the name {plural}.{self.group}"
+                name,
+                dig(crd, "metadata", "name"),
+                f"is not the name {plural}.{self.group}",
+                hint=f"rename it: metadata.name: {plural}.{self.group}",
             )
         return crd
 

@@ -39,7 +39,10 @@ def _wait(context: ActionContext, inputs: Inputs) -> Outputs:
     )
     if not 0 <= wanted_s <= WAIT_MAX_S:
         raise InvalidInputError(
-            "debug:wait", f"{wanted_s} s", f"is not between 0 and {WAIT_MAX_S} seconds"
+            "debug:wait",
+            f"{wanted_s} s",
+            f"is not between 0 and {WAIT_MAX_S} seconds",
+            hint=f"wait at most {WAIT_MAX_S} seconds",
         )
     context.log(f"waiting {wanted_s:g} s")
     time.sleep(wanted_s)

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 
 import pytest
-
 from bench.figure import Figure
 from bench.yardstick import REFERENCE_S, Yardstick, measured, work
 
@@ -32,7 +31,7 @@ SLOW = Yardstick(3 * REFERENCE_S, 2 * REFERENCE_S)
     ids=lambda value: value.name if isinstance(value, Figure) else str(value),
 )
 def test_a_slow_machine_gets_more_time_and_nothing_else(
-    figure: Figure, usual: bool | None, slow: bool | None
+    figure: Figure, usual: object, slow: object
 ) -> None:
     assert replace(figure, yardstick=USUAL).met is usual
     assert replace(figure, yardstick=SLOW).met is slow

@@ -9,6 +9,7 @@ repository.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -139,5 +140,10 @@ def read_pack(files: Files) -> Pack:
     data = files.get(PurePosixPath("pack.yaml"))
     if data is None:
         raise InvalidInputError("pack.yaml", None, "is missing: this is not a pack")
-    file = read_document(PackFile, data, name="pack.yaml", kinds=("Pack",), named="name")
+    file = _pack_file(data)
     return Pack(file.name, file.kits, files, file.providers, file.versions, file.plan.holds_data)
+
+
+@functools.lru_cache(maxsize=8)  # every request to the service reads the pack
+def _pack_file(data: bytes) -> PackFile:
+    return read_document(PackFile, data, name="pack.yaml", kinds=("Pack",), named="name")

@@ -48,7 +48,7 @@ def is_secret(value: object) -> bool:
 
 def secrets_in(value: Any) -> Iterator[Manifest]:
     """Yield the Secrets in an object, at any depth."""
-    pending = [value] if isinstance(value, (dict, list)) else []
+    pending: list[Any] = [value] if isinstance(value, (dict, list)) else []
     # without recursion, because plans look through everything that they handle
     while pending:
         part = pending.pop()

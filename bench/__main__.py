@@ -3,7 +3,8 @@ Run the benchmarks; print one JSON object a line.
 
 ``python -m bench [NAME...]`` runs all, or the named ones; with ``--smallest``, each as small as it
 can be: then its figures say nothing, and only a crash counts (CI).
-Machines are shared and noisy: judge by `ratio`, which compares with the peer of the same run.
+Machines are shared and noisy, so aims for times are ratios: to the peer of the same run (`ratio`),
+or to a fixed piece of work beside the figure (`yardsticks`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from bench import (
     agents,
@@ -32,6 +34,7 @@ from bench import (
     startup,
     validating,
     watching,
+    yardstick,
 )
 from bench.figure import Figure
 
@@ -66,7 +69,11 @@ def main(names: list[str]) -> int:
     missed = 0
     for suite in wanted:
         begun_s = time.monotonic()
-        for figure in SUITES[suite]():
+        before = yardstick.measured()
+        for measured in SUITES[suite]():
+            after = yardstick.measured()
+            figure = replace(measured, yardstick=before.between(after))
+            before = after
             print(figure.line(), flush=True)
             missed += figure.met is False
         print(f"bench: {suite} took {time.monotonic() - begun_s:.1f} s", file=sys.stderr)

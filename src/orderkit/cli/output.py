@@ -55,7 +55,7 @@ def say(text: str = "", *, nl: bool = True, err: bool = False) -> None:
 
 def _inert(text: str) -> str:
     """Return a text without lines such as ``::name::``, commands to runners of GitHub and Gitea."""
-    return _COMMAND.sub(r"\1: :", text)
+    return _COMMAND.sub(r"\1: :", text) if "::" in text else text
 
 
 def emit_json(schema: str, value: dict[str, Any], *, indent: int | None = 2) -> None:
@@ -66,7 +66,15 @@ def emit_json(schema: str, value: dict[str, Any], *, indent: int | None = 2) -> 
 def as_json(value: Any, *, indent: int | None = 2) -> str:
     """Return JSON that stdout can hold: all readers expect UTF-8, whatever the locale."""
     encoding = codecs.lookup(getattr(sys.stdout, "encoding", None) or "utf-8").name
-    return json.dumps(value, indent=indent, ensure_ascii=encoding != "utf-8")
+    is_ascii = encoding != "utf-8"
+    if indent:
+        import msgspec  # lazy: heavy
+
+        # Python indents in Python, which takes four times as long. Not JSON, and left to it: half
+        # of a surrogate pair, and what is no number.
+        with contextlib.suppress(UnicodeEncodeError, msgspec.DecodeError):
+            return msgspec.json.format(json.dumps(value, ensure_ascii=is_ascii), indent=indent)
+    return json.dumps(value, indent=indent, ensure_ascii=is_ascii)
 
 
 def emit_error(error: OrderkitError) -> None:

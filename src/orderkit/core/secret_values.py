@@ -25,6 +25,7 @@ from ground.secrets import MASK, SHORTEST, forms_of
 from orderkit.core.guessable_values import SHORTEST_SEARCHED, is_searched
 
 SECRET = Kind("", "v1", "Secret")
+_API_VERSION = SECRET.api_version
 OPEN_FIELDS = {"apiVersion", "kind", "metadata", "type", "immutable"}
 """What a Secret shows. Everything else is secret, also a misspelt ``stringdata``."""
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -38,21 +39,24 @@ _NAME = re.compile(r"""[\w."'-]+""")
 
 def is_secret(value: object) -> bool:
     """Return whether a part of an object is a Secret."""
-    return isinstance(value, dict) and (
-        (value.get("apiVersion"), value.get("kind")) == (SECRET.api_version, SECRET.kind)
+    return (
+        isinstance(value, dict)
+        and value.get("kind") == SECRET.kind
+        and value.get("apiVersion") == _API_VERSION
     )
 
 
 def secrets_in(value: Any) -> Iterator[Manifest]:
     """Yield the Secrets in an object, at any depth."""
-    pending = [value]  # plans look through everything they handle, so without recursion
+    pending: list[Any] = [value] if isinstance(value, (dict, list)) else []
+    # without recursion, because plans look through everything that they handle
     while pending:
         part = pending.pop()
         if is_secret(part):
             yield part
-        elif isinstance(part, dict | list):
-            entries = part if isinstance(part, list) else part.values()
-            pending += [entry for entry in reversed(entries) if isinstance(entry, dict | list)]
+            continue
+        entries = reversed(part.values() if isinstance(part, dict) else part)
+        pending += [entry for entry in entries if isinstance(entry, (dict, list))]
 
 
 def values_of(objects: Iterable[Any], *, public: Collection[str] = ()) -> Iterator[str]:

@@ -16,6 +16,7 @@ from orderkit.core.platform.service_access import Right
 from orderkit.flows.lease.sweeper import SWEEP_INTERVAL_S
 from orderkit.web.callers import Caller, CallerAccess
 from orderkit.web.event_stream import BOUNDS, OrderStreams, StreamBounds
+from orderkit.web.shared_reads import OrderAnswers, SharedReads
 
 if TYPE_CHECKING:
     from orderkit.flows.live.order_model import OrderModel
@@ -78,6 +79,8 @@ class Service:
     model: OrderModel
     streams: OrderStreams
     notifications: Notifications | None = None
+    reads: SharedReads = field(default_factory=SharedReads)
+    answers: OrderAnswers = field(default_factory=OrderAnswers)
 
 
 @dataclass(frozen=True, slots=True)

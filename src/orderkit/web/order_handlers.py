@@ -8,9 +8,12 @@ not exist.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
+from typing import Any
 
+from ground.errors import OrderkitError
 from ground.names import OrderId, TeamName
 from ground.shapes import ObjectReference
 from orderkit.core.order import ledger
@@ -156,21 +159,47 @@ def order_query(query: Mapping[str, str]) -> OrderQuery:
 def get_order(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show one order, compared with the head of its repository."""
     entry, ledger_files = located_for(service, call, "read")
-    report = order_damage.status(service.platform, entry.order, ledger_files)
-    return ServiceResponse(200, tracing.trace_of(service.platform, report).report.to_json())
+
+    def make() -> Mapping[str, Any]:
+        report = order_damage.status(service.platform, entry.order, ledger_files)
+        return tracing.trace_of(service.platform, report).report.to_json()
+
+    return ServiceResponse(200, _shared(service, "order", entry, ledger_files, make))
 
 
 def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show an order's whole tree and what fails first."""
     entry, ledger_files = located_for(service, call, "read")
-    trace = tracing.trace(service.platform, entry.order, ledger_files)
-    failing = trace.failing
-    answer = Trace(
-        trace.report.to_json(),
-        trace.root.answer,
-        Failing(ObjectReference.to(failing.key), failing.reason) if failing else None,
-    )
-    return ServiceResponse(200, answer.to_json())
+
+    def make() -> Mapping[str, Any]:
+        trace = tracing.trace(service.platform, entry.order, ledger_files)
+        failing = trace.failing
+        return Trace(
+            trace.report.to_json(),
+            trace.root.answer,
+            Failing(ObjectReference.to(failing.key), failing.reason) if failing else None,
+        ).to_json()
+
+    return ServiceResponse(200, _shared(service, "trace", entry, ledger_files, make))
+
+
+def _shared(
+    service: Service,
+    question: str,
+    entry: OrderEntry,
+    ledger_files: RepositorySnapshot,
+    make: Callable[[], Mapping[str, Any]],
+) -> Mapping[str, Any]:
+    """Return an answer about an order that is the same for all who may read it."""
+
+    def versions() -> Hashable:
+        try:
+            head: object = service.platform.forge.head(entry.repository)
+        except OrderkitError as error:  # the answer says what is wrong with it
+            head = (type(error), str(error))
+        return ledger_files.commit, head, service.model.version(entry.order)
+
+    return service.answers.get((question, entry), versions, make)
 
 
 def get_events(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -197,7 +226,7 @@ def located_for(
 ) -> tuple[OrderEntry, RepositorySnapshot]:
     """Return the same, and the ledger's files."""
     order, teams = call.path["order"], call.who.teams(right)
-    ledger_files = ledger_snapshot(service.platform)
+    ledger_files = service.reads.read("ledger", partial(ledger_snapshot, service.platform))
     if teams is None:
         living_entry = order_report.find(order, ledger_files.blobs)
     else:

@@ -37,7 +37,7 @@ from orderkit.web.exchange import (
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
 from orderkit.web.rate_limits import RateLimit, network_of
 
-SLOW_AT_ONCE, QUICK_AT_ONCE = 8, 32
+SLOW_AT_ONCE, QUICK_AT_ONCE = 8, 64
 
 logger = logging.getLogger(__name__)
 

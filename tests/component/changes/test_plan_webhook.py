@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +18,7 @@ from faultproxy import Plan as Faults
 from pullhand import Hand
 
 from ground.errors import InProgressError
+from ground.names import RepoId
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.platform.webhook_key import HEADER, PATH, hook_key, signature
@@ -292,13 +293,23 @@ def tell_of(desk: PullPlans, service: Service, repo: str, number: int) -> str:
     return str(answer.body["state"])
 
 
+def _push(desk: PullPlans, service: Service, repo: RepoId) -> None:
+    """Deliver a push to main to a desk past HTTP."""
+    data = json.dumps({"ref": "refs/heads/main", "repository": {"full_name": str(repo)}}).encode()
+    headers = {HEADER.lower(): signature(hook_key(SECRET), data), "x-gitea-event": "push"}
+    answer = desk.post(service, ServiceRequest(None, {}, {}, {}, raw=data, headers=headers))
+    assert answer.status == 202, answer.body
+
+
 @dataclass
 class Gated(Faults):
     """Lets nothing pass until it is opened."""
 
     gate: threading.Event = field(default_factory=threading.Event)
+    seen: list[str] = field(default_factory=list)
 
-    def decide(self, method: str, path: str) -> Decision:  # noqa: ARG002 - as the plan has it
+    def decide(self, method: str, path: str) -> Decision:
+        self.seen.append(f"{method} {path}")
         self.gate.wait(100)
         return Decision()
 
@@ -320,6 +331,28 @@ def test_the_queue_is_bounded_and_holds_each_pull_request_once(site: Running, ha
             assert stated(hand, pull) == "success"
         assert hand.status(pulls[3].head_commit) is None
         _until(site.platform, desk, (0, 0))
+
+
+def test_a_storm_of_pushes_costs_what_two_do(site: Running) -> None:
+    """Five hundred deliveries while the first is looked at: one more look sees all of them."""
+    repos = [new_bay(site.platform).repo for _ in range(2)]
+    alone = _requests_of(site, repos[:1], deliveries=1)
+    alone = _requests_of(site, repos[:1], deliveries=1)  # the first one sets the commit's status
+
+    assert alone > 0
+    assert _requests_of(site, repos[:1], deliveries=500) <= 2 * alone
+    assert _requests_of(site, repos, deliveries=500) <= 4 * alone
+
+
+def _requests_of(site: Running, repos: Sequence[RepoId], *, deliveries: int) -> int:
+    """Return how many requests to the forge so many pushes cost, which come before any ends."""
+    gated, desk = Gated(), PullPlans(workers=len(repos))
+    with patient(site, gated) as service:
+        for number in range(deliveries):
+            _push(desk, service, repos[number % len(repos)])
+        gated.gate.set()
+        _until(site.platform, desk, (0, 0))
+        return len(gated.seen)
 
 
 def test_teams_take_turns(site: Running, caplog: pytest.LogCaptureFixture) -> None:

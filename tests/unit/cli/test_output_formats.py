@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ground.errors import OrderkitError, RefusedError
 from ground.names import CommitSha, OrderId, TeamName
 from ground.visible_text import visible
-from orderkit.cli.output import Progress, say, say_wrapped
+from orderkit.cli.output import Progress, as_json, say, say_wrapped
 from orderkit.cli.views.output_views import show_outputs
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import OrderState
@@ -210,3 +210,22 @@ def test_no_text_of_strangers_is_a_command_to_a_runner(capsys: pytest.CaptureFix
     for line in (captured.out + captured.err).splitlines():
         assert not line.strip().startswith("::")
     assert "set-output name=x" in captured.err
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(exclude_categories=[]))
+    | st.sampled_from(["\ud800", "a\u2028b", "\x7f\x1b[0m", '"\\/']),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+
+
+@given(JSON)
+def test_json_has_the_bytes_of_pythons_own(value: object) -> None:
+    assert as_json(value) in (
+        json.dumps(value, indent=2, ensure_ascii=False),
+        json.dumps(value, indent=2),
+    )

@@ -17,10 +17,14 @@ HIDDEN = re.compile(
     "|(?<=[\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?=[\x00-\x7f]|\\Z)"
 )
 
+_HIDDEN_ASCII = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+"""The same in a text of ASCII only: a tenth of the time in a long one."""
+
 
 def visible(text: str) -> str:
     r"""Return a text with such characters as JSON would write them: ``\u001b``. Lines stay."""
-    return HIDDEN.sub(_escaped, text)
+    hidden = _HIDDEN_ASCII if text.isascii() else HIDDEN
+    return hidden.sub(_escaped, text)
 
 
 def _escaped(match: re.Match[str]) -> str:

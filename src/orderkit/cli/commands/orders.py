@@ -173,24 +173,23 @@ def list_command(
     from dataclasses import replace
 
     from orderkit.cli.views import list_views
+    from orderkit.core.gc_pause import uncollected
     from orderkit.core.order.order_selection import OrderQuery
-    from orderkit.flows.order import order_watch
 
     chosen = list_views.phases_of(phases, failing=failing)
     query = OrderQuery(team=team, kit=kit, phase=chosen, text=text, sort=sort)
     with_costs = with_costs or sort.endswith("cost")
     platform = connect_to(platform_file)
+    columns = list_views.Columns(is_wide=output == "wide", with_costs=with_costs)
     # Ten thousand orders are millions of objects that live until the end: looking for cycles among
     # them takes as long as everything else.
-    gc.freeze()
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    columns = list_views.Columns(is_wide=output == "wide", with_costs=with_costs)
     if watch:
+        gc.freeze()
+        gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
         list_views.watch(platform, query, replace(columns, with_costs=False), as_json=as_json)
         return
-    listed = order_watch.selected_orders(platform, query, with_costs=with_costs)
-    none = "" if listed or as_json else list_views.no_orders(platform, query)
-    list_views.show_list(listed, as_json, columns, none)
+    with uncollected():
+        list_views.show_selected(platform, query, columns, as_json=as_json)
 
 
 @click.command("log")

@@ -33,7 +33,7 @@ from orderkit.core.durations import spoken_duration
 from orderkit.core.order.order_cost import OrderCost, cost_sums, sums_answer
 from orderkit.core.order.order_selection import PHASES_BY_URGENCY, OrderQuery
 from orderkit.core.order.order_state import Phase, short
-from orderkit.flows.order.order_watch import OrderChanges, read_orders
+from orderkit.flows.order.order_watch import OrderChanges, read_orders, selected_orders
 from orderkit.flows.platform import Platform, published_pack
 
 _HEAD = ("PHASE", "ORDER", "AGE", "REASON")
@@ -82,6 +82,15 @@ class Columns:
         phase, order, since, reason = _cells(row, is_gone=is_gone)
         cost = (row["cost"] or "-",) * self.with_costs
         return (phase, order, since, *(_wide_cells(row) * self.is_wide), *cost, reason)
+
+
+def show_selected(
+    platform: Platform, query: OrderQuery, columns: Columns, *, as_json: bool
+) -> None:
+    """Read the orders that a query selects, and show them once."""
+    listed = selected_orders(platform, query, with_costs=columns.with_costs)
+    none = "" if listed or as_json else no_orders(platform, query)
+    show_list(listed, as_json, columns, none)
 
 
 def show_list(listed: Listed, as_json: bool, columns: Columns, none: str) -> None:

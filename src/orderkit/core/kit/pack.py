@@ -9,6 +9,7 @@ repository.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -144,5 +145,10 @@ def read_pack(files: Files) -> Pack:
             "is missing: this is not a pack",
             hint="orderkit init DIR makes a pack; --pack DIR names one",
         )
-    file = read_document(PackFile, data, name="pack.yaml", kinds=("Pack",), named="name")
+    file = _pack_file(data)
     return Pack(file.name, file.kits, files, file.providers, file.versions, file.plan.holds_data)
+
+
+@functools.lru_cache(maxsize=8)  # every request to the service reads the pack
+def _pack_file(data: bytes) -> PackFile:
+    return read_document(PackFile, data, name="pack.yaml", kinds=("Pack",), named="name")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -82,6 +83,7 @@ class OrderModel:
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
         self._changed: set[str] = set()
+        self._notes: Counter[str] = Counter()
         self._objects = ClusterObjects(self._note)
         self._masks = RowMasks(platform, self._note)
         self._costs = RowCosts(platform, self._note)
@@ -128,6 +130,11 @@ class OrderModel:
         """Return the row of an order; None if the ledger has no such order."""
         with self._lock:
             return self._rows.get(order)
+
+    def version(self, order: str) -> int:
+        """Return a number that grows whenever something of an order changed in the cluster."""
+        with self._lock:
+            return self._notes[order]
 
     def deliveries(self) -> list[Delivery]:
         """Return when each order was delivered last."""
@@ -245,6 +252,7 @@ class OrderModel:
 
     def _note(self, order: str) -> None:
         with self._wake:
+            self._notes[order] += 1
             if not self._changed:
                 self._wake.notify_all()
             self._changed.add(order)
@@ -409,6 +417,8 @@ class OrderModel:
         records = self._records
         entry, is_ending = (records.orders or {}).get(order, (None, False))
         if entry is None:
+            with self._lock:
+                self._notes.pop(order, None)
             self._masks.forget(order)
             self._costs.forget(order)
             self._causes.forget(order)

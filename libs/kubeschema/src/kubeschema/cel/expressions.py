@@ -83,21 +83,22 @@ class Expression:
     def _compile(self) -> None:
         if self._compiled:
             return
-        self._compiled = True
+        programs: list[Program] = []
+        gap = ""
         try:
             load()
         except UnavailableError as error:
             self._gap = str(error)
+            self._compiled = True
             return
         for positions in (False, True) if _ON_LISTS in self._text else (False,):
             try:
-                compiled = self._runner(positions=positions).compile(self._text)
-                self._programs.append(Program(compiled))
+                programs.append(Program(self._runner(positions=positions).compile(self._text)))
             except RuntimeError as error:
                 message = str(error).partition("ERROR: ")[2].partition("\n")[0]
-                self._gap = (
-                    self._gap or f"Orderkit's CEL library cannot read it: {message or error}"
-                )
+                gap = gap or f"Orderkit's CEL library cannot read it: {message or error}"
+        self._programs, self._gap = programs, gap
+        self._compiled = True  # last: another thread may evaluate it meanwhile
 
 
 def bound(**values: Any) -> Activation:

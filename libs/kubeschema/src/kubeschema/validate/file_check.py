@@ -7,6 +7,7 @@ among the files are checked too. Objects of other kinds are only counted.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -344,6 +345,7 @@ def _located(source: SourceFile) -> tuple[LocatedManifest, ...]:
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
+@functools.lru_cache(maxsize=20)  # each look at an order reads its pack's
 def _read_definition(source: SourceFile) -> tuple[LocatedManifest, ...]:
     try:
         return _located(source)

@@ -1,0 +1,15 @@
+"""Characters that terminals obey are shown as code points, in long texts of ASCII too."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ground.visible_text import HIDDEN, visible
+
+
+@given(st.text(st.characters(max_codepoint=0x7F)))
+def test_a_text_of_ascii_shows_what_any_text_shows(text: str) -> None:
+    beside = f"{text}é"
+    assert visible(text) + "é" == visible(beside)
+    assert not HIDDEN.search(visible(text))

@@ -9,8 +9,9 @@ takes a part of each minute, so the client is refused now and then, and must not
 
 from __future__ import annotations
 
+import math
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -20,7 +21,7 @@ from ground.errors import TooFastError
 from ground.names import BlobSha, RepoId, blob_sha
 from orderkit.adapters.forges.pacing import Clock
 from orderkit.adapters.github import GitHubForge
-from orderkit.adapters.github.pacing import PER_HOUR, PER_MINUTE, Pacer
+from orderkit.adapters.github.pacing import PER_HOUR, PER_MINUTE, POINTS, Pacer
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.urgency import background
 from orderkit.web.serving import HttpServer, bind
@@ -28,10 +29,9 @@ from orderkit_standins.forge import EmbeddedForge
 from orderkit_standins.forge.api.calls import ApiError
 
 ORDERS, CHANGES = size((150, 1_000), (3, 20))
+LOOKS = size(3_000, 1_000)
 TOKEN = "b" * 40
 LEDGER, HOUR_S = RepoId("platform", "ledger"), 3600.0
-DEED_S = 0.5
-"""What a deed takes besides waiting, on the clock of the simulation."""
 REQUESTS_PER_HOUR = 5_000
 FILE = PurePosixPath("manifests/xr.yaml")
 
@@ -43,6 +43,9 @@ class Numbers:
     per_minute: int = PER_MINUTE
     per_hour: int = PER_HOUR
     rival_per_minute: int = 0
+    points: Mapping[str, int] = field(default_factory=lambda: dict(POINTS))
+    deed_s: float = 0.5
+    """What a deed takes besides waiting, on the clock of the simulation."""
 
 
 @dataclass
@@ -64,8 +67,10 @@ class Simulation:
         limits.now = limits.today = lambda: self.now
         limits.retry_after_s, limits.requests_per_hour = 0, REQUESTS_PER_HOUR
         limits.created_per_minute, limits.created_per_hour = numbers.per_minute, numbers.per_hour
+        limits.points_per_minute = dict(numbers.points)
         clock = Clock(lambda: self.now, lambda: self.now, self._sleep)
-        pacer = Pacer(per_minute=numbers.per_minute, per_hour=numbers.per_hour, clock=clock)
+        bounds = {"per_minute": numbers.per_minute, "per_hour": numbers.per_hour}
+        pacer = Pacer(**bounds, points=numbers.points, clock=clock)
         self.client = GitHubForge(url, token=TOKEN, pacer=pacer)
 
     def _sleep(self, seconds: float) -> None:
@@ -78,6 +83,10 @@ class Simulation:
         self._write(repo, FILE, "stage: 0\n", None, f"order-{number}")
         entry = PurePosixPath(f"apps/fleet/order-{number}.yaml")
         self._write(LEDGER, entry, f"{number}\n", None, f"register-{number}")
+
+    def look(self) -> None:
+        """Read what commands read of every order: here of the ledger, which others change."""
+        self._until_done(lambda: self.client.repo(LEDGER))
 
     def change(self, number: int, orders: int) -> None:
         """Change an order; each is changed in turn."""
@@ -104,7 +113,7 @@ class Simulation:
                 continue
             made = len(self.forge.github.limits.created) - before
             self.created_at += [self.now] * made
-            self.now += DEED_S
+            self.now += self.numbers.deed_s
             return
 
     def _rival(self) -> None:
@@ -124,6 +133,11 @@ class Simulation:
         """Return which part of what an hour allows was used in the first hour, if it lasted."""
         first = [at for at in self.created_at if at < self.begun + HOUR_S]
         return len(first) / min(self.numbers.per_hour, len(self.created_at) or 1)
+
+    def used_points(self) -> float:
+        """Return which part of the points was used that the begun minutes allow."""
+        allowed = math.ceil(self.took_s / 60) * self.numbers.points["core"]
+        return self.forge.github.limits.points_spent["core"] / allowed
 
 
 @contextmanager
@@ -163,6 +177,16 @@ def run(orders: int, changes: int, numbers: Numbers, *, campaign: bool) -> Simul
         return found
 
 
+def busy(looks: int, every: int, numbers: Numbers) -> Simulation:
+    """Read as fast as the machine can, and write now and then: only points hold it up."""
+    with simulation(numbers) as found:
+        for number in range(looks):
+            found.look()
+            if number % every == 0:
+                found.order(number)
+        return found
+
+
 def figures() -> Iterator[Figure]:
     for name, numbers, campaign in (
         ("people", Numbers(), False),
@@ -178,3 +202,8 @@ def figures() -> Iterator[Figure]:
             yield Figure(f"{what}.used-of-the-first-hour", found.used(), "", aim=aim)
         yield Figure(f"{what}.refused", limits.refused, "")
         yield Figure(f"{what}.refused-twice-in-a-row", limits.refused_again, "", aim="<= 0")
+    found = busy(LOOKS, LOOKS // 20, Numbers(deed_s=0.01))
+    what = f"limits.busy.{LOOKS}-reads"
+    yield Figure(f"{what}.minutes", found.took_s / 60, "min")
+    yield Figure(f"{what}.points-used", found.used_points(), "", aim=">= 0.8")
+    yield Figure(f"{what}.refused", found.forge.github.limits.refused, "", aim="<= 0")

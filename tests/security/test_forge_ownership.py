@@ -14,15 +14,18 @@ from commands import Command, Done
 from forgeusers import ForgeUser
 
 from ground.errors import RefusedError
-from ground.names import RepoId
+from ground.names import OrderId, RepoId, TeamName
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.order import ledger
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.foreign_access import foreign_access
 from orderkit.flows.install.bootstrapping.platform_repositories import LedgerStep, PackStep
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, BootstrapRequest
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.platform import ledger_snapshot
+from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.serve_platform import Running
 
 Name = Callable[[], str]
@@ -238,3 +241,67 @@ def test_an_order_is_not_registered_from_a_repository_that_a_stranger_administer
     assert f"garage-{team}" not in orderkit("list").out
     forge_admin.api("DELETE", person)
     assert orderkit("order", "garage", f"team_name={team}", "stage=stage1").code == 0
+
+
+def placed(orderkit: Command, team: str) -> RepoId:
+    """Order a garage of a new team; return its repository."""
+    assert orderkit("team", "add", team).code == 0
+    done = orderkit("order", "garage", f"team_name={team}", "stage=stage1", "--no-wait")
+    assert done.code == 0, done.err
+    return RepoId(team, f"garage-{team}")
+
+
+def test_a_renamed_order_is_not_written_to_and_hides_no_other(
+    orderkit: Command, platform: Running, forge_admin: ForgeUser, new_name: Name
+) -> None:
+    """An admin of a team renames their order, so that nobody sees what they did to another."""
+    repo, open_one = placed(orderkit, new_name()), placed(orderkit, new_name())
+    other, forge = RepoId(repo.owner, f"{repo.name}-else"), platform.platform.forge
+    forge_admin.api("PATCH", f"/repos/{repo}", {"name": other.name})
+    forge_admin.api("DELETE", f"/repos/{open_one}/branch_protections/main")
+    before = forge.head(other)
+
+    told, listed, doctor = orderkit("status", repo.name), orderkit("list"), orderkit("doctor")
+    refused = orderkit("change", repo.name, "stage=stage2")
+    upgraded = orderkit("team", "add", repo.owner)
+    orderkit("team", "add", open_one.owner)
+    forge_admin.api("PATCH", f"/repos/{other}", {"name": repo.name})
+
+    assert f"renamed to {other}" in told.out
+    assert refused.code != 0
+    assert "has moved" in refused.err
+    assert forge.head(repo) == before
+    assert open_one.name in listed.out
+    rows = {line.split()[0]: line for line in doctor.out.splitlines() if line[:1].isalpha()}
+    assert str(open_one) in rows["protection"]
+    assert f"renamed to {other}" in rows["orders"]
+    assert rows["undelivered"].split()[1] == "ok"
+    assert upgraded.code == 0, upgraded.err
+
+
+def test_a_repository_that_was_made_again_is_not_delivered_and_named(
+    orderkit: Command, platform: Running, forge_admin: ForgeUser, new_name: Name
+) -> None:
+    """An admin of the team deletes an order's repository and pushes another of its name."""
+    repo, forge = placed(orderkit, new_name()), platform.platform.forge
+    head = forge.head(repo)
+    assert head is not None
+    files = {path: forge.read(repo, path, head) for path in forge.tree(repo, head)}
+    forge_admin.api("DELETE", f"/repos/{repo}")
+    forge.ensure_repo(repo, description="")
+    changes = [
+        FileChange(path, found.data.replace(b"stage1", b"stage3"), None)
+        for path, found in files.items()
+        if found is not None
+    ]
+    forge.write(repo, changes, Operation("again", "user:default/mallory", "Again"))
+
+    doctor, told = orderkit("doctor"), orderkit("status", repo.name)
+    entry = OrderEntry(TeamName(repo.owner), OrderId(repo.name))
+    pinned = pinned_commit(platform.platform, entry)
+
+    rows = {line.split()[0]: line for line in doctor.out.splitlines() if line[:1].isalpha()}
+    assert str(repo) in rows["protection"]
+    assert repo.name in rows["undelivered"]
+    assert "bypassed Orderkit" in told.out
+    assert pinned == head, "Argo CD is told to deliver what was there before"

@@ -79,6 +79,30 @@ def test_a_branch_named_like_a_commit_hides_nothing(
     assert review.bay.head == main
 
 
+@pytest.mark.parametrize("place", ["CODEOWNERS", ".github/CODEOWNERS", ".gitlab/CODEOWNERS"])
+def test_an_owners_file_names_no_approver(review: Review, place: str) -> None:
+    """Who may approve says the published kit, never a file of the order, on main or in a branch."""
+    eve, path = review.eve, f"/repos/{review.bay.repo}/contents/{place}"
+    content = base64.b64encode(f"* @{eve.login}\n".encode()).decode()
+    eve.api("POST", path, {"content": content, "message": "x", "branch": review.pull.head})
+    review.approve(eve)
+    with pytest.raises(RefusedError, match="nobody else has approved"):
+        review.merge()
+    review.approve(review.carol)
+    review.merge()
+    asked = ask(
+        review.bay, set_("stage", "stage3"), requester=Requester(f"user:default/{eve.login}")
+    )
+    assert asked.pull is not None
+    again = four_eyes.Review(review.bay, eve, review.carol, asked.pull)
+
+    again.approve(eve)
+
+    with pytest.raises(RefusedError, match="nobody else has approved"):
+        again.merge()
+    assert review.bay.spec()["stage"] == "stage2"
+
+
 def test_what_is_pushed_just_before_the_request_is_opened_is_not_ours(
     platform: Running,
     forge_admin: ForgeUser,

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from forgehands import allow_squash_merges
+
 from ground.names import CommitSha, OrderId, RepoId, TeamName, blob_sha
-from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.change import Changed, ChangeRequest, change
@@ -113,12 +114,7 @@ def merge(
 
 def allow_squash(bay: Bay) -> None:
     """Let the forge squash pull requests, as in orders of earlier releases."""
-    forge = bay.platform.forge
-    assert isinstance(forge, GiteaForge)
-    answer = forge._http.send(  # noqa: SLF001  the port has no way to do this
-        "PATCH", f"/repos/{bay.repo}", body={"allow_squash_merge": True}
-    )
-    assert answer.ok, answer.text
+    allow_squash_merges(bay.platform.forge, bay.repo)
 
 
 TEAM = TeamName(f"bays-{secrets.token_hex(3)}")
@@ -147,7 +143,8 @@ def new_bay(platform: Platform, team: str = "") -> Bay:
     """Return a registered order at stage1, without the detour through a template."""
     bay = new_repository(platform, f"bay-{next(_numbers):03d}", team)
     register(
-        platform, Registration(bay.order, "garage", TeamName(bay.repo.owner), "user:default/eve")
+        _told(platform, team),
+        Registration(bay.order, "garage", TeamName(bay.repo.owner), "user:default/eve"),
     )
     return bay
 
@@ -158,10 +155,15 @@ def _ensure_team(platform: Platform, team: TeamName) -> None:
         add_team(platform, team, requester="user:default/test")
 
 
+def _told(platform: Platform, team: str) -> Platform:
+    """Return a platform that gives no webhook to the team of which the service is told nothing."""
+    return platform if team else replace(platform, webhook=None)
+
+
 def new_repository(platform: Platform, name: str, team: str = "") -> Bay:
     """Return an order's repository that somebody made by hand; nothing is registered."""
     bay = Bay(platform, name, team)
-    _ensure_team(platform if team else replace(platform, webhook=None), TeamName(bay.repo.owner))
+    _ensure_team(_told(platform, team), TeamName(bay.repo.owner))
     platform.forge.ensure_repo(bay.repo, description="")
     files = {order_file.PATH: _RECORD, XR: _XR}
     changes = [

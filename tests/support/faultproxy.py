@@ -362,5 +362,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def is_contents(method: str, path: str) -> bool:
-    """Say whether a request is a commit of files."""
-    return method == "POST" and path.partition("?")[0].endswith("/contents")
+    """Say whether a request is a commit of files, to whichever forge."""
+    writes = ("/contents", "/graphql", "/repository/commits")
+    return method == "POST" and path.partition("?")[0].endswith(writes)

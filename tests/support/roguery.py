@@ -8,11 +8,11 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import yaml
+from forgehands import unprotect_main
 from rogues import Pair, Rogue
 
 from ground.names import BlobSha, CommitSha, OrderId, RepoId, TeamName
 from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, ObjectKey, dig
-from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.order.ledger import OrderEntry, team_application
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.flows.argocd.commit_pinning import deliver
@@ -49,10 +49,7 @@ def unprotect(platform: Platform, repo: RepoId) -> None:
 
     A forge admin can do the first; the second is what an order has whose kit wants no review.
     """
-    forge = platform.forge
-    assert isinstance(forge, GiteaForge)
-    path = f"/repos/{repo}/branch_protections/main"
-    forge._http.send("DELETE", path)  # noqa: SLF001  the port has no way to do this
+    unprotect_main(platform.forge, repo)
     follow_main(platform, OrderEntry(TeamName(repo.owner), OrderId(repo.name)))
 
 

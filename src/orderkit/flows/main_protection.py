@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from ground.errors import AccessError, OrderkitError
+from ground.errors import AccessError, MovedError, OrderkitError
 from ground.names import MAIN, RepoId
 from orderkit.core.kit.kit_file import How
 from orderkit.core.kit.model import Kit
@@ -116,6 +116,8 @@ def orders_in_need(
         kit = kits.get(ledger.named_kit(entry.order, kits))
         if kit is None or not needs_protection(kit) or team not in (None, entry.team):
             continue
-        repository = platform.forge.repo(entry.repository)
+        repository = None
+        with suppress(MovedError):  # 'status' of the order says where to
+            repository = platform.forge.repo(entry.repository)
         if repository and not (repository.archived or repository.empty):
             yield entry, kit

@@ -10,7 +10,7 @@ Reached through ``ports.forge``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
 
@@ -41,6 +41,8 @@ class ForgeUser:
 
     id: int
     login: str
+    is_machine: bool = field(default=False, compare=False)
+    """Whether it is the account of an App, an access token or a pipeline, as the forge says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,9 @@ from bays import Bay, new_bay
 from changingpack import changing_pack
 from commands import Command, in_process
 from faultproxy import Plan, open_proxy
+from forgehands import client_at
 
 from orderkit.adapters.forges import retries
-from orderkit.adapters.gitea import GiteaForge
-from orderkit.cli.connecting import token
 from orderkit.flows.platform import Platform
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
@@ -70,11 +69,8 @@ def through(site: Running, monkeypatch: pytest.MonkeyPatch) -> Through:
     def opened(plan: Plan) -> Iterator[Platform]:
         with (
             open_proxy(site.settings.forge.url) as proxy,
-            GiteaForge(
-                proxy.url,
-                token=token(site.settings.forge),
-                read_timeout_s=120,
-                signatures=site.platform.signatures,
+            client_at(
+                proxy.url, site.settings.forge, site.platform.signatures, read_timeout_s=120
             ) as forge,
         ):
             proxy.plan = plan

@@ -32,7 +32,7 @@ from orderkit.ports.forge import CommitStatus, FileChange, Operation, TeamRight
 from orderkit.ports.urgency import background
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge
-from orderkit_standins.forge.github.people_routes import InstalledApp
+from orderkit_standins.forge.github.apps import InstalledApp
 
 TOKEN = "c" * 40
 BOT = "order-bot"

@@ -85,6 +85,27 @@ def test_adopting_again_changes_nothing(orderkit: Command, platform: Running, te
     assert platform.platform.forge.head(repo) == head
 
 
+def test_of_several_those_that_can_be_are_adopted_and_the_others_named(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    """They are background work: people's requests to a forge with limits pass."""
+    assert orderkit("team", "add", f"{team}-b").code == 0
+    repos = [RepoId(name, f"garage-{name}") for name in (team, f"{team}-b")]
+    for repo in repos:
+        by_hand(platform, repo, {str(XR_FILE): xr_text(repo.owner)})
+
+    done = orderkit("adopt", str(repos[0]), "nobody/nothing", "XGarage/none", str(repos[1]))
+    as_json = orderkit("adopt", *map(str, repos), "--json")
+
+    assert [f"{repo.name} is an order now" in done.out for repo in repos] == [True, True]
+    assert done.code == 1
+    assert "- nobody/nothing: nobody/nothing: no such repository, or it is empty" in done.err
+    assert "- XGarage/none: " in done.err
+    assert (as_json.code, "--json is for one repository" in as_json.err) == (2, True)
+    for repo in repos:
+        ready(orderkit, repo.name)
+
+
 def test_a_dry_run_writes_nothing(orderkit: Command, platform: Running, team: str) -> None:
     repo = RepoId(team, f"garage-{team}")
     by_hand(platform, repo, {str(XR_FILE): xr_text(team)})

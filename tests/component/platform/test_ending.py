@@ -20,6 +20,7 @@ from compositions.composed_metadata import COMPOSITE_LABEL
 from ground.names import MAIN, OrderId, RepoId, TeamName
 from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey
 from ground.shapes import changed
+from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import token
 from orderkit.core.kit.kit_file import KindRef
 from orderkit.core.order import end_record, ledger
@@ -332,7 +333,7 @@ def test_pushed_links_and_submodules_do_not_hold_up_an_end(
 def test_a_commit_that_the_forge_cannot_show_is_told_and_does_not_hold_up_an_end(
     orderkit: Command, platform: Running, team: str, tmp_path: Path
 ) -> None:
-    """Gitea 1.27 answers nothing when it is to show such a commit."""
+    """Gitea 1.27 answers nothing when it is to show such a commit; others show another text."""
     order = placed(orderkit, team)
     pusher = pusher_of(platform, RepoId(team, order), tmp_path)
     tree, head = (pusher.git("rev-parse", of).strip() for of in ("HEAD^{tree}", "HEAD"))
@@ -350,11 +351,14 @@ def test_a_commit_that_the_forge_cannot_show_is_told_and_does_not_hold_up_an_end
     ended = orderkit("destroy", "--yes", order)
 
     told = "the forge cannot show a commit of main: its author or message is not UTF-8"
+    assert ended.code == 0, ended.err
+    if not isinstance(platform.platform.forge, GiteaForge):
+        assert (shown.code, told in shown.out) == (0, False), shown.err
+        return
     assert (shown.code, repaired.code) == (0, 1), shown.err + repaired.err
     assert told in shown.out
     assert told in repaired.out
     assert "what to do  push a main without that commit" in repaired.out
-    assert ended.code == 0, ended.err
 
 
 def test_an_end_is_not_begun_without_an_answer(orderkit: Command, team: str) -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 import requests
 from changingpack import changing_pack
-from commands import in_process
+from commands import Done, in_process
 
 from ground.errors import ConflictError
 from ground.names import CommitSha, OrderId, RepoId
@@ -33,7 +33,7 @@ from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.order import placing
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
-from orderkit.ports.forge import MergeStyle, Operation
+from orderkit.ports.forge import FileChange, MergeStyle, Operation
 from orderkit.ports.pulls import PLAN_CONTEXT
 from orderkit.ports.requesters import Requester
 from orderkit_standins.forge.github.answers import API
@@ -195,6 +195,30 @@ def test_many_orders_of_a_file_and_a_campaign_over_them_push_their_commits(
         assert newest.requester == who.ref
     # Both orders are changed and their commits are named in the ledger: none of it is here.
     assert made == ["POST /api/graphql"], "the campaign's record, when its wave is over"
+
+
+def test_several_that_are_adopted_push_their_commits(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is left: their rulesets, and that they, made by hand, are not squashed."""
+    orderkit = in_process(site.running.embedded.state.folder / "platform.yaml", capsys)
+    forge, repos = site.running.platform.forge, [RepoId(t, f"garage-{t}") for t in ("na6", "nb8")]
+    for repo in repos:
+        assert orderkit("team", "add", repo.owner).code == 0
+        forge.ensure_repo(repo, description="")
+        text = ORDER.format(team=repo.owner).encode()
+        change = FileChange(PurePosixPath("manifests/bay.yaml"), text, None)
+        forge.write(repo, [change], Operation(f"hand-{repo.owner}", EVE.ref, "By hand"))
+
+    done: list[Done] = []
+    made = site.cost(lambda: done.append(orderkit("adopt", *map(str, repos))))
+
+    assert done[0].code == 0, done[0].err
+    assert sorted(text.rpartition("/")[2] for text in made) == [
+        "garage-na6", "garage-nb8", "rulesets", "rulesets",
+    ]  # fmt: skip
+    listed = orderkit("list").out
+    assert all(repo.name in listed for repo in repos)
 
 
 def test_an_end_leaves_an_archived_repository(site: Site) -> None:

@@ -212,7 +212,7 @@ def push(platform: Running, team: str, folder: Path, edit: object) -> str:
     from orderkit_standins.demo.narration import git
 
     clone = folder / "clone"
-    url = f"{platform.settings.forge.url}/{team}/garage-{team}.git"
+    url = f"{platform.platform.forge.base_url}/{team}/garage-{team}.git"
     git(platform, folder, "clone", "--quiet", url, str(clone))
     xr = clone / "manifests" / "xgarage.yaml"
     assert callable(edit)

@@ -112,11 +112,14 @@ def user_in(document: Found) -> ForgeUser:
     """
     Return the ``user`` of a document.
 
+    GitHub names an App's account a bot; Gitea gives the account of its pipelines a negative id.
+
     Raises:
         GarbledError: It is missing.
     """
-    user = document.get("user")
-    return ForgeUser(number_in(user, "id"), text_in(user, "login"))
+    user: Any = document.get("user")
+    number, login = number_in(user, "id"), text_in(user, "login")
+    return ForgeUser(number, login, is_machine=user.get("type") == "Bot" or number < 0)
 
 
 def list_in(items: Any) -> list[Found]:

@@ -2,9 +2,10 @@
 Keep within a forge's limits of speed: one pacer for each credential of this process.
 
 At most one request that creates content is under way, and no more in a minute and an hour than the
-forge documents. What its answers say counts too: a refusal for speed was not carried out and is
-sent again after the time that the forge names. People go first: background work waits while a
-person's request does, and leaves a tenth of every limit to people.
+forge documents; nor do all requests of a minute cost more points. What its answers say counts too:
+a refusal for speed was not carried out and is sent again after the time that the forge names.
+People go first: background work waits while a person's request does, and leaves a tenth of every
+limit to people.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ TOO_MANY = 429
 _TRIES = 3
 _KEPT_FOR_PEOPLE = 0.1
 """The part of each limit that background work leaves."""
+_READ, _WRITE = 1, 5
+"""The points that a request costs where a forge counts points: GitHub does."""
 _TOLD_S = 5.0
 """Shorter waits are not told."""
 PacerT = TypeVar("PacerT", bound="ForgePacer")
@@ -61,13 +64,26 @@ class ForgePacer:
         *,
         per_minute: int = 0,
         per_hour: int = 0,
+        points: Mapping[str, int] | None = None,
         patience_s: float = PATIENCE_S,
         clock: Clock = Clock(),
     ) -> None:
-        """Keep within these numbers of content-creating requests; 0: only what the forge says."""
+        """
+        Keep within these numbers; without them, within what the forge says.
+
+        Args:
+            per_minute: Requests that create content; 0: any number.
+            per_hour: The same.
+            points: By resource, what its requests may cost in a minute: see `_READ` and `_WRITE`.
+            patience_s: The longest wait before a request of a person.
+            clock: What tells the time.
+        """
         self._bounds = tuple((n, s) for n, s in ((per_minute, 60.0), (per_hour, 3600.0)) if n)
         self._patience_s, self._clock = patience_s, clock
         self._created: deque[float] = deque()
+        self._points = dict(points or {})
+        self._spent: dict[str, deque[float]] = {name: deque() for name in self._points}
+        """When each point of the last minute was spent, by resource."""
         self._free_at: dict[tuple[str, bool], float] = {}
         """By resource, for people (False) and for background work (True)."""
         self._queued = {False: 0, True: 0}
@@ -107,6 +123,9 @@ class ForgePacer:
                 if creates:
                     self._is_creating = True
                     self._created.append(self._clock.now())
+                if resource in self._spent:
+                    cost = _WRITE if creates else _READ
+                    self._spent[resource].extend([self._clock.now()] * cost)
             finally:
                 self._queued[behind] -= creates
                 self._changed.notify_all()
@@ -117,9 +136,15 @@ class ForgePacer:
         while self._created and self._created[0] <= now - 3600:
             self._created.popleft()
         for bound, window_s in self._bounds if creates else ():
-            usable = bound - int(bound * _KEPT_FOR_PEOPLE) if behind else bound
+            usable = _usable(bound, behind=behind)
             if len(self._created) >= usable:
                 due = max(due, self._created[-usable] + window_s)
+        if spent := self._spent.get(resource):
+            while spent and spent[0] <= now - 60:
+                spent.popleft()
+            room = _usable(self._points[resource], behind=behind) - (_WRITE if creates else _READ)
+            if len(spent) > room:
+                due = max(due, spent[-room - 1] + 60)
         return due - now
 
     def _sleep(self, seconds: float, *, behind: bool) -> None:
@@ -196,6 +221,10 @@ class ForgePacer:
             for behind in whose:
                 before = self._free_at.get((resource, behind), free_at)
                 self._free_at[resource, behind] = max(before, free_at)
+
+
+def _usable(bound: int, *, behind: bool) -> int:
+    return bound - int(bound * _KEPT_FOR_PEOPLE) if behind else bound
 
 
 def _number(headers: Mapping[str, str], name: str) -> float | None:

@@ -2,9 +2,10 @@
 GitHub's limits of speed.
 
 Source: its pages "Rate limits for the REST API" and "… GraphQL API". GitHub.com takes 80 requests a
-minute and 500 an hour that create content; an Enterprise Server has no limits unless its admin sets
-some. A refusal is a 429, or a 403 with ``retry-after``, no requests left, or a link to that page;
-of GraphQL a 200 with an error of the type ``RATE_LIMITED``.
+minute and 500 an hour that create content, and of each minute 900 points of the API (a read is 1, a
+write 5) and 2,000 of GraphQL; an Enterprise Server has no limits unless its admin sets some. A
+refusal is a 429, or a 403 with ``retry-after``, no requests left, or a link to that page; of
+GraphQL a 200 with an error of the type ``RATE_LIMITED``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.pacing import TOO_MANY, ForgePacer
 
 PER_MINUTE, PER_HOUR = 80, 500
+POINTS = {"core": 900, "graphql": 2_000}
+"""Of a minute, by resource."""
 _OK, _FORBIDDEN = 200, 403
 
 
@@ -37,7 +40,7 @@ class Pacer(ForgePacer):
 
 def of_cloud() -> Pacer:
     """Return a pacer that keeps within the numbers of GitHub.com."""
-    return Pacer(per_minute=PER_MINUTE, per_hour=PER_HOUR)
+    return Pacer(per_minute=PER_MINUTE, per_hour=PER_HOUR, points=POINTS)
 
 
 def _names_limits(answer: ForgeResponse) -> bool:

@@ -35,6 +35,7 @@ _STATES: Mapping[str, ReviewState] = {
 _EVENTS: Mapping[ReviewState, str] = {"approved": "APPROVE", "rejected": "REQUEST_CHANGES"}
 _LEVELS = {"maintain": "write", "triage": "read"}
 _WRITERS = ("write", "admin", "owner")
+_APP = "[bot]"
 _PUSHES = ("push", "force_push", "branch_creation")
 
 
@@ -134,8 +135,15 @@ class GitHubReviews(GitHubPulls):
             return (CommitSha(after),)
 
     def user_with_right(self, repo: RepoId, login: str) -> tuple[ForgeUser, str] | None:
-        """Return somebody and their right on a repository, None for an unknown login."""
+        """
+        Return somebody and their right on a repository, None for an unknown login.
+
+        The account of an App is no collaborator: its rights are the App's, not told here.
+        """
         answer = self._http.get(self._path(repo, "collaborators", login, "permission"))
+        if answer.status == MISSING and login.endswith(_APP):
+            app = self._optional(path_of("users", login), f"look for {login}")
+            return (user_in({"user": app}), "none") if app else None
         if answer.status == MISSING:
             return None
         doing = f"read the right of {login} on {repo}"

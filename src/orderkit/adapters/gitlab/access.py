@@ -32,6 +32,7 @@ from orderkit.adapters.forges.calls import (
 from orderkit.adapters.forges.retries import settle
 from orderkit.adapters.gitlab.calls import (
     ADMINISTERS,
+    BOT,
     GUEST,
     OWNS,
     READS,
@@ -48,7 +49,6 @@ from orderkit.ports.forge import ForgeUser, ReaderAccount, TeamRight
 _LEVELS = {TeamRight.READ: READS, TeamRight.WRITE: WRITES, TeamRight.ADMIN: ADMINISTERS}
 _RIGHTS: Mapping[int, AccessRight] = {OWNS: "owner", ADMINISTERS: "admin", WRITES: "write"}
 _ORDER: tuple[AccessRight, ...] = ("owner", "admin", "write", "listen")
-_BOT = re.compile(r"(group|project)_\d+_bot")
 _TEAM = re.compile(r"[A-Za-z0-9_.-]+")
 _READER = "argocd-"
 
@@ -205,7 +205,7 @@ class GitLabAccess(GitLabReviews):
             number_in(member, "id"): member
             for member in self._pages(f"{path}/members", {}, doing)
             if int(member.get("access_level") or 0) < OWNS
-            and not _BOT.match(text_in(member, "username"))
+            and not BOT.match(text_in(member, "username"))
             and member.get("id") != me
         }
 

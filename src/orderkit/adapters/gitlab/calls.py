@@ -7,6 +7,7 @@ is the project ``GROUP/ae86/x``. So no flow needs to know how deep the group is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,8 @@ PASSES = 3
 """How many times a list is read if it changes between its pages."""
 GUEST, READS, WRITES, ADMINISTERS, OWNS = 10, 20, 30, 40, 50
 """GitLab's access levels: Guest, Reporter, Developer, Maintainer, Owner (doc/api/members.md)."""
+BOT = re.compile(r"(group|project)_\d+_bot")
+"""How the logins of the users begin whom GitLab makes for access tokens of groups and projects."""
 
 
 class GitLabCalls(ForgeCalls):

@@ -73,7 +73,7 @@ class GitLabMerging(GitLabPulls, SharedMerging):
 
     def is_waiting(self, request: MergeRequest) -> bool:
         """Say whether a merge request is on the train of its target branch."""
-        answer = self._http.get(self._car(request))
+        answer = self._http.get(self._train_place(request))
         return answer.ok and answer.json().get("status") not in _LEFT
 
     def enqueue(self, request: MergeRequest) -> None:
@@ -84,7 +84,7 @@ class GitLabMerging(GitLabPulls, SharedMerging):
             OrderkitError: GitLab refuses it.
         """
         body = {"sha": request.head, "squash": request.style is MergeStyle.SQUASH}
-        answer = self._http.send("POST", self._car(request), body=body)
+        answer = self._http.send("POST", self._train_place(request), body=body)
         if answer.status == CONFLICT:  # our read just saw this head
             raise InProgressError(f"{request}: the forge has not taken in its head yet")
         if answer.status == BAD and not self.is_waiting(request):
@@ -104,7 +104,7 @@ class GitLabMerging(GitLabPulls, SharedMerging):
         if answer.status != BAD:
             checked(answer, str(request))
 
-    def _car(self, request: MergeRequest) -> str:
+    def _train_place(self, request: MergeRequest) -> str:
         number = str(request.number)
         return self._project(request.repo, "merge_trains", "merge_requests", number)
 

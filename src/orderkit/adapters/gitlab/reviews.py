@@ -6,14 +6,17 @@ the newest version of the merge request that was there *before* it (doc/api/merg
 merge request diff versions"): who pushes after an approval gets none. GitLab has no rejection by
 API in every tier: ours is a note of the reviewer with a hidden line.
 
-Source: doc/api/merge_request_approvals.md, events.md, members.md, protected_branches.md.
+Source: doc/api/merge_request_approvals.md, events.md, members.md, users.md (`bot`),
+protected_branches.md.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from ground.errors import AccessError, OrderkitError, RefusedError
@@ -32,6 +35,7 @@ from orderkit.adapters.forges.calls import (
 from orderkit.adapters.forges.retries import settle
 from orderkit.adapters.gitlab.calls import (
     ADMINISTERS,
+    BOT,
     OWNS,
     READS,
     WRITES,
@@ -164,15 +168,16 @@ class GitLabReviews(GitLabMerging):
             before = _history(str(push.get("commit_from") or ""), parents)
             added = _history(str(push.get("commit_to") or ""), parents) - before
             if added:
-                who = person(event.get("author"))
+                who = self._known(person(event.get("author")))
                 when = str(event.get("created_at") or "")
                 yield PullEvent("push", who, when, tuple(sorted(added)))
 
     def user_with_right(self, repo: RepoId, login: str) -> tuple[ForgeUser, str] | None:
         """Return somebody and their right on a repository, None for an unknown login."""
-        user = self._user_named(login)
-        if user is None:
+        named = self._user_named(login)
+        if named is None:
             return None
+        user = self._known(named)
         doing = f"read the right of {login} on {repo}"
         path = self._project(repo, "members", "all", str(user.id))
         member = self._optional(path, doing)
@@ -182,6 +187,19 @@ class GitLabReviews(GitLabMerging):
             project = self._object(self._project(repo), doing)
             right = "none" if project.get("visibility") == "private" else "read"
         return user, right
+
+    def _known(self, user: ForgeUser) -> ForgeUser:
+        """Return somebody, and whether it is the account of an access token or a service."""
+        if user.id not in self._are_machines:
+            is_named_so = BOT.match(user.login) is not None
+            entry = None if is_named_so else self._optional(f"/users/{user.id}", "read a user")
+            self._are_machines[user.id] = is_named_so or bool(entry and entry.get("bot"))
+        return replace(user, is_machine=self._are_machines[user.id])
+
+    @cached_property
+    def _are_machines(self) -> dict[int, bool]:
+        """By id; GitLab makes no person of a machine."""
+        return {}
 
     def _user_named(self, login: str) -> ForgeUser | None:
         """Return the user with a login, whatever its case; blocked users are none."""

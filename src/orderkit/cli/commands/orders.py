@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import click
 
-from ground.errors import EXIT_DIFFERS
+from ground.errors import EXIT_DIFFERS, OrderkitError, raise_problems
 from orderkit.cli import completion
 from orderkit.cli.options import (
     connect_to,
@@ -62,7 +63,7 @@ def register_command(
 
 
 @click.command("adopt")
-@click.argument("subject", metavar="OWNER/REPOSITORY|KIND/NAME")
+@click.argument("subjects", metavar="OWNER/REPOSITORY|KIND/NAME...", nargs=-1, required=True)
 @click.option("--namespace", "-n", default="", help="Namespace of the XR, if it has one.")
 @click.option(
     "--team", default="", help="The team that owns the order, if no field of the XR names it."
@@ -76,7 +77,7 @@ def register_command(
 @platform_option
 @json_option
 def adopt_command(
-    subject: str,
+    subjects: tuple[str, ...],
     namespace: str,
     team: str,
     dry_run: bool,
@@ -87,16 +88,32 @@ def adopt_command(
     """
     Turn an existing repository or a live XR into an order. The XR is not changed.
 
-    Adds what is missing: the record, the catalog entry, a README, the entry in the ledger.
+    Adds what is missing: the record, the catalog entry, a README, the entry in the ledger. Several
+    are adopted one after another, and let people's requests to the forge pass. What is refused does
+    not stop the others.
 
     Example: orderkit adopt ae86/garage-ae86 --dry-run, or: orderkit adopt XGarage/garage-ae86
     """
     from orderkit.cli.views import order_views
     from orderkit.flows.order.adopting import AdoptRequest, adopt
+    from orderkit.ports.urgency import background
 
-    adopt_request = AdoptRequest(subject, requester, namespace, team, dry_run=dry_run)
-    adopted = adopt(connect_to(platform_file), adopt_request)
-    order_views.show_adopted(adopted, dry_run=dry_run, as_json=as_json)
+    is_one = len(subjects) == 1
+    if as_json and not is_one:
+        raise click.UsageError("--json is for one repository or XR")
+    platform = connect_to(platform_file)
+    problems: list[OrderkitError] = []
+    for subject in dict.fromkeys(subjects):
+        try:
+            with nullcontext() if is_one else background():
+                wanted = AdoptRequest(subject, requester, namespace, team, dry_run=dry_run)
+                adopted = adopt(platform, wanted)
+            order_views.show_adopted(adopted, dry_run=dry_run, as_json=as_json)
+        except OrderkitError as error:
+            problems += error.problems
+            for problem in error.problems if not is_one else ():
+                problem.args = (f"{subject}: {problem}",)
+    raise_problems(problems)
 
 
 @click.command("list")

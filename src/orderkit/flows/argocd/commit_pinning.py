@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from ground.argocd.delivery_hindrances import Hindrance
-from ground.errors import ConflictError, IncompleteError, RemoteError
+from ground.errors import ConflictError, IncompleteError, MovedError, RemoteError
 from ground.names import MAIN, CommitSha
 from ground.objects.kube_objects import (
     APPLICATION,
@@ -89,8 +89,19 @@ def undelivered_orders(platform: Platform, ledger_files: RepositorySnapshot) -> 
         for entry in ledger.entries(ledger_files.blobs)
         if entry.order in pinned
         and entry.end_path not in ledger_files.blobs
-        and undelivered(platform, entry, platform.forge.head(entry.repository))
+        and undelivered(platform, entry, head_of_main(platform, entry))
     ]
+
+
+def head_of_main(platform: Platform, entry: OrderEntry) -> CommitSha | None:
+    """
+    Return the head of an order's ``main``; None if its repository is gone or has another name.
+
+    ``flows.order.order_damage`` says where to. Whoever renames one order must not hide the others.
+    """
+    with suppress(MovedError):
+        return platform.forge.head(entry.repository)
+    return None
 
 
 def _commits_in_cluster(platform: Platform) -> Iterator[tuple[str, CommitSha | None]]:

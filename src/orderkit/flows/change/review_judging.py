@@ -144,6 +144,7 @@ class Judgement:
     def _people(
         self, commits: Sequence[Commit], events: Sequence[PullEvent], my_id: int
     ) -> set[int]:
+        _refuse_machines(events, my_id)
         ours = self._ours(commits, events, my_id)
         on_forge = (user.id for user in self._on_forge(events))
         return {*on_forge, *self._requester_ids(commits, ours, my_id), my_id}
@@ -313,6 +314,8 @@ class Judgement:
             now = self.platform.forge.user_with_right(self.live.repository, login)
             if now is None or now[0].id != user_id or now[1] not in WRITES:
                 continue
+            if now[0].is_machine:
+                continue
             if review.state == "rejected":
                 hint = f"push a commit, then {login} can approve: {self._approve}"
                 raise RefusedError(f"{login} asked for changes", hint=hint)
@@ -338,6 +341,22 @@ def _rest(xr_file: XrFile) -> list[object]:
         xr = xr[step]
     xr.pop("spec", None)
     return documents
+
+
+def _refuse_machines(events: Sequence[PullEvent], my_id: int) -> None:
+    """
+    Refuse what an App, an access token or a pipeline pushed: the person behind it is not known.
+
+    Raises:
+        RefusedError: Such an account pushed, other than ours.
+    """
+    for event in events:
+        if event.kind == "push" and event.by.is_machine and event.by.id != my_id:
+            raise RefusedError(
+                f"{event.by.login} pushed to it, which is no person, so whose approval counts is"
+                " not known",
+                hint="propose it again with orderkit change, or push it with an account of yours",
+            )
 
 
 def _refuse_who(changes: Sequence[KitChange], others: set[str]) -> None:

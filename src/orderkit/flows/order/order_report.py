@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -19,7 +18,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from ground.argocd.delivery_hindrances import Hindrance, applied, tracker
-from ground.errors import MovedError, NotFoundError
+from ground.errors import NotFoundError
 from ground.names import LABEL, OrderId, TeamName
 from ground.objects.kube_objects import (
     APPLICATION,
@@ -44,7 +43,7 @@ from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.order_summary import attended, row_of, state_of
 from orderkit.core.order.order_view import ListedOrder, OrderRow, OrderSources, PartState
 from orderkit.core.secret_values import NO_SECRETS, SecretTexts
-from orderkit.flows.argocd.commit_pinning import undelivered
+from orderkit.flows.argocd.commit_pinning import head_of_main, undelivered
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order.approval_records import waiting_order
@@ -185,7 +184,7 @@ def _ahead(
     """
 
     def look(entry: OrderEntry) -> Hindrance | None:
-        head = platform.forge.head(entry.repository)
+        head = head_of_main(platform, entry)
         is_pinned = head == ledger.delivered_commit(applications.get(entry.order))
         return None if is_pinned else undelivered(platform, entry, head)
 
@@ -262,9 +261,7 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
         kit = ledger.kit_of(application) if application else registered_kit(platform, entry)
     kinds = {name: declared.kind for name, declared in kits.items()}
     key, xr = own_xr(entry.order, application, kinds, kit, partial(get_object, platform))
-    head = None
-    with suppress(MovedError):  # `flows.order.order_damage` says where to
-        head = platform.forge.head(entry.repository)
+    head = head_of_main(platform, entry)
     sources = _sources(entry, application, xr, waiting, ending=ending)
     state = order_state.judge(application, xr, head=head, ending=ending, approval=sources.approval)
     state = without_secrets(platform, xr, state)

@@ -41,7 +41,9 @@ from orderkit_standins.forge.api.user_routes import UserRoutes
 from orderkit_standins.forge.api.webhook_events import WebhookEvents
 from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
 from orderkit_standins.forge.deliveries import Deliveries, Maker
+from orderkit_standins.forge.deploy_keys import DeployKey
 from orderkit_standins.forge.git_program import GitProgram, find_git
+from orderkit_standins.forge.github.apps import Apps
 from orderkit_standins.forge.github.face import GitHubFace
 from orderkit_standins.forge.github.payloads import GitHubPayloads
 from orderkit_standins.forge.github.shapes import GitHubShapes
@@ -108,6 +110,8 @@ class EmbeddedForge:
         self.repos_root.mkdir(parents=True, exist_ok=True)
         self._root_url = RootUrl()
         self._closing = threading.Lock()
+        self.deploy_keys: dict[str, Sequence[DeployKey]] = {}
+        """By full names of repositories, on the faces of GitHub and GitLab; not kept."""
         with ExitStack() as undo:
             self._lock = FolderLock(root)
             undo.callback(self._lock.release)
@@ -140,7 +144,7 @@ class EmbeddedForge:
         accounts, repositories, pulls = self.accounts, self.repositories, self.pulls
         self._access = access = Access(accounts, self.teams, repositories)
         shapes = Shapes(self._root_url, accounts, self.issues, pulls)
-        github = GitHubShapes(self._root_url, accounts, self.issues, pulls)
+        github = GitHubShapes(self._root_url, accounts, self.issues, pulls, Apps())
         makers: dict[str, Maker] = {
             "github": GitHubPayloads(github, self.reviews).headers_and_body,
             "gitlab": headers_and_body,
@@ -181,7 +185,8 @@ class EmbeddedForge:
             statuses=status_routes,
             webhooks=webhook_routes,
             protections=self.protections,
-            root_url=self._root_url,
+            shapes=github,
+            deploy_keys=self.deploy_keys,
         )
         pages = (
             OverviewPages(access, accounts, repositories),
@@ -210,7 +215,7 @@ class EmbeddedForge:
         )
         repository = RepositoryEndpoints(places, rules, self.statuses)
         endpoints: list[object] = [
-            GroupEndpoints(places, settings.removes_at_once),
+            GroupEndpoints(places, settings.removes_at_once, self.deploy_keys),
             repository,
             MergeRequestEndpoints(
                 places,

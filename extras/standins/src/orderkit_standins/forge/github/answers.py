@@ -75,7 +75,7 @@ class Answers:
         """Let an endpoint count as any does, and say what is left of the limit."""
 
         def serve(call: Call) -> Response:
-            self.limits.admit(resource)
+            self.limits.admit(resource, writes=_writes(call, resource))
             response = endpoint(call)
             if response.status_code == HTTPStatus.NOT_MODIFIED:
                 self.limits.give_back(resource)
@@ -83,6 +83,12 @@ class Answers:
             return response
 
         return serve
+
+
+def _writes(call: Call, resource: str) -> bool:
+    if resource == "graphql":
+        return call.fields().text("query").lstrip().startswith("mutation")
+    return call.request.method != "GET"
 
 
 def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from starlette.requests import Request
@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute
 from orderkit_standins.forge.accounts import ANONYMOUS, Actor
 from orderkit_standins.forge.api.access import Access
 from orderkit_standins.forge.api.branch_rules import BranchRules
-from orderkit_standins.forge.api.calls import Call, Endpoint, RootUrl
+from orderkit_standins.forge.api.calls import Call, Endpoint
 from orderkit_standins.forge.api.issue_routes import IssueRoutes
 from orderkit_standins.forge.api.merge_queue import MergeQueues
 from orderkit_standins.forge.api.pull_routes import PullRoutes
@@ -21,11 +21,13 @@ from orderkit_standins.forge.api.review_routes import ReviewRoutes
 from orderkit_standins.forge.api.routes import Dispatcher, unknown_address
 from orderkit_standins.forge.api.status_routes import StatusRoutes
 from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
+from orderkit_standins.forge.deploy_keys import DeployKey
 from orderkit_standins.forge.github.answers import API, Answers, tagged
+from orderkit_standins.forge.github.apps import Apps
 from orderkit_standins.forge.github.git_routes import GitHubGit
 from orderkit_standins.forge.github.graphql_routes import GitHubGraphql
 from orderkit_standins.forge.github.limits import Limits
-from orderkit_standins.forge.github.people_routes import Apps, GitHubPeople, GitHubTeams
+from orderkit_standins.forge.github.people_routes import GitHubPeople, GitHubTeams
 from orderkit_standins.forge.github.pull_routes import (
     GitHubNotes,
     GitHubPullRoutes,
@@ -63,12 +65,13 @@ class GitHubFace:
         statuses: StatusRoutes,
         webhooks: WebhookRoutes,
         protections: Protections,
-        root_url: RootUrl,
+        shapes: GitHubShapes,
+        deploy_keys: Mapping[str, Sequence[DeployKey]],
     ) -> None:
         access, stores, teams = rules.access, repositories.repositories, repositories.teams
-        self.limits, self.apps = Limits(), Apps()
+        self.limits: Limits = Limits()
+        self.apps: Apps = shapes.apps
         self._answers = Answers(stores, self.limits)
-        shapes = GitHubShapes(root_url, access.accounts, pulls.issues, pulls.pulls)
         updates = pulls.merging.updates
         git = GitHubGit(access, stores, rules, updates, shapes, self.limits)
         self.workflows = GitHubWorkflows(access, protections, shapes)
@@ -78,7 +81,7 @@ class GitHubFace:
             GitHubPeople(access, access.accounts, teams, self.apps, shapes),
             GitHubTeams(access, teams, stores, shapes),
             GitHubRepositories(access, stores, teams, repositories, shapes),
-            GitHubRules(access, teams, rules, protections, self.apps, shapes, self.queues),
+            GitHubRules(access, teams, rules, protections, deploy_keys, shapes, self.queues),
             git,
             GitHubPullRoutes(access, pulls, shapes, self.queues),
             GitHubReviewRoutes(access, reviews, shapes),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -17,6 +17,7 @@ from orderkit_standins.forge.api.calls import ApiError, Call
 
 _REMEMBERED = 10_000
 _MINUTE_S, _HOUR_S = 60.0, 3600.0
+_READ, _WRITE = 1, 5
 
 
 @dataclass(slots=True)
@@ -27,6 +28,8 @@ class Limits:
     created_per_hour: int = 0
     requests_per_hour: int = 0
     """Of each resource, the API and GraphQL; unchanged answers are free."""
+    points_per_minute: dict[str, int] = field(default_factory=dict)
+    """Of each resource: a read is 1 point, a write 5, an unchanged answer too."""
     retry_after_s: int = 1
     """What a refusal of content says; 0: as long as it takes."""
     statuses_max: int = 1_000
@@ -43,6 +46,9 @@ class Limits:
     """Requests that were too fast."""
     refused_again: int = 0
     """Those of them that followed one of their kind, with none between that was not."""
+    points_spent: Counter[str] = field(default_factory=Counter)
+    """Of all minutes, by resource."""
+    _spent: dict[str, deque[float]] = field(default_factory=dict)
     _were_refused: set[str] = field(default_factory=set)
     _times: deque[float] = field(default_factory=deque)
     _used: dict[str, tuple[int, float]] = field(default_factory=dict)
@@ -84,13 +90,14 @@ class Limits:
                 raise ApiError(403, "You have exceeded a secondary rate limit.", headers=after)
         self._times.append(now)
 
-    def admit(self, resource: str) -> None:
+    def admit(self, resource: str, *, writes: bool = False) -> None:
         """
         Count a request.
 
         Raises:
-            ApiError: 403, none is left in this hour.
+            ApiError: 403, none is left in this hour, or too many points were spent this minute.
         """
+        self._spend(resource, _WRITE if writes else _READ)
         if not self.requests_per_hour:
             return
         with self._lock:
@@ -105,6 +112,23 @@ class Limits:
                 self._were_refused.discard(resource)
         if is_refused:
             raise ApiError(403, "API rate limit exceeded", headers=self.headers(resource))
+
+    def _spend(self, resource: str, points: int) -> None:
+        bound = self.points_per_minute.get(resource)
+        if not bound:
+            return
+        with self._lock:
+            now, spent = self.now(), self._spent.setdefault(resource, deque())
+            while spent and spent[0] <= now - _MINUTE_S:
+                spent.popleft()
+            if len(spent) + points > bound:
+                self._note_refusal(f"{resource} points")
+                due_s = math.ceil(spent[len(spent) + points - bound - 1] + _MINUTE_S - now)
+                after = {"Retry-After": str(due_s)}
+                raise ApiError(403, "You have exceeded a secondary rate limit.", headers=after)
+            self._were_refused.discard(f"{resource} points")
+            spent.extend([now] * points)
+            self.points_spent[resource] += points
 
     def give_back(self, resource: str) -> None:
         """Count a request as free."""

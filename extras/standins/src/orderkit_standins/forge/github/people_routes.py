@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import secrets
-import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from starlette.responses import Response
@@ -16,6 +15,7 @@ from orderkit_standins.forge.api.calls import VERSION, ApiError, Call, empty_ans
 from orderkit_standins.forge.api.routes import route
 from orderkit_standins.forge.api.shapes import Json
 from orderkit_standins.forge.github.answers import API, ORG, answer, paged
+from orderkit_standins.forge.github.apps import BOT, Apps, InstalledApp
 from orderkit_standins.forge.github.shapes import EPOCH, GitHubShapes
 from orderkit_standins.forge.repositories import Repositories, Repository
 from orderkit_standins.forge.teams import UNITS, Team, Teams, TeamSettings
@@ -24,44 +24,6 @@ SERVER_VERSION = f"3.19.0+{VERSION.partition('+')[2]}"
 _TEAM, _SCOPE = f"{ORG}/teams/{{slug}}", "organization"
 _LEVELS = {"pull": "read", "push": "write"}
 _TOKEN_LIFE = timedelta(hours=1)
-
-
-@dataclass(frozen=True, slots=True)
-class InstalledApp:
-    """A GitHub App that is installed in every organisation."""
-
-    id: int
-    slug: str
-    public_key: str
-    """PEM."""
-    lacks: tuple[str, ...] = ()
-    """Permissions that it was not given."""
-
-
-@dataclass(slots=True)
-class Apps:
-    """The Apps of one forge, in memory: whoever starts the forge names them."""
-
-    known: dict[int, InstalledApp] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def caller(self, call: Call) -> InstalledApp:
-        """
-        Return the App that signed a request.
-
-        Raises:
-            ApiError: 401, none did, or its time is over.
-        """
-        import jwt
-
-        token = call.request.headers.get("authorization", "").partition(" ")[2]
-        try:
-            issuer = str(jwt.decode(token, options={"verify_signature": False}).get("iss"))
-            app = self.known[int(issuer)]
-            jwt.decode(token, app.public_key, algorithms=["RS256"], options={"require": ["exp"]})
-        except (jwt.PyJWTError, ValueError, KeyError) as error:
-            raise ApiError(401, "A JSON web token could not be decoded") from error
-        return app
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +44,14 @@ class GitHubPeople:
     @route("GET", f"{API}/user", "user")
     def me(self, call: Call) -> Response:
         return answer(self.shapes.public_user(call.user))
+
+    @route("GET", f"{API}/users/{{name}}", "user")
+    def user(self, call: Call) -> Response:
+        name = call.param("name")
+        account = self.accounts.find_user(name.removesuffix(BOT))
+        if account is None or self.shapes.login(account) != name:
+            raise ApiError(404)
+        return answer(self.shapes.public_user(account))
 
     @route("POST", f"{API}/admin/organizations", _SCOPE)
     def create_org(self, call: Call) -> Response:

@@ -25,7 +25,7 @@ from orderkit_standins.forge.github.shapes import GitHubShapes
 from orderkit_standins.forge.issues import Issue
 from orderkit_standins.forge.pull_request_git import Pull
 from orderkit_standins.forge.repositories import Repository
-from orderkit_standins.forge.statuses import combined
+from orderkit_standins.forge.statuses import TEXTS, combined
 
 _PULL = f"{REPO}/pulls/{{number:number}}"
 _ISSUE = f"{REPO}/issues/{{index:number}}"
@@ -267,8 +267,8 @@ class GitHubNotes:
         if sum(status.context == context for status in before) >= self.limits.statuses_max:
             text = f"This SHA and context has reached the maximum number of statuses: {context}"
             raise ApiError(422, text)
-        self.statuses.create(call)
-        made = self.statuses.statuses.of_commit(repo.id, sha)[-1]
+        texts = {key: body.text(key) for key in TEXTS} | {"context": context}
+        made = self.statuses.statuses.add(repo.id, sha, texts, creator_id=call.user.id)
         creator = {"creator": self.shapes.user_by_id(made.creator_id)}
         return answer({**self.shapes.status(repo, made), **creator}, 201)
 

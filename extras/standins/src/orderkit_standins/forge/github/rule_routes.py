@@ -1,7 +1,8 @@
-"""GitHub's endpoints of rulesets and webhooks, and of keys and runners, which are none."""
+"""GitHub's endpoints of rulesets, webhooks and deploy keys, and of runners, which are none."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from starlette.responses import Response
@@ -14,9 +15,9 @@ from orderkit_standins.forge.api.merge_queue import MergeQueues
 from orderkit_standins.forge.api.routes import route
 from orderkit_standins.forge.api.shapes import Json
 from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
+from orderkit_standins.forge.deploy_keys import DeployKey
 from orderkit_standins.forge.github.answers import API, ORG, REPO, answer, paged, rewritten
 from orderkit_standins.forge.github.payloads import CONTENT_TYPE
-from orderkit_standins.forge.github.people_routes import Apps
 from orderkit_standins.forge.github.shapes import GitHubShapes
 from orderkit_standins.forge.protections import Protections, Rule, RuleSettings
 from orderkit_standins.forge.repositories import Repository
@@ -49,7 +50,7 @@ class GitHubRules:
     teams: Teams
     rules: BranchRules
     protections: Protections
-    apps: Apps
+    deploy_keys: Mapping[str, Sequence[DeployKey]]
     shapes: GitHubShapes
     queues: MergeQueues
 
@@ -115,7 +116,7 @@ class GitHubRules:
             account.id
             for actor in actors
             if actor.get("actor_type") == "Integration"
-            and (app := self.apps.known.get(actor.get("actor_id"))) is not None
+            and (app := self.shapes.apps.known.get(actor.get("actor_id"))) is not None
             and (account := self.access.accounts.find_user(app.slug)) is not None
         )
         is_owners = any(actor.get("actor_type") == "OrganizationAdmin" for actor in actors)
@@ -161,7 +162,7 @@ class GitHubRules:
         ]
         actors += [
             {"actor_id": app.id, "actor_type": "Integration", "bypass_mode": "always"}
-            for app in self.apps.known.values()
+            for app in self.shapes.apps.known.values()
             if (user := self.access.accounts.find_user(app.slug)) is not None
             and user.id in settings.push_whitelist_usernames
         ]
@@ -186,8 +187,9 @@ class GitHubRules:
 
     @route("GET", f"{REPO}/keys", "repository")
     def keys(self, call: Call) -> Response:
-        self.access.administered(call)
-        return answer([])
+        repo = self.access.administered(call)
+        keys = self.deploy_keys.get(repo.full_name, ())
+        return answer([key.on_github(self.shapes.api(repo)) for key in keys])
 
     @route("GET", f"{REPO}/actions/runners", "repository")
     def runners(self, call: Call) -> Response:

@@ -12,6 +12,7 @@ from orderkit_standins.forge.api.access import Right
 from orderkit_standins.forge.api.calls import RootUrl
 from orderkit_standins.forge.api.shapes import Json, when
 from orderkit_standins.forge.github.answers import API
+from orderkit_standins.forge.github.apps import BOT, Apps
 from orderkit_standins.forge.issues import Comment, Issues
 from orderkit_standins.forge.pull_request_git import Pull
 from orderkit_standins.forge.pulls import Pulls
@@ -56,6 +57,7 @@ class GitHubShapes:
     accounts: Accounts
     issues: Issues
     pulls: Pulls
+    apps: Apps
 
     def api(self, repo: Repository) -> str:
         """Return the address of a repository in the API."""
@@ -67,18 +69,24 @@ class GitHubShapes:
 
     # People
 
+    def login(self, account: Account) -> str:
+        """Return the login of an account, which of an App's says so."""
+        return account.name + (BOT if self.apps.has_account(account.name) else "")
+
     def user(self, account: Account) -> Json:
         """Return a user or organisation as others name it."""
-        api = f"{self.root_url}{API}/users/{account.name}"
+        login = self.login(account)
+        api = f"{self.root_url}{API}/users/{login}"
+        kind = "Organization" if account.is_org else "User"
         return {
-            "login": account.name,
+            "login": login,
             "id": account.id,
             "node_id": f"U_{account.id}",
             "avatar_url": f"{self.root_url}/avatars/{account.id}",
             "gravatar_id": "",
             "url": api,
             "html_url": f"{self.root_url}/{account.name}",
-            "type": "Organization" if account.is_org else "User",
+            "type": kind if login == account.name else "Bot",
             "site_admin": account.admin,
             **{f"{name}_url": f"{api}/{name}" for name in _USER_URLS},
         }

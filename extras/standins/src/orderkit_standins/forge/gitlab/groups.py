@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import secrets
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -11,12 +13,14 @@ from starlette.responses import Response
 from ground.errors import ConflictError, InvalidInputError, RefusedError
 from orderkit_standins.forge.accounts import Account
 from orderkit_standins.forge.api.access import Right
+from orderkit_standins.forge.deploy_keys import DeployKey
 from orderkit_standins.forge.gitlab.asking import Ask, GitLabError, Json, answer, at, paged, refused
 from orderkit_standins.forge.gitlab.places import OWNER, READERS, Places
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.teams import TeamSettings
 
 VERSION = "19.5.0+orderkit"
+_BOT = re.compile(r"(group|project)_\d+_bot|service_account_")
 _RIGHTS = {10: "none", 20: "read", 30: "write", 40: "admin"}
 
 
@@ -26,6 +30,7 @@ class GroupEndpoints:
 
     places: Places
     removes_at_once: bool
+    kept_deploy_keys: Mapping[str, Sequence[DeployKey]]
 
     @at("GET", "version")
     def version(self, ask: Ask) -> Response:
@@ -49,6 +54,13 @@ class GroupEndpoints:
     def users(self, ask: Ask) -> Response:
         user = self.places.accounts.find_user(ask.query("username"))
         return paged(ask, [self.places.user_shape(user)] if user else [])
+
+    @at("GET", "users/:user")
+    def user(self, ask: Ask) -> Response:
+        """Return a user; those of tokens and service accounts are bots."""
+        ask.require_user()
+        user = self._user(ask)
+        return answer(self.places.user_shape(user) | {"bot": _BOT.match(user.name) is not None})
 
     # Groups
 
@@ -313,11 +325,16 @@ class GroupEndpoints:
         self.places.teams.remove_collaborator(repo.id, user.id)
         return Response(status_code=204)
 
+    @at("GET", "projects/:id/deploy_keys")
+    def deploy_keys(self, ask: Ask) -> Response:
+        repo = self.places.project(ask, Right.ADMIN)
+        keys = self.kept_deploy_keys.get(repo.full_name, ())
+        return paged(ask, [key.on_gitlab() for key in keys])
+
     @at("GET", "groups/:id/runners")
     @at("GET", "projects/:id/runners")
-    @at("GET", "projects/:id/deploy_keys")
     @at("GET", "projects/:id/remote_mirrors")
     def none(self, ask: Ask) -> Response:
-        """Return nothing: the forge has no runners, deploy keys and mirrors."""
+        """Return nothing: the forge has no runners and mirrors."""
         ask.require_user()
         return paged(ask, [])

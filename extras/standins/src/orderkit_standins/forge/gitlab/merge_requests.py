@@ -201,7 +201,7 @@ class MergeRequestEndpoints:
         repo, pull = self._on_line(ask)
         if not self.trains.holds(pull):
             raise GitLabError(404, "404 Not found")
-        return answer(self._car(repo, pull))
+        return answer(self._train_entry(repo, pull))
 
     @at("POST", "projects/:id/merge_trains/merge_requests/:iid")
     def board(self, ask: Ask) -> Response:
@@ -215,7 +215,7 @@ class MergeRequestEndpoints:
         if self.trains.holds(pull) or self._merge_status(repo, pull) != "mergeable":
             raise GitLabError(400, "Failed to merge")
         self.trains.add(repo, pull, head, ask.user)
-        return answer([self._car(repo, pull)], 201)
+        return answer([self._train_entry(repo, pull)], 201)
 
     def _on_line(self, ask: Ask) -> tuple[Repository, Pull]:
         repo, pull = self._of(ask)
@@ -223,7 +223,7 @@ class MergeRequestEndpoints:
             raise GitLabError(403, "403 Forbidden")
         return repo, pull
 
-    def _car(self, repo: Repository, pull: Pull) -> Json:
+    def _train_entry(self, repo: Repository, pull: Pull) -> Json:
         created = self.issues.by_id(pull.id).updated
         merge_request = self._shape(repo, pull)
         return {

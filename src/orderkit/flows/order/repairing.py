@@ -27,7 +27,7 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.order import ledger, ledger_applications, order_file
-from orderkit.core.order.damage import ENTRY_FIELDS, Damage, DamageKind
+from orderkit.core.order.damage import ENTRY_FIELDS, Damage, DamageKind, is_confirmed
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
@@ -263,7 +263,7 @@ class _Mending:
         return RepairStep(damage.what, f"{self._entry.application_path} is put back")
 
     def _fields(self, damage: Damage) -> RepairStep:
-        """Write what `ENTRY_FIELDS` names as Orderkit does; all else stays as people left it."""
+        """Write what `in_entry` judges as Orderkit does; all else stays as people left it."""
         path = self._entry.application_path
 
         def attempt() -> None:
@@ -285,6 +285,9 @@ class _Mending:
                         place[parent] = {}
                     place = place[parent]
                 place.pop(field, None) if expected is None else place.update({field: expected})
+            if is_confirmed(application):  # a proposed order must stay undelivered
+                automated = right["spec"]["syncPolicy"]["automated"]
+                application["spec"].setdefault("syncPolicy", {})["automated"] = automated
             operation = self._operation("entry", "edited fields put back")
             write_ledger(self._platform, {path: yaml11.dump(application)}, operation, base=base)
 

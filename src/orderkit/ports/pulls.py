@@ -164,6 +164,7 @@ class ForgePulls(Protocol):
 
         Raises:
             NotFoundError: No such repository, branch or commit.
+            TooManyCommitsError: The forge does not show all of them.
         """
         ...
 

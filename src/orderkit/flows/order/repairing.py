@@ -31,6 +31,7 @@ from orderkit.core.order.damage import ENTRY_FIELDS, Damage, DamageKind, is_conf
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
+from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.commit_pinning import application_at, commit_to_pin, deliver
 from orderkit.flows.argocd.refreshing import OWNER, knows_retry_refresh, refresh
 from orderkit.flows.lost_races import in_rounds
@@ -43,7 +44,6 @@ from orderkit.flows.order.registrations import was_taken_back
 from orderkit.flows.order.repository_damage import (
     NEWEST,
     good_record,
-    is_unrelated,
     restoring_branch,
 )
 from orderkit.flows.platform import (
@@ -376,7 +376,8 @@ class _Mending:
             return RepairStep(damage.what, done, "merge it, or close it if nobody wants it back")
         operation = self._operation(f"restore-{short(lost)}", f"bring {short(lost)} back")
         head = self._head
-        if head is not None and is_unrelated(self._platform, self._repo, lost, head):
+        ancestry = Ancestry(self._platform.forge, self._repo)
+        if head is not None and ancestry.are_unrelated(lost, head):
             self._platform.forge.ensure_branch(self._repo, branch, head)
             self._write_files_of(lost, branch, operation)
         else:

@@ -124,6 +124,11 @@ def _link(clone: Path) -> None:
     (clone / FILE).symlink_to("../xgarage.yaml")
 
 
+def _link_folder(clone: Path) -> None:
+    (clone / "manifests").rename(clone / "real")
+    (clone / "manifests").symlink_to("real")
+
+
 def _submodule(clone: Path) -> None:
     """Add a submodule below ``manifests/`` that nobody can fetch."""
     place = "manifests/shared"
@@ -380,6 +385,14 @@ PUSHES: tuple[Push, ...] = (
         ("is a symbolic link",),
         "commit the file itself",
         passes_argocd=True,
+        refuses_changes=True,
+    ),
+    Push(
+        "a folder that is a symbolic link",
+        _link_folder,
+        "manifests",
+        ("is a symbolic link, not a folder",),
+        "git rm manifests && mkdir manifests && git mv real/xgarage.yaml manifests/",
         refuses_changes=True,
     ),
     Push(

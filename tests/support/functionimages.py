@@ -60,6 +60,16 @@ def fill(path):
             file.write(b"x" * (1 << 20))
 
 
+def fetched(place):
+    end = socket.create_connection(("127.0.0.1", 3128), 2)
+    end.sendall(f"CONNECT {place} HTTP/1.1\\r\\nHost: {place}\\r\\n\\r\\n".encode())
+    line = end.recv(4096).decode().splitlines()[0]
+    if line.split()[1] == "200":
+        end.sendall(b"GET /v2/ HTTP/1.0\\r\\n\\r\\n")
+        line += " " + end.recv(15).decode("latin-1")
+    return line
+
+
 def run(raw, context):
     request = fn.RunFunctionRequest.FromString(raw)
     xr = request.observed.composite.resource
@@ -98,6 +108,18 @@ def run(raw, context):
     elif wish == "connect":
         say(tried(lambda: socket.create_connection(("127.0.0.1", int(request.input["port"])), 2)))
         say(tried(lambda: socket.create_connection(("1.1.1.1", 53), 2)))
+    elif wish == "fetch":
+        say(tried(lambda: fetched(request.input["place"])))
+    elif wish == "sign in":
+        for name, found in sorted(request.credentials.items()):
+            data = {key: value.decode() for key, value in found.credential_data.data.items()}
+            say(f"{name}: {sorted(data)}")
+            part = response.desired.resources[name]
+            meta = {"namespace": "default"}
+            part.resource.update(
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+            )
+            part.ready = fn.READY_TRUE
     elif wish == "write":
         say(tried(lambda: open("/new", "w")))
         say(tried(lambda: open(__file__, "a")))

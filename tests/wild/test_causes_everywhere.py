@@ -7,6 +7,7 @@ What people do to an order's repository: every view has one sentence and one rem
 from __future__ import annotations
 
 import shlex
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -115,6 +116,13 @@ def _link(desk: Desk) -> None:
     (desk.clone / "xgarage.yaml").rename(desk.clone / FILE)
 
 
+def _folder(desk: Desk) -> None:
+    """Type the commands that the hint has."""
+    report = status(desk.running.platform, desk.order)
+    commands = report.state.advice.partition(": ")[2].partition(";")[0]
+    subprocess.run(commands, shell=True, check=True, cwd=desk.clone, timeout=60)  # noqa: S602 - as a person types them
+
+
 def _pointer(desk: Desk) -> None:
     desk.pusher.git("checkout", desk.good, "--", FILE)
 
@@ -143,6 +151,7 @@ def _deleted(desk: Desk) -> None:
     [
         ("a symbolic link", _link),
         ("a pointer of Git LFS", _pointer),
+        ("a folder that is a symbolic link", _folder),
         ("a submodule", _submodule),
         ("a second XR", _second),
         ("a file moved into a folder", _moved),
@@ -243,4 +252,78 @@ def test_a_history_that_was_replaced_has_one_sentence_and_repair_works(
     eventually(lambda: desk.phase() == "Ready")
     restored = desk.running.platform.forge.read(desk.repo, PurePosixPath("NOTES.md"), "main")
     assert restored is not None
+    assert orderkit("repair", desk.order).out == f"{desk.order}: nothing to repair\n"
+
+
+def _pushed_ledger(desk: Desk, folder: Path, change: Callable[[Path], None]) -> None:
+    """Change the ledger as somebody with rights on it does, past Orderkit."""
+    folder.mkdir()
+    platform, forge = desk.running.platform, desk.running.settings.forge
+    url = f"{forge.url}/{platform.ledger}.git"
+    pusher = Pusher.cloned(folder, url, "orderkit", token(forge))
+    change(pusher.clone)
+    commit = CommitSha(pusher.commit("tidy up", {}))
+    pusher.git("push", "-q", "origin", "HEAD:main")
+    nudge(platform, f"team-{desk.repo.owner}", commit)
+
+
+def test_an_entry_that_was_moved_to_another_team_has_one_sentence_and_a_remedy_that_works(
+    desk: Desk, orderkit: Command, tmp_path: Path, new_name: Callable[[], str]
+) -> None:
+    """To remove it, as a copy is removed, would take the order out of the ledger."""
+    other, team, order = new_name(), desk.repo.owner, desk.order
+    add_team(desk.running.platform, TeamName(other), requester="user:default/test")
+    moved, back = f"apps/{other}/{order}.yaml", f"apps/{team}/{order}.yaml"
+    eventually(lambda: desk.phase() == "Ready")
+    _pushed_ledger(desk, tmp_path / "one", lambda ledger: _renamed(ledger, back, moved))
+    command = f"git mv {moved} {back}"
+    eventually(lambda: command in listed(desk, orderkit))
+
+    seen = views(desk, orderkit)
+    for name in ("status", "listed", "doctor", "repair"):
+        text = getattr(seen, name)
+        assert command in text, (name, text)
+        assert "git rm" not in text, (name, text)
+    assert f"orderkit status {order}" in seen.change, "that team has no such repository"
+
+    _pushed_ledger(desk, tmp_path / "two", lambda ledger: _renamed(ledger, moved, back))
+    eventually(lambda: listed(desk, orderkit).startswith("Ready"))
+    assert orderkit("repair", order).out == f"{order}: nothing to repair\n"
+
+
+def _renamed(ledger: Path, old: str, new: str) -> None:
+    (ledger / old).rename(ledger / new)
+
+
+@pytest.mark.parametrize(
+    ("edited", "says"),
+    [
+        (("automated:", "automatic:"), "spec.syncPolicy.automated is off, so Argo CD delivers"),
+        (
+            ("prune: false", "prune: true"),
+            "spec.syncPolicy.automated.prune is on, so Argo CD deletes",
+        ),
+        (("selfHeal: true", "selfHeal: false"), "spec.syncPolicy.automated.selfHeal is off"),
+    ],
+)
+def test_an_entry_that_steers_argocd_has_one_sentence_and_repair_works(
+    desk: Desk, orderkit: Command, tmp_path: Path, edited: tuple[str, str], says: str
+) -> None:
+    (old, new), path = edited, f"apps/{desk.repo.owner}/{desk.order}.yaml"
+
+    def edit(ledger: Path) -> None:
+        text = (ledger / path).read_text()
+        assert old in text
+        (ledger / path).write_text(text.replace(old, new))
+
+    eventually(lambda: desk.phase() == "Ready")
+    _pushed_ledger(desk, tmp_path / "one", edit)
+    eventually(lambda: says in listed(desk, orderkit))
+
+    seen = views(desk, orderkit)
+    for name in ("status", "listed", "doctor", "repair", "change"):
+        assert says in getattr(seen, name), (name, getattr(seen, name))
+    assert orderkit("repair", desk.order).code == 0
+
+    eventually(lambda: listed(desk, orderkit).startswith("Ready"))
     assert orderkit("repair", desk.order).out == f"{desk.order}: nothing to repair\n"

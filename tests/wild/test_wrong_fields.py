@@ -78,7 +78,7 @@ def test_a_change_with_wrong_fields_reports_all_of_them(
     error = orderkit(*wrong, "--json").json["error"]
 
     assert shown.code == 2
-    assert fields_of(error) == ["spec.stage", "stge", "teamName"]
+    assert fields_of(error) == ["stage", "stge", "teamName"]
     assert "names the order or its team" in shown.err
     assert "(did you mean 'stage'?)" in shown.err
     assert platform.platform.forge.head(entry.repository) == head
@@ -91,7 +91,7 @@ def test_the_service_answers_with_all_problems(platform: Running, entry: OrderEn
     changes = post(platform, f"/v1/orders/{entry.order}/changes", wrong)
 
     assert fields_of(tasks) == ["colour", "stage", "team_name"]
-    assert fields_of(changes) == ["spec.stage", "stge"]
+    assert fields_of(changes) == ["stage", "stge"]
     for one in (*tasks["problems"], *changes["problems"]):
         assert set(one) == {"message", "hint", "field", "value", "rule"}
 

@@ -488,3 +488,25 @@ def test_steps_are_read_from_a_composition() -> None:
         ),
         PipelineStep("ready", "function-auto-ready"),
     )
+
+
+@pytest.mark.parametrize("passing", [True, False], ids=["a plan", "Crossplane"])
+def test_a_plan_says_what_a_failed_step_looked_for(*, passing: bool) -> None:
+    """Crossplane has the function's own words only, and so has the embedded one."""
+    wanted = Selector("example.org/v1", "Network", labels={"zone": "west", "env": "prod"})
+
+    def say(_: StationRequest, response: StationResponse) -> None:
+        response.requirements["net"] = wanted
+        response.fatal("no network")
+
+    def after(request: StationRequest, response: StationResponse) -> None:
+        response.requirements["net"] = wanted
+        if request.is_answered("net"):
+            response.fatal("no network")
+
+    at_once = run(say, passing=passing)
+    found = run(after, passing=passing)
+
+    fatal = 'pipeline step "step0" returned a fatal result: no network'
+    told = "; there is no Network with the labels env=prod, zone=west" if passing else ""
+    assert (at_once.error, found.error) == (fatal, fatal + told)

@@ -166,6 +166,7 @@ class ForgePulls(Protocol):
 
         Raises:
             NotFoundError: No such repository, branch or commit.
+            TooManyCommitsError: The forge does not show all of them.
         """
         ...
 

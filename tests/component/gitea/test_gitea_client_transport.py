@@ -16,6 +16,7 @@ from ground.errors import (
     OrderkitError,
     RefusedError,
     RemoteError,
+    TooManyCommitsError,
     UnreachableError,
 )
 from ground.names import RepoId
@@ -24,6 +25,7 @@ from orderkit.adapters.forges.answers import ForgeResponse, refusal
 from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.gitea.first_commit import git_head
+from orderkit.flows.argocd.ancestry import Ancestry
 
 TOKEN = "canary-0123456789abcdef"
 REPO = RepoId("team", "order")
@@ -253,3 +255,20 @@ def test_a_refusal_becomes(
     assert match in str(found)
     assert isinstance(found, OrderkitError)
     assert hint in found.hint
+
+
+def test_more_commits_than_the_forge_shows_are_more_and_not_unrelated() -> None:
+    """Gitea says how many there are, and shows as many as one answer has."""
+    new, old = "b" * 40, "a" * 40
+    shown = {"total_commits": 9, "commits": [{"sha": new, "commit": {"message": "m"}}]}
+    with (
+        server(says(200, json.dumps(shown).encode())) as url,
+        GiteaForge(url, token=TOKEN) as forge,
+    ):
+        ancestry = Ancestry(forge, REPO)
+
+        assert ancestry.has_more(new, old)
+        assert not ancestry.are_unrelated(new, old)
+        assert not ancestry.contains(old, new)
+        with pytest.raises(TooManyCommitsError, match="the forge shows 1 commits only"):
+            forge.compare(REPO, old, new)

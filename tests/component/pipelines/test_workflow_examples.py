@@ -70,7 +70,7 @@ def test_github_orders_waits_and_passes_outputs_to_the_next_job(
 
     write_env(runner, team, "stage9")
     assert not runner.github(file)
-    assert "spec.stage: 'stage9' is refused" in runner.done[-1].log
+    assert "stage: 'stage9' is refused" in runner.done[-1].log
     assert platform.platform.forge.head(repo) == head
 
 

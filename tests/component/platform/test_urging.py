@@ -101,6 +101,10 @@ def test_unrelated_histories_contain_nothing_of_each_other(
 
     assert not ancestry.contains(other, first)
     assert not ancestry.contains(first, other)
+    assert ancestry.are_unrelated(first, other)
+    assert not ancestry.are_unrelated(first, first)
+    later = push(platform.platform, repo, "two")
+    assert not ancestry.are_unrelated(later, first)
 
 
 @pytest.fixture

@@ -136,3 +136,14 @@ def test_a_composition_that_only_the_cluster_has_is_not_the_packs() -> None:
 
     assert [step.name for step in found.steps] == ["of the cluster"]
     assert found.pinned == "Composition other composes it, which is not the pack's"
+
+
+def test_a_selector_that_matches_nothing_is_told_with_what_there_is() -> None:
+    blue = {"compositionSelector": {"matchLabels": {"colour": "blue", "size": "any"}}}
+
+    found = composing_revision(an_xr(**blue), XRD, SHOPS, holding(), asks_cluster=True)
+
+    assert found.error == (
+        "cannot select Composition: no compatible Compositions found: no Composition of XShop has"
+        " the labels colour=blue, size=any; there is shops (size=any)"
+    )

@@ -193,14 +193,18 @@ def test_only_plans_pass_a_step_by(passing: bool) -> None:  # noqa: FBT001 - a p
 
 
 def test_a_process_is_not_called_without_its_credentials() -> None:
-    credentials = {"name": "cloud", "source": "Secret", "secretRef": {"name": "a"}}
+    credentials = {
+        "name": "cloud",
+        "source": "Secret",
+        "secretRef": {"name": "a", "namespace": "b"},
+    }
     step = {"step": "s", "functionRef": {"name": "f"}, "credentials": [credentials]}
     xr = {**an_xr(), "metadata": {"name": "one", "labels": {"crossplane.io/composite": "one"}}}
     world = World({"f": StationResponse.to}, remote={"f"}, passing=True)
 
     found = compose(xr, steps_of({"pipeline": [step]}), world)
 
-    assert found.opaque == {"s": 'f cannot be given credentials "cloud"'}
+    assert found.opaque == {"s": 'it needs the credential "cloud", and the Secret b/a is not there'}
 
 
 def test_a_nested_xr_that_is_kept_keeps_what_is_below_it() -> None:

@@ -35,6 +35,8 @@ class PipelineStep:
     input: Mapping[str, Any] = field(default_factory=dict)
     required: Requirements = field(default_factory=dict)
     """Looked up before the first call, whatever the function requires."""
+    credentials: Mapping[str, Selector] = field(default_factory=dict)
+    """Secrets that a function's own program gets, by the credential's name."""
     unserved: tuple[str, ...] = ()
     """Inputs that the step passes in a cluster and that are not available here."""
 
@@ -136,16 +138,24 @@ def steps_of(spec: Mapping[str, Any]) -> tuple[PipelineStep, ...]:
                 for requirement in dig(entry, "requirements", "requiredResources", default=None)
                 or ()
             },
+            credentials=dict(_credentials(entry)),
             unserved=tuple(_unserved(entry)),
         )
         for entry in spec.get("pipeline") or ()
     )
 
 
-def _unserved(entry: Mapping[str, Any]) -> Iterator[str]:
+def _credentials(entry: Mapping[str, Any]) -> Iterator[tuple[str, Selector]]:
     for credential in dig(entry, "credentials", default=None) or ():
-        if dig(credential, "source") != "None":
-            yield f'credentials "{dig(credential, "name", default="")}"'
+        if dig(credential, "source") == "Secret":
+            name, namespace = (
+                str(dig(credential, "secretRef", key, default="")) for key in ("name", "namespace")
+            )
+            secret = Selector("v1", "Secret", name=name, namespace=namespace)
+            yield str(dig(credential, "name", default="")), secret
+
+
+def _unserved(entry: Mapping[str, Any]) -> Iterator[str]:
     if dig(entry, "requirements", "requiredSchemas", default=None):
         yield "schemas"
 

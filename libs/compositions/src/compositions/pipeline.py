@@ -10,11 +10,12 @@ A step that cannot run here (`OpaqueError`, an unknown function) is an error unl
 is set; then the result says nothing about what the step composes, changes or drops.
 
 Not done here: applying (which can fail per resource), the Synced condition that results from it,
-and the selection of the Composition. Credentials and schemas of steps are not available.
+and the selection of the Composition. Schemas of steps are not available.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -97,6 +98,8 @@ class _Run:
         self.opaque: dict[str, str] = {}
         self._made_by: dict[str, str] = {}
         self._ran: set[str] = set()
+        self._empty: list[Selector] = []
+        """What the last step required and was not found."""
 
     def step(self, step: PipelineStep) -> None:
         try:
@@ -131,9 +134,8 @@ class _Run:
         self.conditions += [replace(condition, dated=False) for condition in own_conditions]
         for result in response.results:
             if result.severity is Severity.FATAL:
-                raise ComposeError(
-                    f'pipeline step "{step.name}" returned a fatal result: {result.message}'
-                )
+                text = f'pipeline step "{step.name}" returned a fatal result: {result.message}'
+                raise ComposeError(text + self._unmatched())
             self.events.append(_event(step, result))
         self._desired, self._context = desired, response.context
         self._ran.add(step.name)
@@ -142,18 +144,22 @@ class _Run:
 
     def _settled(self, step: PipelineStep) -> tuple[StationResponse, _CarriedState]:
         """Call the step's function until its requirements do not change."""
-        function = self._function(step)
+        function, credentials = self._function(step), self._credentials(step)
         step_resources = {name: self._fetched(step, s) for name, s in step.required.items()}
+        self._empty = [step.required[name] for name, found in step_resources.items() if not found]
         sent_resources, context, requested = step_resources, self._context, dict[str, Selector]()
         # As Crossplane's FetchingFunctionRunner: the first call does not count as an iteration, and
         # only the context is carried from one call to the next, not the desired state.
         for iteration in range(MAX_ITERATIONS + 1):
-            response, desired = self._call(step, function, sent_resources, context)
+            response, desired = self._call(step, function, sent_resources, context, credentials)
             fatal = any(result.severity is Severity.FATAL for result in response.results)
             if fatal or response.requirements == requested:
                 return response, desired
             requested = dict(response.requirements)
             requested_resources = {name: self._fetched(step, s) for name, s in requested.items()}
+            self._empty = [
+                requested[name] for name, found in requested_resources.items() if not found
+            ]
             resolved = {**step_resources, **requested_resources}
             if iteration == 0 and resolved == sent_resources:
                 return response, desired
@@ -182,6 +188,33 @@ class _Run:
             "(a FunctionRevision with spec.desiredState: Active)"
         )
 
+    def _unmatched(self) -> str:
+        """Return what a failed step looked for and did not find; Crossplane does not say it."""
+        if not self._world.passing:
+            return ""
+        words = []
+        for selector in self._empty:
+            labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.labels.items()))
+            asked = f'"{selector.name}"' if selector.name else f"with the labels {labels or 'none'}"
+            words.append(f"there is no {selector.kind} {asked}")
+        return "".join(f"; {text}" for text in words)
+
+    def _credentials(self, step: PipelineStep) -> dict[str, dict[str, bytes]]:
+        """Return what the step's Secrets hold; only programs of functions are given it."""
+        found: dict[str, dict[str, bytes]] = {}
+        if step.function not in self._world.remote:
+            return found
+        for name, selector in step.credentials.items():
+            secrets = self._fetched(step, selector)
+            if not secrets:
+                raise OpaqueError(
+                    f'it needs the credential "{name}", and the Secret'
+                    f" {selector.namespace}/{selector.name} is not there"
+                )
+            data = secrets[0].get("data") or {}
+            found[name] = {key: base64.b64decode(text) for key, text in data.items()}
+        return found
+
     def _fetched(self, step: PipelineStep, selector: Selector) -> tuple[Manifest, ...]:
         try:
             return tuple(self._world.lookup(selector))
@@ -197,6 +230,7 @@ class _Run:
         function: Station,
         required: Mapping[str, tuple[Manifest, ...]],
         context: Mapping[str, Any],
+        credentials: Mapping[str, Mapping[str, bytes]],
     ) -> tuple[StationResponse, _CarriedState]:
         """Call once, with copies in and copies out, as if over a wire."""
         request = StationRequest(
@@ -205,6 +239,7 @@ class _Run:
             context=copied(dict(context)),
             input=copied(dict(step.input)),
             required={name: tuple(copied(m) for m in items) for name, items in required.items()},
+            credentials=credentials,
         )
         try:
             response = function(request)

@@ -6,8 +6,9 @@ request gives the same response, always. No I/O, no clock, no random value. ``st
 has the rules.
 
 The types mirror Crossplane's function protocol (apiextensions.fn.proto.v1) one to one, so the gRPC
-server can hand the same station to a real Crossplane. Not offered: credentials, required schemas,
-the output of operations, and ``extra_resources``, the deprecated name of requirements.
+server can hand the same station to a real Crossplane. Not offered: required schemas, the output of
+operations, and ``extra_resources``, the deprecated name of requirements. Only functions that run as
+programs of their own get credentials.
 
 Stations import these names from ``orderkit.stations``. Also used by ``pipeline`` and by adapters.
 """
@@ -129,6 +130,8 @@ class StationRequest:
     """The step's input in the Composition."""
     required: Mapping[str, tuple[Manifest, ...]] = field(default_factory=dict)
     """The objects found for each requirement, by its name. A missing key: not looked up yet."""
+    credentials: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
+    """Data of the Secrets that the step names. Stations and twins get none."""
 
     @property
     def xr(self) -> Manifest:

@@ -17,6 +17,7 @@ Errors a caller can act on.
         UnknownOrderError    exit 14   there is no such order, and there was none
       RemoteError            exit 1    a forge, cluster or portal failed; retry if `retryable`
         MovedError           exit 1    it was renamed or transferred
+        TooManyCommitsError  exit 1    it shows only some of the commits between two
         UnreachableError     exit 1    nobody answers there; a retry can help
         InProgressError      exit 1    it is still at work on something; a retry can help
         TooFastError         exit 1    it takes no more requests for a while
@@ -55,6 +56,7 @@ __all__ = [
     "SeveralProblemsError",
     "StuckOrderError",
     "TooFastError",
+    "TooManyCommitsError",
     "UnknownOrderError",
     "UnreachableError",
     "UsageError",
@@ -259,6 +261,10 @@ class MovedError(RemoteError):
     def __init__(self, message: str, *, hint: str = "", place: str = "") -> None:
         super().__init__(message, hint=hint)
         self.place = place
+
+
+class TooManyCommitsError(RemoteError):
+    """There are more commits between two than the forge shows."""
 
 
 class UnreachableError(RemoteError):

@@ -2,7 +2,7 @@
 Requests that we send to a function, and its answers.
 
 Requests are as Crossplane writes them: the tag is a hash of the request, and the capabilities are
-listed. Credentials and schemas are not among them, because a plan cannot provide them. A function
+listed. Schemas are not among them, because a plan cannot provide them. A function
 that requests something unsupported is opaque; the error names what it asked for.
 """
 
@@ -61,6 +61,8 @@ def request_message(
             items.add().resource.update(copied(manifest, f"required.{name}"))
         if name in named_old:
             message.extra_resources[name].CopyFrom(message.required_resources[name])
+    for name, data in request.credentials.items():
+        message.credentials[name].credential_data.data.update(data)
     tag = hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()
     message.meta.tag = tag
     message.meta.capabilities.extend(_CAPABILITIES)

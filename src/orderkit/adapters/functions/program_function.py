@@ -19,6 +19,7 @@ import tempfile
 import threading
 import weakref
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import IO, TYPE_CHECKING
@@ -28,6 +29,7 @@ from compositions.python_functions import program_digests
 from compositions.station import Station, StationRequest, StationResponse
 from ground.errors import OrderkitError, shorten
 from ground.secrets import redact
+from orderkit.adapters.functions import granted_network
 from orderkit.adapters.functions.program_store import StoredProgram, stored_program
 from orderkit.adapters.processes.child_process import launch
 from orderkit.adapters.processes.confined_program import PORT, READY
@@ -143,21 +145,25 @@ class _Running:
         self._undo = weakref.finalize(self, _remove, self._folder)
         root = os.open(program.root, os.O_PATH | os.O_DIRECTORY)
         control, theirs = socket.socketpair()
+        outside = self._network(program.start.network)
         with socket.socket(socket.AF_UNIX) as listener, control, theirs:
             listener.bind(address)
             listener.listen()
             start = json.dumps(asdict(program.start))
+            passed = str(outside.fileno()) if outside else ""
             self.process = launch(
                 _MODULE,
-                (str(listener.fileno()), str(root), start),
+                (str(listener.fileno()), str(root), passed, start),
                 theirs,
                 {},
                 is_isolated=True,
-                files=(listener.fileno(), root),
+                files=(listener.fileno(), root, *([outside.fileno()] if outside else ())),
                 is_piped=True,
             )
             os.close(root)
             theirs.close()
+            if outside:
+                outside.close()
             self._reader = threading.Thread(
                 target=_listen, args=(_output(self.process), self._words), daemon=True
             )
@@ -175,6 +181,15 @@ class _Running:
             raise ProgramError(why + self._last_words())
         process = FunctionProcess("program", f"unix:{address}", timeout_s=CALL_S)
         self.remote: RemoteFunction = RemoteFunction(process)
+
+    @staticmethod
+    def _network(granted: Sequence[str]) -> socket.socket | None:
+        """Serve the hosts that are granted; return the program's end, None without any."""
+        if not granted:
+            return None
+        ours, theirs = socket.socketpair()
+        threading.Thread(target=granted_network.serve, args=(ours, granted), daemon=True).start()
+        return theirs
 
     def ended(self) -> str:
         """Stop it; return how it ended before, empty if it still ran."""

@@ -18,6 +18,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 import tarfile
 import tempfile
 import zlib
@@ -28,7 +29,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from ground.errors import RefusedError, shorten
-from orderkit.adapters.processes.confined_program import ProgramStart
+from orderkit.adapters.processes.confined_program import PROXY_PORT, ProgramStart
 
 UNPACKED_MAX_BYTES = 3 << 30
 _MEMBERS_MAX, _LINKS_MAX, _DEPTH_MAX = 200_000, 40, 100
@@ -37,6 +38,9 @@ _MOUNTED = ("tmp", "dev", "proc")
 """Folders that confinement mounts something on."""
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _CHUNK = 1 << 20
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_WINDOW_LOG = 27
+"""128 MB, what zstd itself unpacks without being asked for more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,12 @@ def stored_program(digest: str) -> StoredProgram | None:
     return StoredProgram(digest, folder / "root", start)
 
 
-def program_start(config: Mapping[str, Any]) -> ProgramStart:
+def program_start(config: Mapping[str, Any], network: Sequence[str] = ()) -> ProgramStart:
     """
     Read how an image's program is started, with the option that every function understands.
+
+    Args:
+        network: What it may reach (`granted_network.granted_host`).
 
     Raises:
         RefusedError: The image says nothing that could be started.
@@ -84,7 +91,11 @@ def program_start(config: Mapping[str, Any]) -> ProgramStart:
     pairs = (str(entry).partition("=") for entry in config.get("Env") or ())
     environment = {"HOME": "/tmp", "PATH": "/usr/local/bin:/usr/bin:/bin"}  # noqa: S108 - in there
     environment |= {name: text for name, _, text in pairs}
-    return ProgramStart([*command, "--insecure"], environment, config.get("WorkingDir") or "/")
+    if network:
+        proxy = f"http://127.0.0.1:{PROXY_PORT}"
+        environment |= dict.fromkeys(("HTTPS_PROXY", "https_proxy"), proxy)
+    folder = config.get("WorkingDir") or "/"
+    return ProgramStart([*command, "--insecure"], environment, folder, tuple(network))
 
 
 def add_program(
@@ -116,8 +127,10 @@ def add_program(
         (draft / "program.json").write_text(json.dumps(asdict(start)), encoding="utf-8")
         package = unpacking.read("package.yaml")
         final = store / digest.partition(":")[2]
-        with suppress(OSError):  # it is there already, and equal
+        with suppress(OSError):  # it is there already, and has the same files
             draft.rename(final)
+        if draft.exists():  # but perhaps another network
+            (draft / "program.json").replace(final / "program.json")
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return StoredProgram(digest, final / "root", start), package
@@ -142,7 +155,7 @@ class _Unpacking:
         except (tarfile.TarError, EOFError, OSError, RecursionError, ValueError, zlib.error) as e:
             raise RefusedError(
                 f"a layer of the image cannot be unpacked: {shorten(str(e))}",
-                hint="layers are tar archives, plain or compressed with gzip",
+                hint="layers are tar archives, plain or compressed with gzip or zstd",
             ) from e
 
     def read(self, name: str) -> bytes:
@@ -250,17 +263,41 @@ class _Bounded:
     """Reads a layer, unzipped, and fails beyond `UNPACKED_MAX_BYTES`."""
 
     def __init__(self, layer: IO[bytes]) -> None:
-        magic = layer.read(2)
+        magic = layer.read(len(_ZSTD))
         layer.seek(0)
-        self._source = gzip.GzipFile(fileobj=layer) if magic == b"\x1f\x8b" else layer
+        self._source: Any = layer
+        self._errors: tuple[type[Exception], ...] = ()
+        if magic.startswith(_GZIP):
+            self._source = gzip.GzipFile(fileobj=layer)
+        elif magic == _ZSTD:
+            self._source, self._errors = _unpacked_zstd(layer)
         self._left = UNPACKED_MAX_BYTES
 
     def read(self, size: int) -> bytes:
-        data = self._source.read(size)
+        try:
+            data: bytes = self._source.read(size)
+        except self._errors as error:
+            raise ValueError(str(error)) from error
         self._left -= len(data)
         if self._left < 0:
             raise ValueError(f"it is larger than {UNPACKED_MAX_BYTES >> 30} GiB")
         return data
+
+
+def _unpacked_zstd(layer: IO[bytes]) -> tuple[Any, tuple[type[Exception], ...]]:
+    try:
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+    except ImportError as error:
+        raise RefusedError(
+            "a layer of the image is compressed with zstd, which this Python cannot read",
+            hint="pip install 'orderkit[functions]'",
+        ) from error
+    # its window is what unpacking keeps in memory; the format allows gigabytes
+    options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
+    return zstd.ZstdFile(layer, options=options), (zstd.ZstdError,)
 
 
 def _make_folder(path: Path) -> None:

@@ -6,7 +6,7 @@ Called through ``client.GiteaForge``; ``ports.pulls.ForgePulls`` documents the c
 
 from __future__ import annotations
 
-from ground.errors import InvalidInputError, NotFoundError, RefusedError, RemoteError
+from ground.errors import InvalidInputError, NotFoundError, RefusedError, TooManyCommitsError
 from ground.names import CommitSha, RepoId
 from orderkit.adapters.forges.answers import refusal
 from orderkit.adapters.forges.branches import SharedBranches
@@ -41,6 +41,7 @@ class Branches(GiteaReading, SharedBranches):
 
         Raises:
             NotFoundError: No such repository, branch or commit.
+            TooManyCommitsError: The forge does not show all of them.
         """
         doing = f"compare {base} with {head} in {repo}"
         path = self._path(repo, "compare") + path_of(f"{base}...{head}")
@@ -52,7 +53,7 @@ class Branches(GiteaReading, SharedBranches):
         comparison = object_in(answer, doing)
         commits = tuple(commit_of(commit) for commit in list_in(comparison.get("commits") or []))
         if len(commits) < int(comparison.get("total_commits") or 0):
-            raise RemoteError(f"{doing}: the forge shows {len(commits)} commits only")
+            raise TooManyCommitsError(f"{doing}: the forge shows {len(commits)} commits only")
         if is_commit_id(head) and commits and head not in {commit.id for commit in commits}:
             raise refused_name(repo, head)
         return commits

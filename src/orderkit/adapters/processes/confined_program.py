@@ -32,6 +32,8 @@ from orderkit.adapters.processes import confinement
 
 PORT = 9443
 """Where functions serve."""
+PROXY_PORT = 3128
+"""Where a program with a network finds its proxy."""
 READY = b"r"
 UNCONFINED = "this machine cannot confine it"
 MEMORY_BYTES, PROCESSES, FILES, FILE_BYTES = 1 << 30, 256, 1024, 64 << 20
@@ -68,11 +70,17 @@ class ProgramStart:
     environment: Mapping[str, str] = field(default_factory=dict)
     folder: str = "/"
     """Its working directory."""
+    network: Sequence[str] = ()
+    """Hosts with ports that a person of this machine granted (`functions.granted_network`)."""
 
 
 def main(arguments: list[str]) -> None:
-    """Confine this process and run the program; the owner has given the numbers of three files."""
-    control, listener, root, text = arguments
+    """
+    Confine this process and run the program; the owner has given the numbers of its files.
+
+    The fourth, if the program has a network, is the socket that its connections are passed to.
+    """
+    control, listener, root, outside, text = arguments
     start = ProgramStart(**json.loads(text))
     confinement.end_with_parent()
     with suppress(OSError):
@@ -82,15 +90,20 @@ def main(arguments: list[str]) -> None:
         _enter_namespaces()
     child = os.fork()
     if child:
-        os.close(int(control))
+        for file in filter(None, (control, outside)):
+            os.close(int(file))
         status = os.waitpid(child, 0)[1]
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
     confinement.end_with_parent()
     with _telling():
         _change_root()
         _loopback_up()
+    proxy = _proxy() if outside else None
     program = _started(start)
     threading.Thread(target=_end_with, args=(program,), daemon=True).start()
+    if proxy is not None:
+        passed = (proxy, socket.socket(fileno=int(outside)))
+        threading.Thread(target=_pass_out, args=passed, daemon=True).start()
     _carry(socket.socket(fileno=int(listener)), socket.socket(fileno=int(control)))
 
 
@@ -188,6 +201,22 @@ def _end_with(program: int) -> None:
             os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
+def _proxy() -> socket.socket:
+    listener = socket.socket()
+    listener.bind((b"127.0.0.1", PROXY_PORT))
+    listener.listen()
+    return listener
+
+
+def _pass_out(proxy: socket.socket, outside: socket.socket) -> None:
+    """Give the program's connections to the owner, who has a network and knows what is granted."""
+    with suppress(OSError):
+        while True:
+            near, _ = proxy.accept()
+            with near:
+                socket.send_fds(outside, [b"c"], [near.fileno()])
+
+
 def _carry(listener: socket.socket, control: socket.socket) -> None:
     """Carry the owner's connections to the program's port, once there is one."""
     while True:
@@ -202,7 +231,7 @@ def _carry(listener: socket.socket, control: socket.socket) -> None:
         with suppress(OSError):
             far = _connected()
             for ends in ((near, far), (far, near)):
-                threading.Thread(target=_pump, args=ends, daemon=True).start()
+                threading.Thread(target=pump, args=ends, daemon=True).start()
             continue
         near.close()
 
@@ -218,7 +247,8 @@ def _connected() -> socket.socket:
     return end
 
 
-def _pump(source: socket.socket, target: socket.socket) -> None:
+def pump(source: socket.socket, target: socket.socket) -> None:
+    """Carry what a socket reads to another, until one ends."""
     with suppress(OSError):
         while data := source.recv(_CHUNK):
             target.sendall(data)

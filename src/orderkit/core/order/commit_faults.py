@@ -53,6 +53,9 @@ class CommitCheck:
         return [to_json(entry) for entry in self.findings]
 
 
+_PUSH = "; commit and push"
+
+
 def weight(entry: Located) -> tuple[bool, bool]:
     """Return what sorts findings: errors first, of these hooks."""
     return not _is_error(entry), _reason_of(entry) is not Reason.HOOK
@@ -78,7 +81,7 @@ def with_faults(state: OrderState, check: CommitCheck | None) -> OrderState:
     if check.hooks:  # Argo CD calls an order Synced whose hooks it only runs later
         reason, advice = sentence(check.hooks[0]), remedy(check.hooks[0])
         return replace(state, phase="Failing", reason=reason, advice=advice)
-    advice = f"{remedy(check.errors[0])}; commit and push"
+    advice = f"{remedy(check.errors[0]).removesuffix(_PUSH)}{_PUSH}"
     if state.phase == "Ready":
         return replace(state, phase="Attention", reason=check.summary, advice=advice)
     if state.ready:  # something else asks for a look already

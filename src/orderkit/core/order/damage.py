@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 from ground.argocd.delivery_hindrances import hindrance, pinned
 from ground.errors import shorten
 from ground.names import CommitSha, OrderId, RepoId, TeamName
-from ground.objects.kube_objects import Manifest, dig, labels_of, metadata
+from ground.objects.kube_objects import Manifest, annotations_of, dig, labels_of, metadata
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.ledger_applications import order_application
+from orderkit.core.order.ledger_applications import KEPT, is_entering, order_application
 from orderkit.core.order.order_state import OrderState
 
 _CLOCKS_DIFFER = timedelta(seconds=3)
@@ -130,8 +130,19 @@ PUSH = "commit and push the ledger"
 _SHOWN_MAX = 80
 
 
+def labelled_entry(application: Manifest | None) -> OrderEntry | None:
+    """Return the order that an Application's labels name; None if they name none."""
+    labels = labels_of(application or {})
+    team, order = labels.get(ledger.TEAM_LABEL), labels.get(ledger.ORDER_LABEL)
+    return OrderEntry(TeamName(team), OrderId(order)) if team and order else None
+
+
 def in_entry(
-    entry: OrderEntry, application: Manifest, forge_url: str | None = None
+    entry: OrderEntry,
+    application: Manifest,
+    forge_url: str | None = None,
+    *,
+    has_original: bool | None = None,
 ) -> Iterator[Damage]:
     """
     Yield what Orderkit did not write so in an order's Application, of the ledger or the cluster.
@@ -139,17 +150,15 @@ def in_entry(
     A commit as ``targetRevision`` is what pinning writes. The forge's host may have changed.
 
     Args:
+        has_original: Whether the ledger has the order that the labels name: without it, the file
+            was moved and not copied, and must not be removed. None: not known.
         forge_url: The address of the forge, below whose path the order's repository must be; on a
             forge with subgroups, another group may have one of the same name. None: not known.
     """
-    path, labels = entry.application_path, labels_of(application)
-    team, order = labels.get(ledger.TEAM_LABEL), labels.get(ledger.ORDER_LABEL)
-    if team and order and (team, order) != (entry.team, entry.order):
-        whose = OrderEntry(TeamName(team), OrderId(order))
-        what = f"{entry.order} delivers {order if team == entry.team else whose.repository}'s"
-        remedy = f"git rm {path}"
-        place = str(whose.application_path)
-        yield Damage(DamageKind.COPY, f"{what} repository: {remedy}", f"{remedy}; {PUSH}", place)
+    path = entry.application_path
+    whose = labelled_entry(application)
+    if whose and whose != entry:
+        yield _of_another(entry, whose, has_original=has_original)
         return
     if "spec" not in application:
         return  # the CRD requires it, so this was never delivered: nothing can be told from it
@@ -165,8 +174,42 @@ def in_entry(
         edits.append(f"spec.{'.'.join(steps)} is {is_now}, not {expected or 'absent'}")
         if steps == ("project",):
             edits[-1] += " (the order left its team's AppProject)"
+    edits += _automation(application)
     if edits:
         yield Damage(DamageKind.ENTRY, f"{path} was edited: {'; '.join(edits)}")
+
+
+def _of_another(entry: OrderEntry, whose: OrderEntry, *, has_original: bool | None) -> Damage:
+    path, place = entry.application_path, whose.application_path
+    if has_original is False:
+        move = f"git mv {path} {place}"
+        what = f"{path} was moved there, and no order is at {place} any more: {move}"
+        return Damage(DamageKind.COPY, what, f"{move}; {PUSH}")
+    name = whose.order if whose.team == entry.team else whose.repository
+    what = f"{entry.order} delivers {name}'s repository"
+    if has_original is None:
+        return Damage(DamageKind.COPY, what)  # 'orderkit repair' finds out, and says what to do
+    return Damage(DamageKind.COPY, f"{what}: git rm {path}", f"git rm {path}; {PUSH}")
+
+
+def is_confirmed(application: Manifest) -> bool:
+    """Say whether an order's Application is past its approval, and its place is confirmed."""
+    is_kept = KEPT.items() <= annotations_of(application).items()
+    return is_kept and not is_entering(application)
+
+
+def _automation(application: Manifest) -> Iterator[str]:
+    """Yield what keeps Argo CD from delivering a live order by itself, or lets it delete."""
+    if not is_confirmed(application):
+        return
+    policy = dig(application, "spec", "syncPolicy", "automated")
+    at = "spec.syncPolicy.automated"
+    if not isinstance(policy, dict) or policy.get("enabled") is False:
+        yield f"{at} is off, so Argo CD delivers no commit by itself"
+    elif policy.get("prune"):
+        yield f"{at}.prune is on, so Argo CD deletes the order's XR when its file is gone"
+    elif not policy.get("selfHeal"):
+        yield f"{at}.selfHeal is off, so changes past Git stay"
 
 
 def _ends(url: str, expected: str, forge_url: str | None) -> bool:

@@ -98,7 +98,8 @@ def state_of(sources: OrderSources) -> OrderState:
     check = sources.check
     if check and (check.commit == state.revision or state.phase in ("Failing", "Delivering")):
         state = with_faults(state, check)
-    return state_with(state, entry.order, list(in_entry(entry, application)))
+    edits = in_entry(entry, application, has_original=sources.has_original)
+    return state_with(state, entry.order, list(edits))
 
 
 def with_parts(state: OrderState, parts: Sequence[PartState], now: datetime) -> OrderState:

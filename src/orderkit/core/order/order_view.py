@@ -61,6 +61,8 @@ class OrderSources:
     """Why what is on its protected main is not delivered; None: it is, or nobody looked."""
     check: CommitCheck | None = None
     """What is wrong with the files of its main; None: nobody looked."""
+    has_original: bool | None = None
+    """Whether the ledger has the order that its Application's labels name; None: not known."""
     own: PartState | None = None
     """Why its XR fails, by the XR's events; None if nobody asked, or they do not say."""
 

@@ -222,7 +222,13 @@ def _missing_xr(repository: OrderRepository, outcome: ValidationOutcome) -> Loca
         hint = f"move it back: {move_command(moved)}"
     elif empty:
         message = f"holds no object, so the order's {kind} is missing"
-    elif SUBMODULES in repository.paths:
+    if MANIFESTS in repository.paths:
+        is_link = repository.read(MANIFESTS) is None
+        message = f"is {'a symbolic link' if is_link else 'a file'}, not a folder"
+        back = f"git rm {MANIFESTS} && mkdir {MANIFESTS}"
+        hint = f"put a folder in its place: {back} && {move_command(moved)}" if moved else hint
+        moved = None
+    elif not moved and not empty and SUBMODULES in repository.paths:
         hint = f"commit the file itself: Orderkit does not read submodules; {hint}"
     file = repository.root / moved if moved else empty or repository.root / MANIFESTS
     return Located(file, None, None, "", Finding("", Reason.NO_XR, message, rule, "", hint))

@@ -31,6 +31,7 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from kubeschema.xrd import is_legacy, machinery_path
+from orderkit.core.selector_words import NO_COMPOSITION, what_there_is
 
 _NEWEST = 1 << 40
 """The number of the revision that the pack's Composition stands for."""
@@ -83,7 +84,8 @@ def composing_revision(
         choice = choose_in_the_end(xr, xrd, shelf, lambda names: names[0])
     requirements = tuple(shelf.elsewhere)
     if choice.revision is None:
-        return ComposingRevision(error=choice.error, requirements=requirements)
+        error = _with_reason(choice.error, xr, xrd, compositions)
+        return ComposingRevision(error=error, requirements=requirements)
     return ComposingRevision(
         steps_of(choice.revision["spec"]),
         "" if is_legacy(xrd) else choice.composition,
@@ -93,6 +95,18 @@ def composing_revision(
         requirements=requirements,
         assumed=assumed,
     )
+
+
+def _with_reason(
+    error: str, xr: Manifest, xrd: Manifest, compositions: Mapping[str, Manifest]
+) -> str:
+    """Return Crossplane's error, with what its selector asks for and what the pack has."""
+    if NO_COMPOSITION not in error:
+        return error
+    selector = dig(xr, *machinery_path(xrd), "compositionSelector", default=None)
+    labels = dig(selector or {}, "matchLabels", default=None) or {}
+    there = what_there_is(f"Composition of {Kind.of(xr).kind}", labels, compositions.values())
+    return f"{error}: {there}"
 
 
 @dataclass(slots=True)

@@ -1,13 +1,13 @@
 """
-Say whether one commit of a repository contains another.
+Say how two commits of a repository are related.
 
 While a flow waits for a commit, other people commit too: a later commit that contains it counts as
-well.
+well. A history that somebody replaced has nothing in common with the one before.
 """
 
 from __future__ import annotations
 
-from ground.errors import NotFoundError
+from ground.errors import NotFoundError, TooManyCommitsError
 from ground.names import RepoId
 from orderkit.ports.forge import Forge
 
@@ -17,7 +17,7 @@ class Ancestry:
 
     def __init__(self, forge: Forge, repository: RepoId) -> None:
         self._forge, self._repository = forge, repository
-        self._known: dict[tuple[str, str], bool] = {}
+        self._known: dict[tuple[str, str], bool | None] = {}
 
     def contains(self, revision: str, commit: str) -> bool:
         """
@@ -30,17 +30,28 @@ class Ancestry:
             return True
         if len(revision) != len(commit):
             return False
-        pair = revision, commit
+        # Gitea lists no commits between unrelated histories, whichever comes first
+        return self.has_more(commit, revision) is False and bool(self.has_more(revision, commit))
+
+    def are_unrelated(self, one: str, other: str) -> bool:
+        """
+        Say whether two commits that the repository has share no history.
+
+        Gitea shows no commits between those, in neither direction; GitHub finds nothing to compare.
+        """
+        return one != other and not (self.has_more(one, other) or self.has_more(other, one))
+
+    def has_more(self, commit: str, than: str) -> bool | None:
+        """Say whether a commit has ancestors that another lacks; None: nothing can be compared."""
+        pair = commit, than
         if pair not in self._known:
-            self._known[pair] = self._ask(revision, commit)
+            self._known[pair] = self._ask(commit, than)
         return self._known[pair]
 
-    def _ask(self, revision: str, commit: str) -> bool:
-        compare = self._forge.compare
+    def _ask(self, commit: str, than: str) -> bool | None:
         try:
-            if compare(self._repository, revision, commit):
-                return False
-            # Gitea lists no commits between unrelated histories, whichever comes first
-            return bool(compare(self._repository, commit, revision))
+            return bool(self._forge.compare(self._repository, than, commit))
+        except TooManyCommitsError:
+            return True
         except NotFoundError:
-            return False
+            return None

@@ -445,7 +445,7 @@ def _refuse_doubles(targets: Sequence[EditTarget]) -> None:
 def _refusal(live: LiveOrder, finding: Finding, new: Manifest) -> InvalidInputError:
     path = finding.path.removeprefix("spec.")
     return InvalidInputError(
-        live.kit.parameter(path) if path in live.kit.aliases else finding.path,
+        finding.path if path == finding.path else live.kit.parameter(path),
         field_paths.value_at(new, finding.path),
         f"is refused: {finding.message}",
         hint=finding.hint,

@@ -36,6 +36,8 @@ class ForgeRecords:
     ledger_commit: CommitSha | None = None
     orders: Mapping[str, tuple[OrderEntry, bool]] | None = None
     """None: never read."""
+    living: frozenset[OrderEntry] | None = None
+    """The orders at all places of the ledger, also those of one id in several teams."""
     pack_commit: CommitSha | None = None
     kits: Mapping[str, Kit] | None = None
     """None: never read."""
@@ -70,6 +72,7 @@ def with_ledger(platform: Platform, records: ForgeRecords) -> ForgeRecords:
         records,
         ledger_commit=snapshot.commit,
         orders=orders,
+        living=frozenset(ledger.entries(snapshot.blobs)),
         owners=owners,
         waiting=waiting,
         waiting_blobs=blobs,

@@ -33,6 +33,7 @@ from ground.objects.kube_objects import (
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
 from orderkit.core.order.commit_faults import CommitCheck
+from orderkit.core.order.damage import labelled_entry
 from orderkit.core.order.order_summary import state_of, summarize, with_parts
 from orderkit.core.order.order_view import OrderRow, OrderSources
 from orderkit.core.order.part_states import UNREAD
@@ -441,6 +442,7 @@ class OrderModel:
                 entry, is_ending, application, xr, parts, owner, approval, change_approval,
                 self._heads.of(entry, ledger.delivered_commit(application)),
                 self._checks.get(order),
+                None if records.living is None else labelled_entry(application) in records.living,
             )  # fmt: skip
             sources = self._causes.added_to(order, key, sources)
             parts = sources.judged_parts

@@ -24,6 +24,7 @@ from ground.objects.kube_objects import (
 from orderkit.core.order.order_view import PartState
 from orderkit.core.order.part_failures import UNSYNCED, PartFailure, event_failure, part_failure
 from orderkit.core.order.part_states import part_state
+from orderkit.flows.order.unmatched_selectors import in_words, is_unmatched
 from orderkit.flows.platform import Platform
 from orderkit.ports.cluster import NoSuchKindError
 
@@ -43,6 +44,8 @@ def closer_state(platform: Platform, manifest: Manifest) -> PartState:
     state = part_state(manifest)
     if metadata(manifest).get("deletionTimestamp"):
         return state
+    if is_unmatched(state.reason):
+        return replace(state, reason=in_words(platform, manifest, state.reason))
     is_unsynced = state.reason.startswith(UNSYNCED)
     if is_unsynced or (not state.fails_from and _is_silent(manifest)):
         for failure in _hidden(platform, manifest, is_unsynced=is_unsynced):
@@ -53,6 +56,8 @@ def closer_state(platform: Platform, manifest: Manifest) -> PartState:
 def is_worth_a_look(part: PartState) -> bool:
     """Say whether events or Pods may tell more about a part than its own state does."""
     kind = (part.key.kind.group, part.key.kind.kind)
+    if is_unmatched(part.reason):
+        return True
     return part.reason.startswith(UNSYNCED) or (not part.fails_from and kind in _SILENT)
 
 

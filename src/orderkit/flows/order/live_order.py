@@ -24,7 +24,7 @@ from kubeschema.validate.findings import Finding, FindingSeverity, Reason
 from kubeschema.validate.located_findings import Located, remedy, sentence
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, order_file
-from orderkit.core.order.damage import Damage, in_entry
+from orderkit.core.order.damage import Damage, in_entry, labelled_entry
 from orderkit.core.order.ledger import OrderEntry, team_namespace
 from orderkit.core.order.order_file import MANIFESTS, OrderFile
 from orderkit.core.order.order_state import short
@@ -137,7 +137,10 @@ def find_living(
     record = _record(platform, entry)
     application = check_kit(platform, entry, record.kit)
     forge_url = platform.forge.base_url
-    edits = tuple(in_entry(entry, application, forge_url)) if application else ()
+    whose = labelled_entry(application)
+    is_listed = whose is not None and whose.application_path in snapshot.blobs
+    found = in_entry(entry, application or {}, forge_url, has_original=is_listed)
+    edits = tuple(found) if application else ()
     team = team_of(platform, entry.team, snapshot)
     remarks = tuple(on_default_branch(repository))
     return LiveOrder(entry, published_kit(platform, record.kit), record, team, edits, remarks)

@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import PurePosixPath
 
 from ground.errors import InvalidInputError, MovedError, NotFoundError, OrderkitError
-from ground.names import LABEL, MAIN, OrderId, RepoId, TeamName
-from ground.objects.kube_objects import Manifest, dig, labels_of, metadata
+from ground.names import LABEL, MAIN, OrderId, RepoId
+from ground.objects.kube_objects import Manifest, dig, metadata
 from orderkit.core.order import ledger
 from orderkit.core.order.damage import (
     PUSH,
@@ -25,6 +25,7 @@ from orderkit.core.order.damage import (
     DamageKind,
     in_cluster,
     in_entry,
+    labelled_entry,
     source_order,
     state_with,
 )
@@ -104,13 +105,12 @@ def unlisted_entry(platform: Platform, order: str) -> OrderEntry | None:
 
 def entry_of(application: Manifest) -> OrderEntry | None:
     """Return the order of an Application; None if it is not an order's, or about to go."""
-    meta, labels = metadata(application), labels_of(application)
-    team, order = labels.get(ledger.TEAM_LABEL), labels.get(ledger.ORDER_LABEL)
-    if not team or not order or order != meta.get("name") or meta.get("deletionTimestamp"):
+    entry, meta = labelled_entry(application), metadata(application)
+    if entry is None or entry.order != meta.get("name") or meta.get("deletionTimestamp"):
         return None
     if dig(application, "spec", "syncPolicy", "automated", "allowEmpty"):
         return None  # its end has begun
-    return OrderEntry(TeamName(team), OrderId(order))
+    return entry
 
 
 def look(
@@ -147,13 +147,12 @@ def _edits(
     if application is not None and not any(in_entry(entry, application, platform.forge.base_url)):
         return
     path, written = entry.application_path, application_at(platform, entry) or {}
-    edits = in_entry(entry, written, platform.forge.base_url) if written else ()
+    whose = labelled_entry(written)
+    has_original = bool(whose and is_listed(whose.application_path))
+    url = platform.forge.base_url
+    edits = in_entry(entry, written, url, has_original=has_original) if written else ()
     for damage in edits:
-        if damage.kind is DamageKind.COPY and not is_listed(PurePosixPath(damage.place)):
-            move = f"git mv {path} {damage.place}"
-            what = f"{path} was moved there, and no order is at {damage.place} any more"
-            yield replace(damage, what=f"{what}: {move}", remedy=f"{move}; {PUSH}")
-        elif damage.kind is DamageKind.COPY:
+        if damage.kind is DamageKind.COPY:
             yield damage
         elif whose := _copied(platform, entry, written, is_listed):
             remedy = f"git rm {path}"

@@ -27,10 +27,11 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.order import ledger, ledger_applications, order_file
-from orderkit.core.order.damage import ENTRY_FIELDS, Damage, DamageKind
+from orderkit.core.order.damage import ENTRY_FIELDS, Damage, DamageKind, is_confirmed
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
+from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.commit_pinning import application_at, commit_to_pin, deliver
 from orderkit.flows.argocd.refreshing import OWNER, knows_retry_refresh, refresh
 from orderkit.flows.lost_races import in_rounds
@@ -43,7 +44,6 @@ from orderkit.flows.order.registrations import was_taken_back
 from orderkit.flows.order.repository_damage import (
     NEWEST,
     good_record,
-    is_unrelated,
     restoring_branch,
 )
 from orderkit.flows.platform import (
@@ -263,7 +263,7 @@ class _Mending:
         return RepairStep(damage.what, f"{self._entry.application_path} is put back")
 
     def _fields(self, damage: Damage) -> RepairStep:
-        """Write what `ENTRY_FIELDS` names as Orderkit does; all else stays as people left it."""
+        """Write what `in_entry` judges as Orderkit does; all else stays as people left it."""
         path = self._entry.application_path
 
         def attempt() -> None:
@@ -285,6 +285,9 @@ class _Mending:
                         place[parent] = {}
                     place = place[parent]
                 place.pop(field, None) if expected is None else place.update({field: expected})
+            if is_confirmed(application):  # a proposed order must stay undelivered
+                automated = right["spec"]["syncPolicy"]["automated"]
+                application["spec"].setdefault("syncPolicy", {})["automated"] = automated
             operation = self._operation("entry", "edited fields put back")
             write_ledger(self._platform, {path: yaml11.dump(application)}, operation, base=base)
 
@@ -373,7 +376,8 @@ class _Mending:
             return RepairStep(damage.what, done, "merge it, or close it if nobody wants it back")
         operation = self._operation(f"restore-{short(lost)}", f"bring {short(lost)} back")
         head = self._head
-        if head is not None and is_unrelated(self._platform, self._repo, lost, head):
+        ancestry = Ancestry(self._platform.forge, self._repo)
+        if head is not None and ancestry.are_unrelated(lost, head):
             self._platform.forge.ensure_branch(self._repo, branch, head)
             self._write_files_of(lost, branch, operation)
         else:

@@ -14,7 +14,6 @@ from ground.errors import (
     MovedError,
     NotFoundError,
     RefusedError,
-    RemoteError,
     shorten,
 )
 from ground.names import MAIN, CommitSha, RepoId
@@ -23,6 +22,7 @@ from orderkit.core.order import order_file
 from orderkit.core.order.damage import Damage, DamageKind, delivered_commits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
+from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.platform import Platform
@@ -201,16 +201,19 @@ def _rewritten(
 ) -> Iterator[Damage]:
     """Report a delivered commit that main no longer contains, unless somebody decided about it."""
     repo = entry.repository
+    ancestry = Ancestry(platform.forge, repo)
     recent = {commit.id for commit in platform.forge.commits(repo, ref=head, limit=NEWEST)}
     for revision in reversed(delivered_commits(application)):
-        if revision in recent or not _is_lost(platform, repo, CommitSha(revision), head):
+        lost = CommitSha(revision)
+        if revision in recent or not _is_lost(platform, repo, ancestry, lost, head):
             continue
         branch = restoring_branch(revision)
         if any(
             pull.state != "open" for pull in platform.forge.pulls(repo, state="all", head=branch)
         ):
             return  # merged: restored; closed: nobody wants it back
-        if _has_files_of(platform, repo, CommitSha(revision), head):
+        files, those_lost = (dict(platform.forge.tree(repo, each)) for each in (head, lost))
+        if files == those_lost and ancestry.are_unrelated(lost, head):
             return  # only the history is another one
         what = (
             f"main of {repo} was moved to {short(head)} by a forced push, and {short(revision)},"
@@ -220,35 +223,15 @@ def _rewritten(
         return
 
 
-def _is_lost(platform: Platform, repo: RepoId, commit: CommitSha, head: CommitSha) -> bool:
+def _is_lost(
+    platform: Platform, repo: RepoId, ancestry: Ancestry, commit: CommitSha, head: CommitSha
+) -> bool:
     """Say whether the forge has a commit that `head` does not contain."""
-    try:
-        if platform.forge.compare(repo, head, commit):
-            return True
-    except NotFoundError:
-        if not _has(platform, repo, commit):
-            return False  # of a repository that was deleted, or collected: nothing to go back to
-    return is_unrelated(platform, repo, commit, head)
-
-
-def is_unrelated(platform: Platform, repo: RepoId, commit: CommitSha, head: CommitSha) -> bool:
-    """
-    Say whether two commits have no history in common.
-
-    Gitea shows no commits between those, in neither direction; GitHub finds nothing to compare.
-    """
-    try:
-        pairs = ((head, commit), (commit, head))
-        return not any(platform.forge.compare(repo, *pair) for pair in pairs)
-    except NotFoundError:
+    if has_more := ancestry.has_more(commit, head):
         return True
-    except RemoteError:  # more commits than the forge shows
-        return False
-
-
-def _has_files_of(platform: Platform, repo: RepoId, commit: CommitSha, head: CommitSha) -> bool:
-    one, other = (dict(platform.forge.tree(repo, each)) for each in (commit, head))
-    return one == other and is_unrelated(platform, repo, commit, head)
+    if has_more is None and not _has(platform, repo, commit):
+        return False  # of a repository that was deleted, or collected: nothing to go back to
+    return ancestry.are_unrelated(commit, head)
 
 
 def _has(platform: Platform, repo: RepoId, commit: CommitSha) -> bool:

@@ -80,7 +80,7 @@ def runnable(subject: KitUnderCheck, doc: Doc) -> bool:
 def _runs(subject: KitUnderCheck, step: PipelineStep) -> bool:
     packages = subject.pack.packages
     if step.function in subject.pack.programs:
-        return not step.unserved
+        return not (step.unserved or step.credentials)
     if step.function not in packages or not runs_here(step.function, packages):
         return False
     if not is_own(step.function, packages):

@@ -77,6 +77,14 @@ def functions_command(context: click.Context, folder: str, as_json: bool) -> Non
     "depends on. Providers are named with the command that brings their schemas.",
 )
 @click.option(
+    "--network",
+    "hosts",
+    multiple=True,
+    metavar="HOST[:PORT]",
+    help="A host that this program may reach, on this machine only. Repeatable. Default: none; "
+    "port 443.",
+)
+@click.option(
     "--ca-file",
     type=PathOption(),
     metavar="FILE",
@@ -88,6 +96,7 @@ def functions_add(
     pack: LocalPack,
     name: str,
     configuration: Path | None,
+    hosts: tuple[str, ...],
     ca_file: Path | None,
     as_json: bool,
 ) -> None:
@@ -101,6 +110,7 @@ def functions_add(
     """
     from pathlib import Path
 
+    from orderkit.adapters.functions.granted_network import granted_host
     from orderkit.cli.output import emit_json
     from orderkit_workshop.registry.function_images import image_of_file, image_of_registry
     from orderkit_workshop.stories.function_programs import (
@@ -109,6 +119,9 @@ def functions_add(
         reference_of,
     )
 
+    network = tuple(map(granted_host, hosts))
+    if network and not package:
+        raise click.UsageError("--network is for one PACKAGE")
     if configuration is not None:
         if package or name:
             raise click.UsageError("give PACKAGE, or --from")
@@ -118,14 +131,14 @@ def functions_add(
         added = list(add_missing(pack, lambda reference: image_of_registry(reference, ca_file)))
     elif Path(package).is_file():
         with image_of_file(Path(package)) as image:
-            added = [add_function(pack, image, "", name)]
+            added = [add_function(pack, image, "", name, network)]
     else:
         reference = reference_of(package, pack.files())
         image = image_of_registry(reference, ca_file)
         address = f"{reference.registry}/{reference.path}"
         tag = f":{reference.tag}" if reference.tag else ""
         digest = f"@{reference.digest}" if reference.digest else ""
-        added = [add_function(pack, image, address + tag + digest, name)]
+        added = [add_function(pack, image, address + tag + digest, name, network)]
     if as_json:
         programs = [{"name": name, "digest": program.digest} for name, program in added]
         emit_json("orderkit.functions-added/v1", {"added": programs})

@@ -7,7 +7,7 @@ decides what runs only among the programs that were added on a machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -69,8 +69,10 @@ def list_functions(files: Files) -> Iterator[FunctionRow]:
     packages, digests = packages_of(files), program_digests(files)
     for name, package in sorted(packages.items()):
         digest = digests.get(name, "")
-        if digest and stored_program(digest) is not None:
-            yield FunctionRow(name, package, digest, "program")
+        if digest and (program := stored_program(digest)) is not None:
+            network = ", ".join(program.start.network)
+            note = f"may reach {network}" if network else ""
+            yield FunctionRow(name, package, digest, "program", note)
             continue
         note = "its program is not on this machine: orderkit functions add" if digest else ""
         runs = "nothing"
@@ -83,7 +85,11 @@ _TWINS = NAMES - {"function-orderkit"}
 
 
 def add_function(
-    pack: PackFolder, image: FunctionImage, package: str, name: str = ""
+    pack: PackFolder,
+    image: FunctionImage,
+    package: str,
+    name: str = "",
+    network: Sequence[str] = (),
 ) -> tuple[str, StoredProgram]:
     """
     Keep the program of an image on this machine, and write into the pack that it runs a function.
@@ -93,13 +99,14 @@ def add_function(
     Args:
         package: Where a cluster gets it; empty: the image is a file's.
         name: Of the Function; empty: the pack's Function of that package, else the package's name.
+        network: Hosts that it may reach on this machine; those of an earlier time end.
 
     Raises:
         RefusedError: It is no package of a function, or cannot be unpacked.
         NotFoundError: The pack has no such Function, and no package to declare it with.
         ManifestError, EditRefusedError: A file of ``gitops/functions`` cannot be read or edited.
     """
-    start = program_start(image.config)
+    start = program_start(image.config, network)
     program, stream = add_program(image.digest, start, image.layers)
     own_name = _name_of(stream)
     files = pack.files()

@@ -120,7 +120,7 @@ class Reconciler:
     def has_reported(self, _: Manifest, app: Manifest) -> bool:
         """Say whether a change of an Application is a report of ours: nothing follows from it."""
         meta = metadata(app)
-        return self._reported.get(str(meta["name"])) == meta["resourceVersion"]
+        return self._reported.get(str(meta["name"])) == str(meta["resourceVersion"])
 
     def reconcile(self, key: ObjectKey) -> float | None:
         """Do one pass for an Application; return when to look again."""
@@ -189,7 +189,7 @@ class Reconciler:
         status = self._compared(current, latest, decision.condition)
         if decision.operation is None:
             app = self._write(current.app, status, current.now)
-            self._reported[current.name] = metadata(app)["resourceVersion"]
+            self._reported[current.name] = str(metadata(app)["resourceVersion"])
             return decision.again_s
         status["operationState"] = operations.begin(current.app, decision.operation, current.now)
         current.app = self._write(current.app, status, current.now, operation=decision.operation)

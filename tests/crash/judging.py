@@ -218,15 +218,23 @@ def _made(platform: Platform, exchange: Exchange, owner: str, what: str) -> bool
             raise AssertionError(f"nobody said what acknowledging {exchange.pattern} promises")
 
 
-def _forge_holds(platform: Platform, state: Path, exchange: Exchange, path: list[str]) -> bool:
-    match exchange.method, path[2:]:
-        case "POST", ["orgs"]:
+def _done_to_org(platform: Platform, exchange: Exchange, path: list[str]) -> bool:
+    match exchange.method, path:
+        case "POST", []:
             return not platform.forge.ensure_org(exchange.sent["username"])
-        case "POST", ["orgs", owner, what]:
+        case "POST", [owner, what]:
             return _made(platform, exchange, owner, what)
-        case "DELETE", ["orgs", owner, "hooks", _]:  # of two for one address, a retry keeps one
+        case "DELETE", [owner, "hooks", _]:  # of two for one address, a retry keeps one
             assert platform.webhook, "nobody asked for webhooks"
             return platform.forge.has_webhook(owner, platform.webhook)
+        case _:
+            raise AssertionError(f"nobody said what acknowledging {exchange.pattern} promises")
+
+
+def _forge_holds(platform: Platform, state: Path, exchange: Exchange, path: list[str]) -> bool:
+    match exchange.method, path[2:]:
+        case _, ["orgs", *of_org]:
+            return _done_to_org(platform, exchange, of_org)
         case "POST", ["repos", owner, name, what]:
             return _posted(platform, state, exchange, RepoId(owner, name), what)
         case _, ["repos", owner, name, what, about]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
+import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -122,6 +125,33 @@ def test_a_forge_that_says_too_fast_is_waited_for(desk: NewDesk) -> None:
     record = mine.run(platform=replace(mine.platform, forge=limited))
     assert (record.state, limited.refusals < 0) == ("done", True)
     assert [len(mine.commits(bay)) for bay in mine.bays] == [1, 1]
+
+
+def test_requests_for_an_order_do_not_grow_with_the_fleet(
+    desk: NewDesk, site: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seven to the forge for each order of a kit with reviews; the rest does not grow with them."""
+    port = urlsplit(site.settings.forge.url).port
+    sent: list[str] = []
+    putrequest = http.client.HTTPConnection.putrequest
+
+    def noting(connection: http.client.HTTPConnection, *words: Any, **named: Any) -> None:
+        thread = threading.current_thread()  # those of the service are not counted
+        is_ours = thread is threading.main_thread() or thread.name.startswith("campaign")
+        if is_ours and connection.port == port:
+            sent.append(" ".join(words[:2]))
+        putrequest(connection, *words, **named)
+
+    took: dict[int, int] = {}
+    for count in (4, 16):
+        mine = desk(count)
+        with monkeypatch.context() as noted:
+            noted.setattr(http.client.HTTPConnection, "putrequest", noting)
+            mine.start(how="direct")
+            assert mine.run(is_new=True).state == "done"
+        took[count] = len([line for line in sent if "/pack/" not in line])
+        sent.clear()
+    assert took[16] - took[4] <= 8 * (16 - 4), took
 
 
 def test_what_the_plan_refuses_is_never_committed(desk: NewDesk, orderkit: Command) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -11,7 +12,14 @@ import pytest
 import yaml
 from commands import Command, Done
 
+from ground.errors import TooFastError
 from ground.names import RepoId
+from orderkit.flows.change.declared_order import (
+    ChangeTerms,
+    DeclaredFile,
+    place_in_turn,
+    read_every,
+)
 from orderkit.flows.team.teams import add_team
 from orderkit_standins.serve_platform import Running
 from yamlfiles import yaml11
@@ -275,4 +283,78 @@ def test_a_file_with_several_orders_is_checked_whole_and_ordered_each(
     done = orders(texts[0], second)
     assert done.code == 0, done.err
     assert (spec_of(platform, team)["note"], spec_of(platform, other)["note"]) == ("one", "two")
-    assert orders(texts[0], second).code == 0
+    assert words_of(done) == {f"garage-{team}": "ordered", f"garage-{other}": "ordered"}
+    written = heads(platform, team), heads(platform, other)
+    again = orders(texts[0], second)
+    assert again.code == 0
+    assert words_of(again) == {f"garage-{team}": "unchanged", f"garage-{other}": "unchanged"}
+    assert (heads(platform, team), heads(platform, other)) == written
+
+
+def words_of(done: Done) -> dict[str, str]:
+    """Return the result of each order of the table at the end."""
+    lines = [line.split() for line in done.out.splitlines()]
+    rows = lines[lines.index(["ORDER", "RESULT", "STATE"]) + 1 :]
+    return {row[0]: row[1] for row in rows}
+
+
+def test_many_orders_go_on_where_they_stopped_and_one_refusal_stops_no_other(
+    platform: Running, orderkit: Command, write: Write, team: str, tmp_path: Path
+) -> None:
+    """The file after a crash between two orders; somebody changed the first meanwhile."""
+    others = [f"{team}-{number}" for number in range(2)]
+    for other in others:
+        add_team(platform.platform, other, requester="user:default/test")
+    assert orderkit("order", "--file", write(note="by hand"), "--no-wait").code == 0
+    text = Path(write(note="one")).read_text()
+    file = tmp_path / "many.yaml"
+    file.write_text("".join([text, *(text.replace(team, other) for other in others)]))
+    first = orderkit("order", "--file", str(file), "--no-wait")
+    assert first.code == 3, first.err
+    assert "has other values than" in first.err
+    assert words_of(first) == {
+        f"garage-{team}": "refused", **{f"garage-{other}": "ordered" for other in others}
+    }  # fmt: skip
+    changed = orderkit("order", "--file", str(file), "--no-wait", "--change")
+    assert changed.code == 0, changed.err
+    assert words_of(changed) == {
+        f"garage-{team}": "committed", **{f"garage-{other}": "unchanged" for other in others}
+    }  # fmt: skip
+    for name in (team, *others):
+        made = platform.platform.forge.commits(RepoId(name, f"garage-{name}"))
+        assert len(made) == (2 if name == team else 1)
+
+
+@dataclass
+class LimitedForge:
+    """A forge whose limit is used up: it refuses some writes in a row, and says for how long."""
+
+    forge: Any
+    refusals: int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.forge, name)
+
+    def head(self, *arguments: Any, **named: Any) -> Any:
+        self.refusals -= 1
+        if self.refusals >= 0:
+            raise TooFastError("the forge's limit is used up", seconds=0.1)
+        return self.forge.head(*arguments, **named)
+
+
+def test_one_of_many_waits_as_long_as_the_forge_says(platform: Running, write: Write) -> None:
+    """GitHub lets 500 changes an hour pass; a file with 200 orders needs more than an hour."""
+    data = Path(write(note="one")).read_bytes()
+    (declared,) = read_every(
+        platform.platform, DeclaredFile("env.yaml", data, {}, "user:default/test")
+    )
+
+    def placed(refusals: int) -> str:
+        forge: Any = LimitedForge(platform.platform.forge, refusals)
+        limited = replace(platform.platform, forge=forge)
+        return place_in_turn(limited, declared, ChangeTerms(), on_step=lambda *_: None).result
+
+    with pytest.raises(TooFastError):
+        placed(99)
+    assert placed(4) == "ordered"
+    assert placed(4) == "unchanged"

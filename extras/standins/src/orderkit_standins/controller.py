@@ -4,8 +4,8 @@ A small controller runtime: watch kinds, turn events into keys, reconcile each k
 What it guarantees: a key is reconciled at least once after each event that maps to it; never
 by two workers at once; again after an exception, with growing delay; again after the delay a
 reconcile asks for. A key whose reconcile is long (hundreds of children) is paced: its events are
-gathered for twice that long. It is level-based: events only say *which* key to look at, and every
-(re)start lists everything. It works on any ``ports.cluster.Cluster``.
+gathered for a multiple of that time. It is level-based: events only say *which* key to look at,
+and every (re)start lists everything. It works on any ``ports.cluster.Cluster``.
 
 What it does not do: leader election, rate limits over all keys, reads from a cache (the
 embedded cluster reads from memory anyway).
@@ -31,13 +31,15 @@ Reconcile = Callable[[ObjectKey], float | None]
 """Bring one key to its wanted state; return seconds until the next look, or None."""
 ToKeys = Callable[[Manifest], Iterable[ObjectKey]]
 """Say which keys an object that changed (or vanished) concerns."""
+IsSame = Callable[[Manifest, Manifest], bool]
+"""Say of an object before and after a change that those keys do not care."""
 
 logger = logging.getLogger(__name__)
 
 _WATCH_SLICE_S = 20.0
 """How long one watch call lasts; a stop ends it at once."""
-_LONG_S, _PACE_LONGEST_S = 0.02, 1.0
-"""Duration from which a reconcile is slow, and how long its events are batched."""
+_LONG_S, _PACE_LONGEST_S = 0.01, 3.0
+"""Processor time from which a reconcile is slow, and how long its events are batched at most."""
 _KIND_RETRY_S = 0.2
 """How often to ask for a kind that is not served yet."""
 
@@ -128,15 +130,23 @@ class Controller:
         *,
         workers: int = 2,
         backoff: Backoff | None = None,
+        pace: int = 2,
     ) -> None:
+        """
+        Make a controller that does nothing yet.
+
+        Args:
+            pace: For how many times the duration of a long reconcile the key's events are gathered.
+        """
         self._name, self._cluster, self._reconcile = name, cluster, reconcile
+        self._pace_factor = pace
         self._backoff = backoff or Backoff()
         self._queue = _Queue()
         self._failures: dict[ObjectKey, int] = {}
         self._paces_s: dict[ObjectKey, float] = {}
         self._stopping = WatchStop()
         self._lock = threading.Lock()
-        self._mappings: dict[Kind, list[ToKeys]] = {}
+        self._mappings: dict[Kind, dict[ToKeys, IsSame | None]] = {}
         self._known: dict[Kind, dict[str, Manifest]] = {}
         self._watchers: dict[Kind, threading.Thread] = {}
         self._workers = [
@@ -145,13 +155,15 @@ class Controller:
         ]
         self._started = False
 
-    def watch(self, kind: Kind, to_keys: ToKeys = own_key) -> None:
+    def watch(
+        self, kind: Kind, to_keys: ToKeys = own_key, *, is_same: IsSame | None = None
+    ) -> None:
         """Feed the keys that objects of `kind` map to. Idempotent; may be called while running."""
         with self._lock:
-            mappings = self._mappings.setdefault(kind, [])
+            mappings = self._mappings.setdefault(kind, {})
             if to_keys in mappings:
                 return
-            mappings.append(to_keys)
+            self._mappings[kind] = {**mappings, to_keys: is_same}
             if kind not in self._watchers:
                 self._watchers[kind] = self._thread(kind)
                 if self._started:
@@ -190,7 +202,7 @@ class Controller:
 
     def _work(self) -> None:
         while (key := self._queue.take()) is not None:
-            begin_s = time.monotonic()
+            begin_s = time.thread_time()
             try:
                 again_s = self._reconcile(key)
             except Exception as error:  # noqa: BLE001 - a worker must outlive every failure
@@ -200,12 +212,12 @@ class Controller:
                 if again_s is not None:
                     self._queue.add(key, again_s)
             finally:
-                self._pace(key, time.monotonic() - begin_s)
+                self._pace(key, time.thread_time() - begin_s)
                 self._queue.done(key)
 
     def _pace(self, key: ObjectKey, took_s: float) -> None:
         if took_s > _LONG_S:
-            self._paces_s[key] = min(_PACE_LONGEST_S, 2 * took_s)
+            self._paces_s[key] = min(_PACE_LONGEST_S, self._pace_factor * took_s)
         else:
             self._paces_s.pop(key, None)
 
@@ -265,16 +277,19 @@ class Controller:
             since = dig(event.object, "metadata", "resourceVersion", default=since)
             if event.type == "DELETED":
                 self._known[kind].pop(_uid(event.object), None)
-            elif event.type != "BOOKMARK":
-                self._known[kind][_uid(event.object)] = event.object
-            if event.type != "BOOKMARK":
                 self._feed(kind, event.object)
+            elif event.type != "BOOKMARK":
+                before = self._known[kind].get(_uid(event.object))
+                self._known[kind][_uid(event.object)] = event.object
+                self._feed(kind, event.object, before)
             if self._stopping.is_set():
                 break
         return since
 
-    def _feed(self, kind: Kind, manifest: Manifest) -> None:
-        for to_keys in tuple(self._mappings[kind]):
+    def _feed(self, kind: Kind, manifest: Manifest, before: Manifest | None = None) -> None:
+        for to_keys, is_same in self._mappings[kind].items():
+            if before is not None and is_same is not None and is_same(before, manifest):
+                continue
             for key in to_keys(manifest):
                 self._queue.add(key, self._paces_s.get(key, 0.0))
 

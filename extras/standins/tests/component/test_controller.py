@@ -168,7 +168,9 @@ def test_events_of_a_long_reconcile_are_gathered(cluster: EmbeddedCluster, run: 
 
     def long(found: ObjectKey) -> None:
         live = cluster.get(found) or {}
-        time.sleep(long_s)
+        begun_s = time.thread_time()
+        while time.thread_time() - begun_s < long_s:
+            pass  # what counts is the processor time that it takes
         runs.append(live.get("data", {}).get("value", ""))
 
     cluster.create(config_map("a"), owner="test")
@@ -181,6 +183,33 @@ def test_events_of_a_long_reconcile_are_gathered(cluster: EmbeddedCluster, run: 
 
     eventually(lambda: str(value) in runs)
     assert len(runs) < 5 + (time.monotonic() - begin_s) / (2 * long_s)
+
+
+def test_changes_that_a_mapping_ignores_are_not_seen_but_a_deletion_is(
+    cluster: EmbeddedCluster,
+) -> None:
+    seen: list[str] = []
+
+    def note(manifest: Manifest) -> list[ObjectKey]:
+        seen.append(f"{manifest['metadata']['name']}={manifest['data']['value']}")
+        return []
+
+    controller = Controller("ignoring", cluster, lambda _: None)
+    controller.watch(CONFIG_MAP, note, is_same=lambda a, b: a["data"] == b["data"])
+    cluster.create(config_map("a"), owner="test")
+    controller.start()
+    try:
+        eventually(lambda: seen == ["a=0"])
+        labelled = config_map("a")
+        labelled["metadata"]["labels"] = {"x": "y"}
+        cluster.apply(labelled, owner="test")
+        cluster.apply(config_map("a", "1"), owner="test")
+        eventually(lambda: len(seen) > 1)
+        cluster.delete(key("a"))
+        eventually(lambda: len(seen) > 2)
+    finally:
+        controller.stop()
+    assert seen == ["a=0", "a=1", "a=1"]
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,8 @@ class Discovery:
 
     def ask(self, kind: Kind) -> ApiResource | None:
         """Ask the server now; None if it does not serve the kind."""
+        if not kind.group and kind in self._known:
+            return self._known[kind]  # no server stops to serve a kind of the core group
         root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
         try:
             answer = self._transport.json(KubeRequest("GET", root))

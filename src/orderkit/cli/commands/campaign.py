@@ -84,7 +84,7 @@ def campaign_command() -> None:
 
     NAME is a campaign of the ledger; 'plan', 'start' and 'retry' also take a FILE.
 
-    Example: orderkit campaign plan mend-notes.yaml
+    Example: orderkit campaign plan fix-notes.yaml
     """
 
 
@@ -104,7 +104,7 @@ def campaign_plan(name: str, requester: str, platform_file: str | None, as_json:
     Every order is checked as its own change would be. Exit 10 if something would change, 4 if an
     order would refuse it.
 
-    Example: orderkit campaign plan mend-notes.yaml
+    Example: orderkit campaign plan fix-notes.yaml
     """
     from orderkit.cli.output import Progress
     from orderkit.cli.views import campaign_views
@@ -136,7 +136,7 @@ def campaign_propose(file: str, requester: str, platform_file: str | None, as_js
     """
     Open a pull request that puts a campaign into the ledger; its description is the plan.
 
-    Example: orderkit campaign propose mend-notes.yaml
+    Example: orderkit campaign propose fix-notes.yaml
     """
     from orderkit.cli.output import emit_json, say
     from orderkit.flows.campaign import starting
@@ -163,7 +163,7 @@ def campaign_start(name: str, how: WorkOptions) -> int:
     It may be interrupted at any time: 'resume' goes on. Exit 0 if it is done or waits for somebody
     to resume it, 1 if it stopped, 5 if pull requests are open.
 
-    Example: orderkit campaign start mend-notes
+    Example: orderkit campaign start fix-notes
     """
     from orderkit.flows.campaign import starting
 
@@ -181,7 +181,7 @@ def campaign_resume(name: str, how: WorkOptions) -> int:
     """
     Go on with a campaign that is paused, waits for approval, or lost whoever carried it out.
 
-    Example: orderkit campaign resume mend-notes
+    Example: orderkit campaign resume fix-notes
     """
     from orderkit.flows.campaign import starting
 
@@ -197,7 +197,7 @@ def campaign_retry(name: str, how: WorkOptions) -> int:
     """
     Try again what failed, was taken back, or was not begun; with FILE, as it says now.
 
-    Example: orderkit campaign retry mend-notes.yaml
+    Example: orderkit campaign retry fix-notes.yaml
     """
     from orderkit.flows.campaign import starting
 
@@ -215,7 +215,7 @@ def campaign_revert(name: str, how: WorkOptions) -> int:
     """
     Take back all that a campaign did, where nobody changed it since.
 
-    Example: orderkit campaign revert mend-notes
+    Example: orderkit campaign revert fix-notes
     """
     from orderkit.flows.campaign import starting
 
@@ -236,7 +236,7 @@ def campaign_pause(
     """
     Change no further order until somebody resumes the campaign.
 
-    Example: orderkit campaign pause mend-notes --reason "the demo is at noon"
+    Example: orderkit campaign pause fix-notes --reason "the demo is at noon"
     """
     from orderkit.flows.campaign import starting
     from orderkit.ports.requesters import Requester
@@ -258,7 +258,7 @@ def campaign_stop(
     """
     End a campaign; what it did stays. 'retry' goes on after all, 'revert' takes it back.
 
-    Example: orderkit campaign stop mend-notes
+    Example: orderkit campaign stop fix-notes
     """
     from orderkit.flows.campaign import starting
     from orderkit.ports.requesters import Requester
@@ -276,7 +276,7 @@ def campaign_status(name: str | None, platform_file: str | None, as_json: bool) 
     """
     Show a campaign and its waves; without NAME, all campaigns.
 
-    Example: orderkit campaign status mend-notes
+    Example: orderkit campaign status fix-notes
     """
     from orderkit.cli.views import campaign_views
     from orderkit.flows.campaign import showing

@@ -34,7 +34,7 @@ def carry_command(
 
     'start --in-cluster' starts the Job that runs this. Exit 4 if the campaign stopped.
 
-    Example: orderkit campaign carry mend-notes --shards 4
+    Example: orderkit campaign carry fix-notes --shards 4
     """
     from orderkit.cli.connecting import load_settings
     from orderkit.cli.output import say
@@ -91,7 +91,7 @@ def work_command(
 
     The Jobs of 'start --in-cluster' run this.
 
-    Example: orderkit campaign work mend-notes --wave 1 --shards 4 --shard 0
+    Example: orderkit campaign work fix-notes --wave 1 --shards 4 --shard 0
     """
     from orderkit.flows.campaign.in_cluster import Shard, work
     from orderkit.ports.requesters import Requester

@@ -25,6 +25,7 @@ from orderkit.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from orderkit.cli.output import Progress
@@ -167,7 +168,7 @@ class _Ordering:
 
     def from_file(self, file: Path, terms: ChangeTerms, *, is_planned: bool) -> int:
         from orderkit.cli.views import order_views
-        from orderkit.flows.change.declared_order import DeclaredFile, read_every
+        from orderkit.flows.change.declared_order import DeclaredFile, place_declared, read_every
 
         with file.open("rb") as stream:
             data = stream.read(_SIZE_MAX)
@@ -179,7 +180,7 @@ class _Ordering:
         (declared,) = orders
         if is_planned:
             return self._plan_file(platform, declared)
-        outcome = self._placed(platform, file, declared, terms)
+        outcome = self._placed(platform, file, declared, terms, place_declared)
         changed = outcome.changed
         report = self._waited(platform, outcome)
         facts = self._facts(platform, report)
@@ -188,11 +189,14 @@ class _Ordering:
         return ApprovalError.exit_code if is_proposed else 0
 
     def _placed(
-        self, platform: Platform, file: Path, declared: DeclaredOrder, terms: ChangeTerms
+        self,
+        platform: Platform,
+        file: Path,
+        declared: DeclaredOrder,
+        terms: ChangeTerms,
+        place: Callable[..., Declared],
     ) -> Declared:
-        from orderkit.flows.change.declared_order import place_declared
-
-        outcome = place_declared(platform, declared, terms, on_step=self._progress())
+        outcome = place(platform, declared, terms, on_step=self._progress())
         if outcome.changed is not None and outcome.changed.state == "planned":
             raise self._differing(file, outcome.changed)
         return outcome
@@ -209,27 +213,31 @@ class _Ordering:
         """Order everything that a file declares; what is refused does not stop the others."""
         from ground.errors import raise_problems
         from orderkit.cli.views import order_views
-        from orderkit.ports.urgency import background
+        from orderkit.flows.change.declared_order import place_in_turn
 
         if self.values or self.as_json:
             raise click.UsageError("FIELD=VALUE and --json are for a file with one order")
         if is_planned:
             return max(self._plan_file(platform, declared) for declared in orders)
         placed: list[Declared] = []
+        results: dict[str, tuple[str, str]] = {}
         problems: list[OrderkitError] = []
         for declared in orders:
             try:
-                with background():
-                    placed.append(self._placed(platform, file, declared, terms))
+                placed.append(self._placed(platform, file, declared, terms, place_in_turn))
             except OrderkitError as error:
+                word = "failed" if error.retryable else "refused"
+                results[declared.entry.order] = word, str(error)
                 problems += error.problems
         for outcome in placed:
+            order = outcome.entry.order
             try:
-                report = self._waited(platform, outcome)
-                facts = self._facts(platform, report)
-                order_views.show_declared(outcome, report, facts, as_json=False)
+                state = self._waited(platform, outcome).state
+                results[order] = outcome.result, f"{state.phase}: {state.reason}".removesuffix(": ")
             except OrderkitError as error:
+                results[order] = outcome.result, str(error)
                 problems += error.problems
+        order_views.show_every({d.entry.order: results[d.entry.order] for d in orders})
         raise_problems(problems)
         proposed = any(o.changed and o.changed.state == "proposed" for o in placed)
         return ApprovalError.exit_code if proposed else 0

@@ -7,7 +7,7 @@ The JSON shapes are stable: fields are added, never renamed, while the ``schema`
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -76,6 +76,12 @@ def show_declared(
 
         state = report.state if changed.state == "committed" else None
         show_changed(Finished(changed, state), as_json=False)
+
+
+def show_every(results: Mapping[str, tuple[str, str]]) -> None:
+    """Show what became of the orders that one file declares: a word, and a state or an error."""
+    rows = [(order, *result) for order, result in results.items()]
+    emit_table(("ORDER", "RESULT", "STATE"), rows)
 
 
 @dataclass(frozen=True, slots=True)

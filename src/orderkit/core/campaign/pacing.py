@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from orderkit.core.campaign.definition import Pace
 
+BATCH = 8
+"""How many orders are begun, at most, before all are looked at again."""
 _MINUTE_S = 60.0
 
 

@@ -97,8 +97,8 @@ def pending(
                 continue
             reason = _why_not(partial(subject_of, platform, live.entry.order, pull.number), person)
             if not reason or teams is None or live.entry.team in teams:
-                waiting = _pending_change(live, pull, lacking)
-                yield changed(waiting, yours=not reason, reason=reason)
+                pending_change = _pending_change(live, pull, lacking)
+                yield changed(pending_change, yours=not reason, reason=reason)
 
 
 def pending_for_credentials(platform: Platform) -> Iterator[PendingApproval]:

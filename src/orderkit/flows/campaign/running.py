@@ -35,7 +35,7 @@ from orderkit.core.campaign.deciding import (
     needs_approval,
 )
 from orderkit.core.campaign.definition import Campaign
-from orderkit.core.campaign.pacing import turn
+from orderkit.core.campaign.pacing import BATCH, turn
 from orderkit.core.campaign.record import WORKING, CampaignRecord, OrderOutcome, State, WaveRecord
 from orderkit.core.campaign.waves import LATE, late
 from orderkit.core.order import ledger
@@ -290,7 +290,7 @@ class Run:
         if turn_now.count == 0:
             clock.sleep(min(turn_now.wait_s, _PAUSE_LONGEST_S))
             return False
-        batch = orders[: min(turn_now.count, 2 * _AT_ONCE)]
+        batch = orders[: min(turn_now.count, BATCH)]
         self._begun_s = [*self._begun_s, *(clock.monotonic_s() for _ in batch)][-10_000:]
         to = Assignment(files.ledger, files.campaign, record, number, self.requester)
         assert self._computer is not None  # noqa: S101 - made by `_step`
@@ -395,7 +395,7 @@ class Run:
             if order not in self._backs and order in entries
         ]
         for number in dict.fromkeys(number for number, _ in todo):
-            orders = [order for n, order in todo if n == number][: 2 * _AT_ONCE]
+            orders = [order for n, order in todo if n == number][:BATCH]
             to = Assignment(files.ledger, files.campaign, record, number, self.requester)
             act = partial(self._take_back_on, to, entries)
             self._each(orders, act, self._backs.__setitem__)

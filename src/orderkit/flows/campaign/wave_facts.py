@@ -7,7 +7,7 @@ when this process first saw something, so no clocks of different machines are co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -44,6 +44,9 @@ _ONE_BY_ONE = 20
 """Up to so many orders are read one by one, more in a list of all."""
 _AT_ONCE = 8
 _PULLS_EVERY_S = 5.0
+_LOOK_SHARE = 4
+"""A look at the cluster is not repeated for so many times its duration: at most a fifth of the time
+goes into looks, however many orders the cluster has."""
 _PATIENCE_S = 3.0
 """How long Argo CD has for a commit before it is told again."""
 
@@ -140,6 +143,8 @@ class _Made:
     urging: StuckOperationEnder
     failing_since_s: float | None = None
     is_ready: bool = False
+    why: str = "it was changed just now"
+    """Why it was not Ready when it was looked at last."""
 
 
 @dataclass
@@ -153,6 +158,7 @@ class WaveFacts:
     _made: dict[str, _Made] = field(default_factory=dict)
     _looks: dict[str, int] = field(default_factory=dict)
     _pulls_seen_s: float = float("-inf")
+    _next_look_s: float = float("-inf")
 
     def know(self, entry: OrderEntry, worked: Worked) -> None:
         """Remember what became of an order."""
@@ -210,14 +216,24 @@ class WaveFacts:
         soaks = bool(self.campaign.gates.soak)
         made = [order for order in wave.orders if order in self._made]
         pending = [order for order in made if soaks or not self._made[order].is_ready]
-        shared = replace(self.platform, forge=shared_reads(self.platform.forge))
-        look = ClusterLook.at(shared, self.computer, pending)
+        look = self._look(pending)
         return [
             self._fact(order, record, look)
             if order in entries
             else OrderFact(order, OrderPhase.SKIPPED, "it has ended")
             for order in wave.orders
         ]
+
+    def _look(self, orders: Sequence[str]) -> ClusterLook:
+        """Look at the cluster, or at nothing if that was done just now."""
+        shared = replace(self.platform, forge=shared_reads(self.platform.forge))
+        begun_s = self.platform.clock.monotonic_s()
+        if begun_s < self._next_look_s:
+            return ClusterLook(shared, self.computer, {})
+        look = ClusterLook.at(shared, self.computer, orders)
+        now_s = self.platform.clock.monotonic_s()
+        self._next_look_s = now_s + _LOOK_SHARE * (now_s - begun_s)
+        return look
 
     def _fact(self, order: str, record: CampaignRecord, look: ClusterLook) -> OrderFact:
         worked, made = self._worked.get(order), self._made.get(order)
@@ -229,15 +245,17 @@ class WaveFacts:
             return OrderFact(order, OrderPhase.READY, commit=made.commit)
         was_unready = record.unready.get(order, "")
         now_s = self.platform.clock.monotonic_s()
-        why = self._unready(order, made, look, now_s)
-        if not why:
+        if order in look.orders:
+            made.why = self._unready(order, made, look, now_s)
+        if not made.why:
             made.is_ready = True
             return OrderFact(order, OrderPhase.READY, commit=made.commit)
         if made.is_ready:  # while it soaks
             made.is_ready, made.since_s = False, now_s
         failing_s = 0.0 if made.failing_since_s is None else now_s - made.failing_since_s
+        age_s = now_s - made.since_s
         return OrderFact(
-            order, OrderPhase.MADE, why, made.commit, now_s - made.since_s, failing_s, was_unready
+            order, OrderPhase.MADE, made.why, made.commit, age_s, failing_s, was_unready
         )
 
     def _unready(self, order: str, made: _Made, look: ClusterLook, now_s: float) -> str:

@@ -20,6 +20,7 @@ from ground.errors import (
     AlreadyOrderedError,
     InvalidInputError,
     OrderkitError,
+    TooFastError,
     every,
     raise_problems,
 )
@@ -45,6 +46,7 @@ from orderkit.flows.order.placing import Ordered, OrderRequest, TaskRequest
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.template.published_templates import TemplateSource, kit_template
 from orderkit.ports.requesters import Requester
+from orderkit.ports.urgency import background
 from softwaretemplates.template import check_fixed, read_assignments
 from yamlfiles.positions import LocatedManifest, located_manifests
 
@@ -52,6 +54,8 @@ _TEAM_NAMESPACE = team_namespace(TeamName(""))
 _KEYS = {"apiVersion", "kind", "metadata", "spec"}
 _EMPTY: tuple[Any, ...] = ([], {}, None)
 """What a form treats as not entered."""
+_TURNS = 5
+"""How often the forge's limit is waited for, for one order of many."""
 _INDEX = re.compile(r"\[(\d+)\]")
 
 
@@ -99,6 +103,14 @@ class Declared:
     entry: OrderEntry
     ordered: Ordered | None = None
     changed: Changed | None = None
+
+    @property
+    def result(self) -> str:
+        """What became of it, in a word."""
+        if self.changed is not None:
+            number = f" #{self.changed.pull.number}" if self.changed.pull else ""
+            return f"{self.changed.state}{number}"
+        return "ordered" if self.ordered and self.ordered.created else "unchanged"
 
 
 # --- reading
@@ -364,6 +376,30 @@ def place_declared(
         if not lives:  # else changes since it was ordered made it what the file says
             raise
     return Declared(declared.entry, ordered)
+
+
+def place_in_turn(
+    platform: Platform,
+    declared: DeclaredOrder,
+    terms: ChangeTerms,
+    *,
+    on_step: Callable[[str, str], None],
+) -> Declared:
+    """
+    Do what `place_declared` does for one of many: behind people, and as fast as the forge allows.
+
+    Raises:
+        TooFastError: The forge took nothing, however often it was asked when it had said.
+        OrderkitError: See `place_declared`.
+    """
+    for _ in range(_TURNS - 1):
+        try:
+            with background():
+                return place_declared(platform, declared, terms, on_step=on_step)
+        except TooFastError as error:
+            platform.clock.sleep(error.seconds)
+    with background():
+        return place_declared(platform, declared, terms, on_step=on_step)
 
 
 def planned_change(platform: Platform, declared: DeclaredOrder) -> Changed:

@@ -97,7 +97,7 @@ class _Pass:
 
 
 class Reconciler:
-    """Reconciles Applications; keeps no state but the index of links."""
+    """Reconciles Applications; keeps no state but the index of links and what it reported last."""
 
     def __init__(
         self,
@@ -114,6 +114,13 @@ class Reconciler:
         self._is_composite, self._follow = is_composite, follow
         self._comparer = Comparer(cluster, loader, look)
         self._syncer = Syncer(cluster, self._comparer, is_composite)
+        self._reported: dict[str, str] = {}
+        """By Application: the version of it after a pass that only reported."""
+
+    def has_reported(self, _: Manifest, app: Manifest) -> bool:
+        """Say whether a change of an Application is a report of ours: nothing follows from it."""
+        meta = metadata(app)
+        return self._reported.get(str(meta["name"])) == str(meta["resourceVersion"])
 
     def reconcile(self, key: ObjectKey) -> float | None:
         """Do one pass for an Application; return when to look again."""
@@ -135,6 +142,7 @@ class Reconciler:
     def _forget(self, name: str) -> None:
         """Remember what an Application without finalizer left behind, in case it comes back."""
         tracked = self._index.tracked(name)
+        self._reported.pop(name, None)
         self._index.forget(name, [key for key in tracked if self._owned(name, key) is not None])
 
     def _advance(self, app: Manifest) -> float | None:
@@ -180,7 +188,8 @@ class Reconciler:
             decision = operations.automatic(current.app, current.spec, latest, current.now)
         status = self._compared(current, latest, decision.condition)
         if decision.operation is None:
-            self._write(current.app, status, current.now)
+            app = self._write(current.app, status, current.now)
+            self._reported[current.name] = str(metadata(app)["resourceVersion"])
             return decision.again_s
         status["operationState"] = operations.begin(current.app, decision.operation, current.now)
         current.app = self._write(current.app, status, current.now, operation=decision.operation)

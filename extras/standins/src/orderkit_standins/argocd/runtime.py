@@ -19,6 +19,7 @@ from ground.objects.kube_objects import (
     Kind,
     Manifest,
     ObjectKey,
+    annotations_of,
     dig,
     metadata,
 )
@@ -26,14 +27,18 @@ from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster, NoSuchKindError
 from orderkit_standins.argocd.affected_applications import Followed, Follower, Index
 from orderkit_standins.argocd.compare import Look
-from orderkit_standins.argocd.reconcile import Reconciler
+from orderkit_standins.argocd.health import live_health
+from orderkit_standins.argocd.reconcile import REFRESH, Reconciler
 from orderkit_standins.argocd.source_repositories import RepositorySources, SourceError
 from orderkit_standins.argocd.targets import TargetLoader
 from orderkit_standins.argocd.tracking import application_key
 from orderkit_standins.controller import Controller
 
+_UNCOMPARED_METADATA = frozenset({"generation", "managedFields", "resourceVersion"})
 POLL_S = 3.0
 """How often branches are looked at when nobody reports a push."""
+_PACE = 8
+"""An Application of a whole fleet takes a ninth of a processor at most, whatever happens below."""
 
 logger = logging.getLogger(__name__)
 
@@ -73,8 +78,11 @@ class EmbeddedArgoCD:
             follow=self._watch_kind,
         )
         self._cluster = cluster
-        self._controller = Controller("delivery", cluster, reconciler.reconcile, workers=4)
-        self._controller.watch(APPLICATION, self._concerned)
+        self._controller = Controller(
+            "delivery", cluster, reconciler.reconcile, workers=4, pace=_PACE
+        )
+        self._controller.watch(APPLICATION, is_same=reconciler.has_reported)
+        self._watch_kind(APPLICATION)
         self._controller.watch(APP_PROJECT, self._members)
         self._controller.watch(XRD, self._defined)
 
@@ -95,15 +103,19 @@ class EmbeddedArgoCD:
         self._reconcile_moved(pushed)
 
     def _watch_kind(self, kind: Kind) -> None:
-        self._controller.watch(kind, self._concerned)
+        self._controller.watch(kind, self._concerned, is_same=self._is_ignored)
 
     def _concerned(self, manifest: Manifest) -> Iterable[ObjectKey]:
-        """An Application concerns itself; any object concerns who delivers or lists it."""
-        key = ObjectKey.of(manifest)
-        if (key.kind.group, key.kind.kind) == (APPLICATION.group, APPLICATION.kind):
-            yield ObjectKey(APPLICATION, key.name, key.namespace)
-        for app in self._index.seen(manifest):
-            yield application_key(app)
+        """Any object concerns who delivers or lists it."""
+        return map(application_key, self._index.seen(manifest))
+
+    def _is_ignored(self, before: Manifest, after: Manifest) -> bool:
+        """Say whether a change is one that Argo CD ignores, as it is shipped since 3.0."""
+        if _compared(before) != _compared(after):
+            return False
+        healths = (live_health(each, self._is_composite) for each in (before, after))
+        first, second = (health and health.status for health in healths)
+        return first is second
 
     def _members(self, project: Manifest) -> Iterable[ObjectKey]:
         """Every Application of a project that changed; its own deliverer, too."""
@@ -152,6 +164,14 @@ class EmbeddedArgoCD:
                 self._controller.enqueue(application_key(follower.app))
             else:
                 self._index.moved(follower.app, now)
+
+
+def _compared(manifest: Manifest) -> Manifest:
+    """Return what counts as a change of an object, besides its health."""
+    meta = {k: v for k, v in metadata(manifest).items() if k not in _UNCOMPARED_METADATA}
+    meta["annotations"] = {k: v for k, v in annotations_of(manifest).items() if k != REFRESH}
+    own = ("status", "operation") if manifest["kind"] == APPLICATION.kind else ("status",)
+    return {**{k: v for k, v in manifest.items() if k not in own}, "metadata": meta}
 
 
 def _defined_kind(xrd: Manifest) -> tuple[str, str]:

@@ -10,7 +10,7 @@ schema, lists keep their order, nulls stay null. If the server's result cannot b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubeschema.cel.cel_binding import INT64
@@ -108,21 +108,21 @@ def bound(**values: Any) -> Activation:
     Raises:
         OverflowError: A number cannot be passed to the CEL library without changing it.
     """
-    for value in values.values():
-        if any(type(leaf) is int and leaf not in INT64 for leaf in _leaves(value)):
-            raise OverflowError(_BEYOND)
+    if any(map(_is_beyond, values.values())):
+        raise OverflowError(_BEYOND)
     return Activation({name: values.get(name) for name in ADMISSION})
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, Mapping):
-        for child in value.values():
-            yield from _leaves(child)
-    elif isinstance(value, list | tuple):
-        for child in value:
-            yield from _leaves(child)
-    else:
-        yield value
+def _is_beyond(value: Any) -> bool:
+    """Say whether plain data holds an integer beyond 64 bits."""
+    kind = type(value)
+    if kind is int:
+        return value not in INT64
+    if kind is dict:
+        value = value.values()
+    elif kind is not list and kind is not tuple:
+        return False
+    return any(type(entry) is not str and _is_beyond(entry) for entry in value)
 
 
 def _with_variables(source: str, variables: Variables) -> str:

@@ -345,10 +345,16 @@ TWO_STATIONS = swap(
 )
 
 
+INPUT_HEAD = "apiVersion: v1, kind: Input"
+
+
 def followed_by(function: str, template: str = "") -> Changes:
     """The sound kit with a step of another function behind that of auto-ready."""
     package = labkit.FUNCTIONS.rpartition("---")[2].replace("function-auto-ready", function)
-    step = f"    - {{step: after, functionRef: {{name: {function}}}, input: {{a: '{template}'}}}}\n"
+    step = (
+        f"    - step: after\n      functionRef: {{name: {function}}}\n"
+        f"      input: {{{INPUT_HEAD}, a: '{template}'}}\n"
+    )
     return {
         COMPOSITION: labkit.COMPOSITION + step,
         FUNCTIONS: f"{labkit.FUNCTIONS}---{package}",
@@ -703,6 +709,11 @@ CASES = [
     ),
     Case(KitRule.COMPOSITION_STEPS, "twice", swap(COMPOSITION, ("step: ready", "step: lab"))),
     Case(
+        KitRule.COMPOSITION_STEPS,
+        "an input without a header, which an API server refuses",
+        {COMPOSITION: f"{labkit.COMPOSITION}      input: {{kind: Input}}\n"},
+    ),
+    Case(
         KitRule.FUNCTION_UNDECLARED,
         "misspelt",
         swap(COMPOSITION, ("name: function-orderkit", "name: function-orderkid")),
@@ -793,7 +804,8 @@ CASES = [
         {
             **composing(("s3.example.org/v1", "Bucket")),
             **granting("s3.example.org", "buckets"),
-            COMPOSITION: f"{labkit.COMPOSITION}      input: {{fromFieldPath: status.arn}}\n",
+            COMPOSITION: labkit.COMPOSITION
+            + f"      input: {{{INPUT_HEAD}, fromFieldPath: status.arn}}\n",
         },
         also(("bucket", thing("Bucket", "b", "s3.example.org/v1")), ready=Ready.FALSE),
     ),

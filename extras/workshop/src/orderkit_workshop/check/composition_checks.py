@@ -184,6 +184,11 @@ def _pipeline(subject: KitUnderCheck, doc: Doc) -> Iterator[Located]:
                 f"step name {step.name!r} is used twice" if step.name else "a step has no name"
             )
             yield finding_at(KitRule.COMPOSITION_STEPS, doc, f"{at}.step", message)
+        lacking = [key for key in ("apiVersion", "kind") if not step.input.get(key)]
+        if step.input and lacking:  # the field is x-kubernetes-embedded-resource
+            message = f"the input of step '{step.name}' has no {' and no '.join(lacking)}"
+            hint = "copy both from the function's README: an API server refuses the Composition"
+            yield finding_at(KitRule.COMPOSITION_STEPS, doc, f"{at}.input", message, hint=hint)
         yield from _function(subject, doc, step, at)
     last = f"spec.pipeline[{len(steps) - 1}]"
     for rule, step in _unjudged(steps, subject.pack.packages):

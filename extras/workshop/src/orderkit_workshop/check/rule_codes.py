@@ -304,7 +304,10 @@ class KitRule(Coded):
     COMPOSITION_STEPS = (
         "composition-steps",
         _E,
-        "Step names are missing or repeated, or there are no steps or more than 99.",
+        (
+            "Step names are missing or repeated, there are no steps or more than 99, or an input "
+            "has no apiVersion or kind."
+        ),
         "give every step a unique name",
     )
     FUNCTION_UNDECLARED = (

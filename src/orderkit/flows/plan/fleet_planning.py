@@ -152,7 +152,11 @@ def plan_recorded(request: FleetRequest, recorded: PlanSnapshot) -> FleetPlan:
     replay = Replay(recorded)
     fleet = _Fleet(request, replay if recorded.clustered else None, None)
     fleet_plan = fleet.planned(lambda kit: _recorded(recorded, kit, request.selection))
-    notes = (*fleet_plan.notes, *differs(recorded, [fleet.base.kit(request.kit)]), *replay.missed)
+    notes = (
+        *fleet_plan.notes,
+        *differs(recorded, [fleet.base.kit(request.kit)]),
+        *sorted(replay.missed),
+    )
     return replace(fleet_plan, notes=notes)
 
 

@@ -136,7 +136,7 @@ class _Recorded:
 
 
 class Replay:
-    """Answers from a snapshot. `missed` lists questions that it has no answer to."""
+    """Answers from a snapshot. `missed` has the questions without an answer, in no fixed order."""
 
     def __init__(self, snapshot: PlanSnapshot) -> None:
         self._objects = {ObjectKey.of(manifest): manifest for manifest in snapshot.objects}

@@ -75,7 +75,7 @@ def plan_replayed(
     plan = OrderPlanner(replay if recorded.clustered else None, workshop).plan_step(
         recorded_order.xr, new
     )
-    unknowns = (*differs(recorded, [kit]), *replay.missed)
+    unknowns = (*differs(recorded, [kit]), *sorted(replay.missed))
     plan = replace(plan, before=replace(plan.before, unknowns=(*unknowns, *plan.before.unknowns)))
     if prices is None and PRICES in files:
         prices = read_prices(files[PRICES], name=str(PRICES))

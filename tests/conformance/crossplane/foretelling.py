@@ -19,6 +19,7 @@ from tests.conformance.crossplane.playing import SCENES, Hold, Play
 from tests.conformance.crossplane.seeing import stable_name
 
 from compositions.composed import steps_of
+from compositions.pipeline import UNMATCHED
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
 from kubeschema.validate import Validator
 from kubeschema.xrd import default_composition, xr_kind
@@ -94,7 +95,8 @@ class PaperPlay(Play):
             xr["status"] = before.xr.get("status") or {}
         end = assemble(xr, workshop, observed=before.observed if before else None)
         if end.faults:
-            return {f"{root.kind.kind} {root.name}": {"fault": end.faults[0].message}}
+            words = end.faults[0].message.partition(UNMATCHED)[0]  # the rest is ours
+            return {f"{root.kind.kind} {root.name}": {"fault": words}}
         self._ends[root] = end
         return dict(_written(root, end))
 

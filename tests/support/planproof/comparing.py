@@ -15,6 +15,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from compositions.pipeline import UNMATCHED
 from orderkit.core.plan import Assembly
 from planproof.owned import applied_fields
 from planproof.reading import Outcome
@@ -134,7 +135,8 @@ def _refusal(foretold: Assembly, found: Outcome) -> Iterator[Difference]:
         yield Difference(Sort.REFUSAL, "", [str(each) for each in foretold.faults], message)
         return
     for fault in foretold.faults:
-        if not fault.path and fault.message not in message:
+        words = fault.message.partition(UNMATCHED)[0]  # the rest is ours
+        if not fault.path and words not in message:
             yield Difference(Sort.REFUSAL, fault.where, fault.message, message)
 
 

@@ -40,10 +40,12 @@ from ground.objects.conditions import SYSTEM_TYPES, Condition
 from ground.objects.kube_objects import Manifest, labels_of, metadata
 from ground.objects.plain_data import NotPlainError, copied
 
-__all__ = ["compose"]
+__all__ = ["UNMATCHED", "compose"]
 
 MAX_ITERATIONS = 5
 """Calls after the first one that a step may use to settle its requirements."""
+UNMATCHED = "; there is no "
+"""Begins what the error of a failed step says beyond Crossplane's words."""
 
 
 class ComposeError(OrderkitError):
@@ -196,8 +198,8 @@ class _Run:
         for selector in self._empty:
             labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.labels.items()))
             asked = f'"{selector.name}"' if selector.name else f"with the labels {labels or 'none'}"
-            words.append(f"there is no {selector.kind} {asked}")
-        return "".join(f"; {text}" for text in words)
+            words.append(f"{UNMATCHED}{selector.kind} {asked}")
+        return "".join(words)
 
     def _credentials(self, step: PipelineStep) -> dict[str, dict[str, bytes]]:
         """Return what the step's Secrets hold; only programs of functions are given it."""

@@ -29,7 +29,7 @@ from labplatform import bootstrapped
 from podrunner import PodRunner
 
 from ground.names import OrderId, TeamName
-from ground.objects.kube_objects import dig
+from ground.objects.kube_objects import Manifest, dig
 from orderkit.core.campaign.definition import CAMPAIGN_TRAILER
 from orderkit.core.campaign.record import CampaignRecord
 from orderkit.core.order.ledger import OrderEntry
@@ -136,6 +136,19 @@ def _placed(platform: Platform, team: str) -> OrderEntry:
     return OrderEntry(TeamName(done.team), OrderId(done.order))
 
 
+def _job(site: Site, prefix: str) -> Manifest:
+    (job,) = [
+        each
+        for each in site.platform.cluster.list(JOB, namespace=NAMESPACE).items
+        if each["metadata"]["name"].startswith(prefix)
+    ]
+    return job
+
+
+def _conditions(job: Manifest) -> set[str]:
+    return {each["type"] for each in dig(job, "status", "conditions", default=())}
+
+
 def test_a_campaign_ends_though_its_pods_are_killed(site: Site) -> None:
     site.start("killed", "stage2")
     clock = site.platform.clock
@@ -159,13 +172,10 @@ def test_a_campaign_ends_though_its_pods_are_killed(site: Site) -> None:
     results = [out.result for wave in record.waves for out in wave.outcomes.values()]
     assert results == ["ready"] * len(TEAMS)
     assert site.commits(record.id) == [1] * len(TEAMS)
-    (job,) = [
-        each
-        for each in site.platform.cluster.list(JOB, namespace=NAMESPACE).items
-        if each["metadata"]["name"].startswith(f"{waves}2")
-    ]
-    conditions = {each["type"] for each in dig(job, "status", "conditions", default=())}
-    assert "Complete" in conditions, job["status"]
+    job = until(  # the campaign is read from Git: its last Pod may still be about to end
+        clock, lambda: _job(site, f"{waves}2"), lambda job: "Complete" in _conditions(job),
+        timeout_s=WAIT_S, goal="the Job of the second wave", why_not=lambda job: str(job["status"]),
+    )  # fmt: skip
     assert dig(job, "status", "failed", default=0) == 0, "what is evicted does not count"
 
 

@@ -16,6 +16,44 @@ from orderkit.adapters.functions.program_store import add_program, program_start
 from orderkit.adapters.processes.confined_program import UNCONFINED
 
 DIGEST = "sha256:" + "b" * 64
+KIT = """\
+apiVersion: apiextensions.crossplane.io/v2
+kind: CompositeResourceDefinition
+metadata:
+  name: xqueues.example.org
+spec:
+  group: example.org
+  names: {kind: XQueue, plural: xqueues}
+  scope: Namespaced
+  versions:
+    - name: v1alpha1
+      served: true
+      referenceable: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec:
+              type: object
+              required: [depth]
+              properties:
+                depth: {type: integer, minimum: 1}
+---
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata:
+  name: xqueues
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1alpha1, kind: XQueue}
+  mode: Pipeline
+  pipeline:
+    - step: make
+      functionRef: {name: function-tiny}
+      input: {apiVersion: tiny.example.org/v1, kind: Input, do: compose}
+    - step: ready
+      functionRef: {name: function-auto-ready}
+"""
+"""A kit of XQueues, made by function-tiny, as `orderkit kit import` takes it."""
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import functionimages
 import pytest
 import yaml
 from functionimages import NAME, asked
-from functionprograms import DIGEST, own_cache, tiny_function
+from functionprograms import DIGEST, KIT, own_cache, tiny_function
 from ociregistry import OwnRegistry, Pushed, own_registry
 
 from compositions.composed import PipelineStep, World
@@ -30,43 +30,6 @@ from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, running
 
 LABELS = {"crossplane.io/composite": "x"}
-KIT = """\
-apiVersion: apiextensions.crossplane.io/v2
-kind: CompositeResourceDefinition
-metadata:
-  name: xqueues.example.org
-spec:
-  group: example.org
-  names: {kind: XQueue, plural: xqueues}
-  scope: Namespaced
-  versions:
-    - name: v1alpha1
-      served: true
-      referenceable: true
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec:
-              type: object
-              required: [depth]
-              properties:
-                depth: {type: integer, minimum: 1}
----
-apiVersion: apiextensions.crossplane.io/v1
-kind: Composition
-metadata:
-  name: xqueues
-spec:
-  compositeTypeRef: {apiVersion: example.org/v1alpha1, kind: XQueue}
-  mode: Pipeline
-  pipeline:
-    - step: make
-      functionRef: {name: function-tiny}
-      input: {apiVersion: tiny.example.org/v1, kind: Input, do: compose}
-    - step: ready
-      functionRef: {name: function-auto-ready}
-"""
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -12,9 +12,10 @@ import pytest
 import requests
 from bays import EVE, XR, ask, merge, new_bay, set_
 from commands import Command
+from limitedforge import LimitedForge
 from tests.component.campaigns.conftest import NewDesk, ready
 
-from ground.errors import IncompleteError, NotFoundError, RefusedError, TooFastError
+from ground.errors import IncompleteError, NotFoundError, RefusedError
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.campaign.definition import CAMPAIGN_TRAILER, STEP_TRAILER, path_of
@@ -100,28 +101,11 @@ def test_a_canary_stops_a_bad_change_and_takes_it_back(desk: NewDesk) -> None:
     assert set(mine.results().values()) == {"ready"}
 
 
-@dataclass
-class LimitedForge:
-    """A forge whose limit is used up: it refuses many writes in a row, and says for how long."""
-
-    forge: Any
-    refusals: int
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.forge, name)
-
-    def write(self, *arguments: Any, **named: Any) -> Any:
-        self.refusals -= 1
-        if self.refusals >= 0:
-            raise TooFastError("the forge's limit is used up", seconds=0.3)
-        return self.forge.write(*arguments, **named)
-
-
 def test_a_forge_that_says_too_fast_is_waited_for(desk: NewDesk) -> None:
     """GitHub lets 500 changes an hour pass: a campaign of 1,000 waits, and does not give up."""
     mine = desk(2)
     mine.start()
-    limited: Any = LimitedForge(mine.platform.forge, refusals=12)
+    limited: Any = LimitedForge(mine.platform.forge, "write", refusals=12, seconds=0.3)
     record = mine.run(platform=replace(mine.platform, forge=limited))
     assert (record.state, limited.refusals < 0) == ("done", True)
     assert [len(mine.commits(bay)) for bay in mine.bays] == [1, 1]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 import yaml
 from commands import Command, Done
+from limitedforge import LimitedForge
 
 from ground.errors import TooFastError
 from ground.names import RepoId
@@ -325,23 +326,6 @@ def test_many_orders_go_on_where_they_stopped_and_one_refusal_stops_no_other(
         assert len(made) == (2 if name == team else 1)
 
 
-@dataclass
-class LimitedForge:
-    """A forge whose limit is used up: it refuses some writes in a row, and says for how long."""
-
-    forge: Any
-    refusals: int
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.forge, name)
-
-    def head(self, *arguments: Any, **named: Any) -> Any:
-        self.refusals -= 1
-        if self.refusals >= 0:
-            raise TooFastError("the forge's limit is used up", seconds=0.1)
-        return self.forge.head(*arguments, **named)
-
-
 def test_one_of_many_waits_as_long_as_the_forge_says(platform: Running, write: Write) -> None:
     """GitHub lets 500 changes an hour pass; a file with 200 orders needs more than an hour."""
     data = Path(write(note="one")).read_bytes()
@@ -350,7 +334,7 @@ def test_one_of_many_waits_as_long_as_the_forge_says(platform: Running, write: W
     )
 
     def placed(refusals: int) -> str:
-        forge: Any = LimitedForge(platform.platform.forge, refusals)
+        forge: Any = LimitedForge(platform.platform.forge, "head", refusals, seconds=0.1)
         limited = replace(platform.platform, forge=forge)
         return place_in_turn(limited, declared, ChangeTerms(), on_step=lambda *_: None).result
 

@@ -9,7 +9,9 @@ import pytest
 
 from ground.objects.kube_objects import CONFIG_MAP, Kind
 from kubeschema.admission import BINDING, POLICY, Policy, Review, Ruling, judge
-from kubeschema.cel.expressions import Expression
+from kubeschema.cel.environments import ADMISSION, admission_runner
+from kubeschema.cel.expressions import Expression, bound
+from kubeschema.cel.syntax_tree import Parts, parts_read, read_tree
 
 EVERYTHING = {
     "resourceRules": [
@@ -100,3 +102,40 @@ def test_a_policy_without_a_binding_says_nothing() -> None:
 )
 def test_an_expression_is_sound_if_the_server_takes_it(source: str, sound: bool) -> None:  # noqa: FBT001 - a table
     assert (Expression(source, {"a": "1"}).judged()[0] == "") is sound
+
+
+READ = {
+    "object.spec.a == oldObject.spec.a": {
+        "object": {"spec": {"a": None}},
+        "oldObject": {"spec": {"a": None}},
+    },
+    "object == null || has(object.spec.a)": {"object": None},
+    "has(object.spec.a) && object.?spec.?b.orValue('') == ''": {
+        "object": {"spec": {"a": None, "b": None}}
+    },
+    "object.spec['a'] == object.metadata.name": {
+        "object": {"spec": None, "metadata": {"name": None}}
+    },
+    "object.spec.list.all(object, object.x == 1)": {
+        "object": {"spec": {"list": None}, "x": None},
+    },
+    "1 == 1": {},
+}
+
+
+@pytest.mark.parametrize("expression", READ)
+def test_the_parts_that_an_expression_reads_are_known(expression: str) -> None:
+    compiled = admission_runner(positions=False).compile(expression)
+    parts = parts_read(read_tree(compiled.serialize()))
+
+    assert {name: below for name, below in parts.items() if name in ADMISSION} == READ[expression]
+
+
+def test_the_library_is_given_the_parts_that_are_read_and_no_others() -> None:
+    manifest = {"spec": {"a": {"b": 1}, "c": 2, "t": "text"}, "status": {"message": "y" * 1_000}}
+    parts: Parts = {"object": {"spec": {"a": None, "t": {"x": None}, "none": None}}}
+
+    given = bound(object=manifest).only(parts)
+
+    assert given.variables == {"object": {"spec": {"a": {"b": 1}, "t": "text"}}}
+    assert bound(object=None).only(parts).variables == {"object": None}

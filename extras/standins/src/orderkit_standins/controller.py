@@ -178,6 +178,10 @@ class Controller:
             target=self._watch_forever, args=(kind,), name=f"{self._name}-watch-{kind}", daemon=True
         )
 
+    def known(self, kind: Kind) -> list[Manifest]:
+        """Return the objects of a watched kind as its watch last showed them; do not change them."""
+        return list(self._known.get(kind, {}).values())
+
     def enqueue(self, key: ObjectKey) -> None:
         """Look at `key` soon."""
         self._queue.add(key, 0.0)

@@ -184,13 +184,14 @@ class Policy:
 
         One false condition skips the policy, even if others fail.
         """
-        outcomes = [(condition_, condition_.evaluate(data)) for condition_ in self._conditions]
-        if any(outcome.value is False for _, outcome in outcomes):
-            return False
-        for expression, outcome in outcomes:
-            if outcome.value is not True:
-                return self.failed(_unjudged(expression, outcome))
-        return True
+        failure = None
+        for condition in self._conditions:
+            outcome = condition.evaluate(data)
+            if outcome.value is False:
+                return False
+            if outcome.value is not True and failure is None:
+                failure = self.failed(_unjudged(condition, outcome))
+        return True if failure is None else failure
 
     def _judge(self, validation: _Validation, data: Activation) -> Iterator[_Failure]:
         outcome = validation.expression.evaluate(data)

@@ -121,7 +121,7 @@ class EmbeddedArgoCD:
         """Every Application of a project that changed; its own deliverer, too."""
         yield from self._concerned(project)
         name = metadata(project).get("name")
-        for app in self._cluster.list(APPLICATION).items:
+        for app in self._controller.known(APPLICATION):
             if (dig(app, "spec", "project") or "default") == name:
                 yield ObjectKey.of(app)
 

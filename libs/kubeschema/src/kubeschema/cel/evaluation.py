@@ -20,10 +20,10 @@ from typing import Any
 from kubeschema.cel.cel_functions import MARK
 from kubeschema.cel.expression_costs import COST_MAX, is_affordable
 from kubeschema.cel.extents import extent_of, unknown_extent, weight_of
-from kubeschema.cel.syntax_tree import ExpressionNode, read_tree
+from kubeschema.cel.syntax_tree import ExpressionNode, Parts, parts_read, read_tree
 
 SECONDS_MAX = 1.0
-_LARGER, _USUAL_SIZE = 4, 1_024
+_SMALLEST, _LARGER, _USUAL_SIZE = 64.0, 2, 1_024
 _ROUNDS = "Iteration budget exceeded"
 _LACKING = re.compile(
     r"No overload found in reference resolve step for (\S+)"
@@ -63,6 +63,10 @@ class Activation:
         """Return a bound for the letters and entries of all variables."""
         return weight_of([*{id(value): value for value in self.variables.values()}.values()])
 
+    def only(self, parts: Parts) -> Activation:
+        """Return the same with these parts alone: the library copies all that it is given."""
+        return Activation(_only(self.variables, parts), self.meter)
+
 
 class Program:
     """A compiled expression."""
@@ -79,6 +83,7 @@ class Program:
 
     def evaluate(self, activation: Activation) -> EvaluationOutcome:
         """Evaluate, unless that may cost too much. Never raises."""
+        activation = activation.only(self._parts)
         if not self._is_affordable(activation):
             return _costly(f"it may cost more than {COST_MAX} units with these values")
         meter = activation.meter
@@ -105,7 +110,7 @@ class Program:
         size = activation.size
         if size <= self._affordable_size:
             return True
-        rounded = float(_USUAL_SIZE)
+        rounded = _SMALLEST
         while rounded < size < float("inf"):
             rounded *= _LARGER
         variables = activation.variables
@@ -123,8 +128,21 @@ class Program:
         return any(node.kind == "fold" for node in self._tree.walk())
 
     @cached_property
+    def _parts(self) -> Parts:
+        return parts_read(self._tree)
+
+    @cached_property
     def _tree(self) -> ExpressionNode:
         return read_tree(self.serialize())
+
+
+def _only(values: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
+    kept = {}
+    for name, below in parts.items():
+        if name in values:
+            value = values[name]
+            kept[name] = value if below is None or type(value) is not dict else _only(value, below)
+    return kept
 
 
 def _costly(why: str) -> EvaluationOutcome:

@@ -11,7 +11,8 @@ from ground.objects.kube_objects import CONFIG_MAP, Kind
 from kubeschema.admission import BINDING, POLICY, Policy, Review, Ruling, judge
 from kubeschema.cel.environments import ADMISSION, admission_runner
 from kubeschema.cel.expressions import Expression, bound
-from kubeschema.cel.syntax_tree import Parts, parts_read, read_tree
+from kubeschema.cel.parts import Parts, parts_read
+from kubeschema.cel.syntax_tree import read_tree
 
 EVERYTHING = {
     "resourceRules": [
@@ -109,15 +110,22 @@ READ = {
         "object": {"spec": {"a": None}},
         "oldObject": {"spec": {"a": None}},
     },
-    "object == null || has(object.spec.a)": {"object": None},
+    "object == null || has(object.spec.a)": {"object": {"spec": {"a": None}}},
+    "oldObject != null && object != oldObject": {"object": None, "oldObject": None},
+    "cel.bind(b, oldObject == null ? dyn({}) : oldObject, b.?spec.?a.orValue(params.a) == 1)": {
+        "oldObject": {"spec": {"a": {}}},
+        "params": {"a": {}},
+    },
+    "object.?spec.orValue(params).a": {"object": {"spec": {"a": None}}, "params": {"a": None}},
+    "[object.spec].map(s, s.a)": {"object": {"spec": None}},
     "has(object.spec.a) && object.?spec.?b.orValue('') == ''": {
-        "object": {"spec": {"a": None, "b": None}}
+        "object": {"spec": {"a": None, "b": {}}}
     },
     "object.spec['a'] == object.metadata.name": {
         "object": {"spec": None, "metadata": {"name": None}}
     },
     "object.spec.list.all(object, object.x == 1)": {
-        "object": {"spec": {"list": None}, "x": None},
+        "object": {"spec": {"list": None}},
     },
     "1 == 1": {},
 }

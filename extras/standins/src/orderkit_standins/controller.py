@@ -179,7 +179,7 @@ class Controller:
         )
 
     def known(self, kind: Kind) -> list[Manifest]:
-        """Return the objects of a watched kind as its watch last showed them; do not change them."""
+        """Return the objects of a kind as its watch last showed them; they may not be changed."""
         return list(self._known.get(kind, {}).values())
 
     def enqueue(self, key: ObjectKey) -> None:

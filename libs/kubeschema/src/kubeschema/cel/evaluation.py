@@ -20,7 +20,8 @@ from typing import Any
 from kubeschema.cel.cel_functions import MARK
 from kubeschema.cel.expression_costs import COST_MAX, is_affordable
 from kubeschema.cel.extents import extent_of, unknown_extent, weight_of
-from kubeschema.cel.syntax_tree import ExpressionNode, Parts, parts_read, read_tree
+from kubeschema.cel.parts import Parts, only, parts_read
+from kubeschema.cel.syntax_tree import ExpressionNode, read_tree
 
 SECONDS_MAX = 1.0
 _SMALLEST, _LARGER, _USUAL_SIZE = 64.0, 2, 1_024
@@ -65,7 +66,7 @@ class Activation:
 
     def only(self, parts: Parts) -> Activation:
         """Return the same with these parts alone: the library copies all that it is given."""
-        return Activation(_only(self.variables, parts), self.meter)
+        return Activation(only(self.variables, parts), self.meter)
 
 
 class Program:
@@ -134,15 +135,6 @@ class Program:
     @cached_property
     def _tree(self) -> ExpressionNode:
         return read_tree(self.serialize())
-
-
-def _only(values: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
-    kept = {}
-    for name, below in parts.items():
-        if name in values:
-            value = values[name]
-            kept[name] = value if below is None or type(value) is not dict else _only(value, below)
-    return kept
 
 
 def _costly(why: str) -> EvaluationOutcome:

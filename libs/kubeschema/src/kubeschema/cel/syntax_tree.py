@@ -26,8 +26,6 @@ _INTEGERS, _LOOP_VARIABLES = (3, 4), (1, 8)
 _DYN, _LIST_TYPE, _MESSAGE_TYPE = b"\n\x00", 6, 9
 
 Fields = Mapping[int, list[int | bytes]]
-Parts = dict[str, "Parts | None"]
-"""Variable or field -> which of its fields are meant; None: all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,40 +67,6 @@ def read_tree(serialised: bytes) -> ExpressionNode:
         pair = _fields(_bytes([entry]))
         types[_int(pair.get(1, [0]))] = _bytes(pair.get(2, [b""]))
     return _node(_bytes(checked[_EXPR]), types)
-
-
-def parts_read(tree: ExpressionNode) -> Parts:
-    """Return all parts of the variables that an expression can read."""
-    parts: Parts = {}
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        path = _path(node)
-        if path:
-            _add(parts, path)
-        else:
-            waiting += node.children
-    return parts
-
-
-def _path(node: ExpressionNode) -> tuple[str, ...]:
-    """Return a variable and the fields that lead to a node; empty for what is computed."""
-    if node.kind == "ident":
-        return (node.name,)
-    is_optional = node.kind == "call" and node.name == "_?._"
-    if not is_optional and node.kind != "select":
-        return ()
-    before = _path(node.children[0])
-    return before and (*before, node.children[1].name if is_optional else node.name)
-
-
-def _add(parts: Parts, path: tuple[str, ...]) -> None:
-    for name in path[:-1]:
-        below = parts.setdefault(name, {})
-        if below is None:
-            return
-        parts = below
-    parts[path[-1]] = None
 
 
 def element_type(type_: bytes) -> bytes | None:

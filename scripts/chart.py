@@ -19,7 +19,7 @@ from typing import Any
 from ground.objects.kube_objects import Manifest
 from ground.shapes import changed, json_schema
 from orderkit import __version__
-from orderkit.core.platform.service_install import ServiceInstall, ServiceRoute
+from orderkit.core.platform.service_install import ServiceInstall, ServiceRoute, ServiceTraces
 from orderkit.core.platform.service_objects import NAME, ServiceParts, service_objects
 from yamlfiles import yaml11
 
@@ -38,6 +38,8 @@ PLAIN = {
     "gatewayNamespace": '(split "/" .Values.route.gateway)._0 | quote',
     "gatewayName": '(split "/" .Values.route.gateway)._1 | quote',
     "notificationsNamespace": ".Values.notificationsNamespace | quote",
+    "tracesEndpoint": ".Values.traces.endpoint | quote",
+    "tracesNamespace": ".Values.traces.namespace | quote",
 }
 """What replaces a mark that is a whole value."""
 LISTS = {"callers": ".Values.callers", "rules": ".Values.rules"}
@@ -46,8 +48,9 @@ OPTIONAL = {
     "pullSecret": ".Values.pullSecret",
     "ingressClass": ".Values.route.ingressClass",
     "tlsSecret": ".Values.route.tlsSecret",
+    "tracesEndpoint": ".Values.traces.endpoint",
 }
-"""Values whose keys are left out with them."""
+"""Values whose keys, or named entries of lists, are left out with them."""
 VALUES = """\
 # The values of {name}; values.schema.json says what each may be.
 
@@ -75,6 +78,9 @@ route:
 monitoring: false
 # The Secret whose entry token may observe, for Prometheus.
 metricsSecret: orderkit-metrics
+traces:
+  endpoint: ''    # of a collector that takes OTLP over HTTP
+  namespace: ''   # of the collector, if network policies have to name it
 """
 
 
@@ -137,6 +143,7 @@ def _templates() -> dict[str, str]:
         route=ServiceRoute("Ingress", MARK + "ingressClass", MARK + "tlsSecret"),
         monitoring=True,
         metrics_secret=MARK + "metricsSecret",
+        traces=ServiceTraces(MARK + "tracesEndpoint", MARK + "tracesNamespace"),
     )
     parts = ServiceParts(
         install,
@@ -162,6 +169,7 @@ def _templates() -> dict[str, str]:
         "ingress.yaml": _if('eq .Values.route.kind "Ingress"', _text(found["route"])),
         "httproute.yaml": _if('eq .Values.route.kind "HTTPRoute"', _text(http_route)),
         "network.yaml": _text(found["network"]),
+        "traces.yaml": _if(".Values.traces.namespace", _text(found["traces"])),
         "missed.yaml": _text(found["missed"]),
         "monitoring.yaml": _if(".Values.monitoring", _text(found["monitoring"])),
     }
@@ -179,7 +187,7 @@ def _text(objects: list[Manifest]) -> str:
     """Write objects with templates in the place of the marks."""
     text = yaml11.dump_all(objects).replace("{{", '{{ "{{" }}')
     for name, value in OPTIONAL.items():
-        pattern = rf"(?m)^( *)(\w+:(?:\n *-)?.*{MARK}{name})$"
+        pattern = rf"(?m)^( *)((?:- name: \w+\n *)?\w+:(?:\n *-)?.*{MARK}{name})$"
         text = re.sub(pattern, rf"{{{{- if {value} }}}}\n\1\2\n{{{{- end }}}}", text)
     for name, value in LISTS.items():
         text = re.sub(rf"(?m)^( *)- {MARK}{name}$", _spliced(value), text)

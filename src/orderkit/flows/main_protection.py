@@ -15,11 +15,11 @@ is opened, after an upgrade, and by ``orderkit doctor``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from ground.errors import AccessError, MovedError, OrderkitError
 from ground.names import MAIN, RepoId
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.kit_file import How
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import approval, ledger
@@ -102,7 +102,7 @@ def squashing_orders(
             return bool(repository and repository.may_squash and not repository.archived)
         return False
 
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with InheritingThreads(_AT_ONCE) as threads:
         answers = threads.map(may_squash, entries)
         return [entry for entry, answer in zip(entries, answers, strict=True) if answer]
 

@@ -2,8 +2,8 @@
 Metrics of the service in Prometheus' text format (version 0.0.4).
 
 Requests by operation and status, their durations, requests in progress, and refused requests by
-reason; orders by phase; what the process counted (``core.process_counts``). Shown at ``/metrics``;
-thread-safe.
+reason; orders by phase; campaigns; what the process counted (``core.process_counts``). Shown at
+``/metrics``; thread-safe.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import get_args
 
 from orderkit import __version__
+from orderkit.core.campaign.figures import STATES, CampaignFigures
 from orderkit.core.order.order_state import Phase
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.process_counts import COUNTED, Counted
@@ -157,6 +158,7 @@ def _model_lines(state: ModelState, streams: int) -> Iterator[str]:
     ):
         yield from _head(f"orderkit_{name}", kind, description)
         yield f"orderkit_{name} {value}"
+    yield from _campaign_lines(state.campaigns)
     name, took = "orderkit_order_ready_seconds", state.to_ready
     yield from _head(name, "histogram", "From ordering to the first Ready.")
     for bound in BOUNDS_S:
@@ -164,6 +166,19 @@ def _model_lines(state: ModelState, streams: int) -> Iterator[str]:
     yield f'{name}_bucket{{le="+Inf"}} {took.count}'
     yield f"{name}_sum {took.sum_s:.0f}"
     yield f"{name}_count {took.count}"
+
+
+def _campaign_lines(figures: CampaignFigures) -> Iterator[str]:
+    yield from _head("orderkit_campaigns", "gauge", "Campaigns of the ledger, by state.")
+    for state in STATES:
+        yield f'orderkit_campaigns{{state="{state}"}} {figures.states[state]}'
+    for name, label, counts, description in (
+        ("waves", "progress", figures.waves, "Waves of campaigns: over or open."),
+        ("orders", "outcome", figures.orders, "Orders of campaigns, by what became of them."),
+    ):
+        yield from _head(f"orderkit_campaign_{name}", "gauge", description)
+        for (state, value), count in sorted(counts.items()):
+            yield f'orderkit_campaign_{name}{{state="{state}",{label}="{value}"}} {count}'
 
 
 def notifications_text(channels: Sequence[ChannelState]) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from commands import Command
@@ -96,6 +100,47 @@ def test_an_order_is_one_trace_down_to_forge_and_cluster(
     written = [attributes_of(span) for span in forge if span.name == "forge POST"]
     assert "/repos/ae86/garage-ae86/contents" in {str(a["url.path"]) for a in written}
     assert {a["http.response.status_code"] for a in written} == {201}
+
+
+SENT = """
+import http.client, json, sys
+from orderkit.cli.main import run
+
+sent = []
+put = http.client.HTTPConnection.putrequest
+
+def putrequest(connection, method, url, *more, **named):
+    sent.append((connection.port, method, url.partition("?")[0]))
+    put(connection, method, url, *more, **named)
+
+http.client.HTTPConnection.putrequest = putrequest
+code = run(sys.argv[2:])
+open(sys.argv[1], "w").write(json.dumps(sent))
+sys.exit(code)
+"""
+"""Runs a command and writes which requests its process sent, by the port that they went to."""
+
+
+def test_a_trace_has_every_request_of_its_command_also_those_of_parallel_steps(
+    platform: Running, collector: Collector, team: str, tmp_path: Path
+) -> None:
+    sent_file = tmp_path / "sent.json"
+    file = platform.embedded.state.folder / "platform.yaml"
+    ports = {urlsplit(platform.embedded.url(server)).port for server in ("forge", "cluster")}
+    for command in (
+        ("order", "garage", f"team_name={team}", "stage=stage1"),
+        ("status", f"garage-{team}"),
+        ("doctor",),
+    ):
+        arguments = [sys.executable, "-c", SENT, str(sent_file), *command, "--platform", str(file)]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=240)
+
+        assert done.returncode == 0, done.stderr
+        root = collector.named(command[0])
+        steps = [span for span in collector.of_trace(root.trace_id) if span is not root]
+        assert {span.parent_span_id for span in steps} == {root.span_id}
+        sent = [url for port, _, url in json.loads(sent_file.read_text()) if port in ports]
+        assert len(steps) == len(sent), command
 
 
 def test_a_command_that_fails_is_a_trace_without_its_message(

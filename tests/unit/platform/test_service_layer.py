@@ -159,6 +159,36 @@ def test_only_the_named_namespaces_may_connect_and_no_metadata_of_a_node_is_reac
         assert blocks[0]["except"] == ["169.254.0.0/16"]
 
 
+COLLECTOR = "http://collector.tracing.svc:4318"
+
+
+def test_the_pods_send_traces_where_platform_yaml_says_and_may_reach_it() -> None:
+    plain = layer(read())
+    found = layer(read(f"traces: {{endpoint: '{COLLECTOR}', namespace: tracing}}"))
+
+    for objects, sent in ((plain, {}), (found, {"OTEL_EXPORTER_OTLP_ENDPOINT": COLLECTOR})):
+        for kind, name, path in (
+            ("Deployment", "orderkit-service", ("spec", "template", "spec")),
+            (
+                "CronJob",
+                "orderkit-service-missed",
+                ("spec", "jobTemplate", "spec", "template", "spec"),
+            ),
+        ):
+            (container,) = dig(objects[kind, f"orderkit-service/{name}"], *path)["containers"]
+            variables = {each["name"]: each["value"] for each in container["env"]}
+            assert {k: v for k, v in variables.items() if k.startswith("OTEL_")} == sent
+    key = ("NetworkPolicy", "orderkit-service/orderkit-service-traces")
+    assert key not in plain
+    policy = found[key]["spec"]
+    assert policy["policyTypes"] == ["Egress"]
+    ((peer,),) = [rule["to"] for rule in policy["egress"]]
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": "tracing"}}
+    assert peer == {"namespaceSelector": selector}
+    (pods,) = policy["podSelector"]["matchExpressions"]
+    assert pods["values"] == ["orderkit-service", "orderkit"], "the labels of both kinds of Pods"
+
+
 def test_the_image_is_the_one_of_this_release_unless_platform_yaml_names_another() -> None:
     other = f"mirror.example.org/orderkit@sha256:{'a' * 64}"
     for more, image in (
@@ -209,6 +239,8 @@ REFUSED: dict[str, tuple[Callable[[str], str], str]] = {
     "a name that is none": (swapped("ingress-nginx,", "'a b',"), "callers"),
     "no replica": (more("replicas: 0"), "replicas"),
     "an image that is none": (more("image: 'a b'"), "image"),
+    "a collector by another protocol": (more("traces: {endpoint: 'grpc://c:4317'}"), "endpoint"),
+    "a collector with a password": (more("traces: {endpoint: 'http://a:b@c'}"), "endpoint"),
     "orderkit up": (swapped("  registry:", "  target: embedded\n  registry:"), "install"),
 }
 

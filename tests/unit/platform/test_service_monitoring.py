@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
 
+from orderkit.core.campaign.figures import CampaignFigures
 from orderkit.core.platform.service_monitoring import ALERTS, PANELS, dashboard
 from orderkit.core.process_counts import COUNTED
 from orderkit.flows.live.model_state import ModelState
@@ -36,6 +38,9 @@ def served() -> dict[str, set[str]]:
         waits_for="",
         left_out={},
         ledger_commit="c",
+        campaigns=CampaignFigures(
+            waves=Counter({("running", "open"): 1}), orders=Counter({("running", "ready"): 1})
+        ),
     )
     channel = ChannelState("chat", {"ready": 1}, 0, 0, 0, 0.0)
     text = metrics.text() + model_text(state, 0) + notifications_text([channel])

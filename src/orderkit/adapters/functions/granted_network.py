@@ -3,8 +3,9 @@ The network of a function's program: the hosts that a person of this machine gra
 
 A program has no network of its own. Its init passes each connection to the port of a proxy out to
 this process, which connects it to a granted host. So the program reaches names and ports that
-somebody typed, and neither this machine's own services nor what a name of its choice leads to. It
-has to use the proxy (``HTTPS_PROXY``), as Go's and Python's clients do.
+somebody typed, and neither this machine's own services nor what a name of its choice leads to: a
+granted name is judged again for each connection, because who owns the name can change its address.
+The program has to use the proxy (``HTTPS_PROXY``), as Go's and Python's clients do.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import threading
 from collections.abc import Collection
 from contextlib import suppress
 
-from ground.errors import InvalidInputError
+from ground.errors import InvalidInputError, RefusedError
+from orderkit.adapters.addresses import connected, is_near, look_up
+from orderkit.adapters.http import is_loopback
 from orderkit.adapters.processes.confined_program import pump
 
 HTTPS_PORT = 443
@@ -90,8 +93,11 @@ def _asked(near: socket.socket) -> str | None:
 def _carry(near: socket.socket, wanted: str) -> None:
     host, _, port = wanted.rpartition(":")
     try:
-        far = socket.create_connection((host, int(port)), timeout=_CONNECT_S)
-    except OSError:
+        far = connected(_judged(host, int(port)), int(port), _CONNECT_S)
+    except RefusedError as error:
+        near.sendall(f"HTTP/1.1 403 {error}\r\n\r\n".encode())
+        return
+    except (OSError, UnicodeError):
         near.sendall(b"HTTP/1.1 502 The host does not answer\r\n\r\n")
         return
     with far:
@@ -101,3 +107,18 @@ def _carry(near: socket.socket, wanted: str) -> None:
         back.start()
         pump(near, far)
         back.join()
+
+
+def _judged(host: str, port: int) -> list[str]:
+    """
+    Return the addresses of a granted host.
+
+    Raises:
+        RefusedError: Its name leads to this machine or its link, and no address was granted.
+        OSError, UnicodeError: The name is not known, or is none.
+    """
+    addresses = look_up(host, port)
+    near = [str(address) for address in addresses.values() if is_near(address)]
+    if near and host not in addresses and not is_loopback(host):
+        raise RefusedError(f"{host} leads to {near[0]}, which is this machine or its link")
+    return list(addresses)

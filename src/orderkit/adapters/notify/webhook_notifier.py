@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from ground.errors import RefusedError, shorten
 from ground.secrets import redact
+from orderkit.adapters.addresses import Address, connected, look_up
 from orderkit.core.notify.event_texts import Message, to_cloud_event
 from orderkit.core.platform.webhook_key import STAMPED_HEADER, TIME_HEADER, stamped_signature
 from orderkit.ports.notifier import NotDeliveredError
@@ -35,7 +36,6 @@ _RETRY_MAX_S = 86_400.0
 _OK = range(200, 300)
 _GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
 """The only unicast addresses that IANA has given to the internet (RFC 4291, 2.4)."""
-_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 # `is_global` of Python 3.11 is not asked: it takes 192.0.0.192, fec0::/10 and 3fff::/20 for public.
 _SPECIAL = [
     ipaddress.ip_network(network)
@@ -48,8 +48,6 @@ _SPECIAL = [
         "168.63.129.16/32",  # Azure's platform service: in nobody's private range, but not public
     )
 ]
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,26 +122,15 @@ def judged_addresses(host: str, port: int, allowed: Sequence[str]) -> list[str]:
         OSError: The name is not known.
     """
     networks = [ipaddress.ip_network(network) for network in allowed]
-    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
-    for text in addresses:
-        address = _plain(ipaddress.ip_address(text.partition("%")[0]))
+    addresses = look_up(host, port)
+    for address in addresses.values():
         if _is_public(address) or any(address in network for network in networks):
             continue
         raise RefusedError(
             f"{host} is {address}, which is not a public address",
             hint="if it is meant: allow its network in notifications.allowedNetworks",
         )
-    return addresses
-
-
-def _plain(address: Address) -> Address:
-    """Return the IPv4 address to which a mapped or translated (NAT64) IPv6 address leads."""
-    if isinstance(address, ipaddress.IPv6Address):
-        if address in _TRANSLATED:
-            return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-        return address.ipv4_mapped or address
-    return address
+    return list(addresses)
 
 
 def _is_public(address: Address) -> bool:
@@ -156,7 +143,7 @@ def _post(target: WebhookTarget, data: bytes, headers: dict[str, str]) -> tuple[
     parts = urlsplit(target.url)
     host, is_tls = parts.hostname or "", parts.scheme == "https"
     port = parts.port or (443 if is_tls else 80)
-    sock = _connected(judged_addresses(host, port, target.allowed_networks), port)
+    sock = connected(judged_addresses(host, port, target.allowed_networks), port, _CONNECT_S)
     sock.settimeout(target.answer_s)
     # A receiver that sends a byte now and then would never time out.
     is_late = threading.Event()
@@ -184,19 +171,3 @@ def _cut(sock: socket.socket, is_late: threading.Event) -> None:
     is_late.set()
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
-
-
-def _connected(addresses: Sequence[str], port: int) -> socket.socket:
-    """
-    Return a connection to the first address that takes one.
-
-    Raises:
-        OSError: None does.
-    """
-    problem: OSError = OSError("the name has no address")
-    for address in addresses:
-        try:
-            return socket.create_connection((address, port), timeout=_CONNECT_S)
-        except OSError as error:
-            problem = error
-    raise problem

@@ -220,7 +220,8 @@ def path_of(name: str) -> PurePosixPath:
 
 def names_in(paths: Iterator[PurePosixPath]) -> list[str]:
     """Return the campaigns that the ledger's paths have, sorted."""
-    return sorted(path.stem for path in paths if path.parent == FOLDER and path.suffix == ".yaml")
+    folder = FOLDER.parts  # a ledger has tens of thousands of paths, and `parent` makes another
+    return sorted(p.stem for p in paths if p.parts[:-1] == folder and p.suffix == ".yaml")
 
 
 def seconds(text: str) -> float:

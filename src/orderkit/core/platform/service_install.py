@@ -27,6 +27,21 @@ class ServiceRoute(StrictShape, frozen=True):
     """NAMESPACE/NAME of the Gateway that an HTTPRoute attaches to."""
 
 
+class ServiceTraces(StrictShape, frozen=True):
+    """Where traces of the service go."""
+
+    endpoint: Annotated[
+        str,
+        Meta(
+            pattern=r"^(https?://[A-Za-z0-9\[][A-Za-z0-9.:\]-]*(/[A-Za-z0-9._~-]+)*/?)?$",
+            description="write where OTLP over HTTP is taken, as http://collector.tracing:4318",
+        ),
+    ] = ""
+    """Empty: nothing is recorded."""
+    namespace: _MaybeName = ""
+    """The collector's, if a network policy has to name it: for some, no Pod is an address."""
+
+
 class ServiceInstall(StrictShape, frozen=True):
     """How the service is installed in the cluster."""
 
@@ -47,3 +62,4 @@ class ServiceInstall(StrictShape, frozen=True):
     """Deliver the ServiceMonitor, the alerts and the dashboard."""
     metrics_secret: _Name = "orderkit-metrics"  # noqa: S105 - an object's name
     """The Secret whose entry ``token`` may observe, for Prometheus."""
+    traces: ServiceTraces = ServiceTraces()

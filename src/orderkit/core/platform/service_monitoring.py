@@ -159,6 +159,7 @@ ALERTS = (
         "A rolling upgrade does not end. Look at the Deployment in namespace orderkit-service.",
     ),
 )
+_AT_WORK = '{state=~"running|paused|takingBack|reverting"}'
 PANELS = (
     Panel("Orders", "max by (phase) (orderkit_orders)", "{{phase}}"),
     Panel("Oldest failing order", "max(orderkit_oldest_failing_seconds)", unit="s"),
@@ -182,6 +183,17 @@ PANELS = (
         "Sweeps of leases",
         "sum by (action) (increase(orderkit_lease_sweeps_total[1h]))",
         "{{action}}",
+    ),
+    Panel("Campaigns", 'max by (state) (orderkit_campaigns{state!~"done|reverted"})', "{{state}}"),
+    Panel(
+        "Orders of campaigns that run",
+        f"max by (outcome) (sum by (pod, outcome) (orderkit_campaign_orders{_AT_WORK}))",
+        "{{outcome}}",
+    ),
+    Panel(
+        "Waves of campaigns that run",
+        f"max by (progress) (sum by (pod, progress) (orderkit_campaign_waves{_AT_WORK}))",
+        "{{progress}}",
     ),
     Panel("Rows that wait", "orderkit_model_rows_due", "{{pod}}"),
     Panel("Replicas that have read everything", "sum(orderkit_model_complete)"),

@@ -106,6 +106,7 @@ def service_objects(parts: ServiceParts) -> dict[str, list[Manifest]]:
         "deployment": [_deployment(parts), _disruption_budget(), _service()],
         "route": route(parts),
         "network": _network(parts),
+        "traces": [_way_to_collector(parts)] if parts.install.traces.namespace else [],
         "missed": [_missed(parts)],
         "monitoring": monitoring(NAMESPACE, LABELS, parts.install.metrics_secret)
         if parts.install.monitoring
@@ -233,9 +234,12 @@ def _job(parts: ServiceParts, arguments: list[str]) -> RunnerJob:
 
 
 def _pod(parts: ServiceParts, arguments: list[str]) -> dict[str, Any]:
-    secrets = parts.install.pull_secret
-    pulled = {"imagePullSecrets": [{"name": secrets}]} if secrets else {}
-    return {**pod(_job(parts, arguments)), **pulled}
+    secrets, collector = parts.install.pull_secret, parts.install.traces.endpoint
+    spec = pod(_job(parts, arguments))
+    if collector:
+        entry = {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": collector}
+        spec["containers"][0]["env"].append(entry)
+    return {**spec, **({"imagePullSecrets": [{"name": secrets}]} if secrets else {})}
 
 
 def _deployment(parts: ServiceParts) -> Manifest:
@@ -401,6 +405,23 @@ def _network(parts: ServiceParts) -> list[Manifest]:
             },
         },
     ]
+
+
+def _way_to_collector(parts: ServiceParts) -> Manifest:
+    """Let the Pods reach the collector: for some plug-ins, no Pod is in a block of addresses."""
+    pods = {"key": "app.kubernetes.io/name", "operator": "In", "values": [NAME, "orderkit"]}
+    there = {"matchLabels": {"kubernetes.io/metadata.name": parts.install.traces.namespace}}
+    tcp = [{"protocol": "TCP", "port": 1, "endPort": 65535}]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": _meta(f"{NAME}-traces"),
+        "spec": {
+            "podSelector": {"matchExpressions": [pods]},
+            "policyTypes": ["Egress"],
+            "egress": [{"to": [{"namespaceSelector": there}], "ports": tcp}],
+        },
+    }
 
 
 def _missed(parts: ServiceParts) -> Manifest:

@@ -8,7 +8,6 @@ with its dangers and costs. Also the drift of a fleet: how far its orders are fr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +22,7 @@ from orderkit.core.campaign.computing import Computer
 from orderkit.core.campaign.definition import Campaign, FieldValues, TemplateFiles, What, Which
 from orderkit.core.campaign.record import WaveRecord
 from orderkit.core.campaign.waves import assigned
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.kit_file import How
 from orderkit.core.plan.cost import Costs, Sums, summed
 from orderkit.core.plan.fleet_plan import counted
@@ -267,7 +267,7 @@ def each(
 ) -> tuple[PlannedOrder, ...]:
     """Plan several orders at once."""
     planned = []
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="planning") as pool:
+    with InheritingThreads(_AT_ONCE, thread_name_prefix="planning") as pool:
         for found in pool.map(planner, orders):
             planned.append(found)
             on_order(len(planned), len(orders))

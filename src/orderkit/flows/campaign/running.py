@@ -9,7 +9,6 @@ any two, and several may run the same campaign.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -38,6 +37,7 @@ from orderkit.core.campaign.definition import Campaign
 from orderkit.core.campaign.pacing import BATCH, turn
 from orderkit.core.campaign.record import WORKING, CampaignRecord, OrderOutcome, State, WaveRecord
 from orderkit.core.campaign.waves import LATE, late
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order import ledger
 from orderkit.core.order.lease import time_text
 from orderkit.core.order.ledger import OrderEntry
@@ -328,7 +328,7 @@ class Run:
                 return error
 
         problem: OrderkitError | None = None
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="campaign") as pool:
+        with InheritingThreads(_AT_ONCE, thread_name_prefix="campaign") as pool:
             for order, outcome in zip(orders, pool.map(attempt, orders), strict=True):
                 if isinstance(outcome, TooFastError):
                     self._hold(outcome)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from orderkit.core.campaign.computing import Computer
 from orderkit.core.campaign.deciding import OrderFact
 from orderkit.core.campaign.definition import names_in
 from orderkit.core.campaign.view import CampaignView, view_of
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.flows.campaign.campaign_files import CampaignFiles, read_campaign
 from orderkit.flows.campaign.running import living_entries, with_outcomes
 from orderkit.flows.campaign.selecting import kit_of
@@ -29,7 +29,7 @@ def campaigns(platform: Platform) -> list[CampaignView]:
     """
     snapshot = ledger_snapshot(platform)
     read = partial(read_campaign, platform, snapshot=snapshot)
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="campaigns") as pool:
+    with InheritingThreads(_AT_ONCE, thread_name_prefix="campaigns") as pool:
         found = list(pool.map(read, names_in(iter(snapshot.blobs))))
     return [view_of(files.campaign, files.record) for files in found]
 

@@ -8,7 +8,6 @@ when this process first saw something, so no clocks of different machines are co
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
@@ -26,6 +25,7 @@ from orderkit.core.campaign.computing import Computer
 from orderkit.core.campaign.deciding import OrderFact, OrderPhase
 from orderkit.core.campaign.definition import Campaign
 from orderkit.core.campaign.record import CampaignRecord, WaveRecord
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import OrderState
@@ -198,7 +198,7 @@ class WaveFacts:
             fact = git_fact(self.platform, entries[order].repository, record.id, operation)
             return found(fact, record) if with_made or fact.kind != "made" else None
 
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="looking") as pool:
+        with InheritingThreads(_AT_ONCE, thread_name_prefix="looking") as pool:
             for order, worked in zip(unknown, pool.map(look, unknown), strict=True):
                 if worked is not None:
                     self.know(entries[order], worked)

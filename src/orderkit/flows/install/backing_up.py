@@ -7,11 +7,11 @@ The ledger is copied first, so that the copies of the orders have every commit t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ground.errors import IncompleteError, OrderkitError, RefusedError
 from ground.names import CommitSha, OrderId, RepoId, TeamName, check_label
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order import ledger
 from orderkit.core.order.lease import time_text
 from orderkit.core.order.ledger import OrderEntry
@@ -88,7 +88,7 @@ def back_up(platform: Platform, mirrors: Mirrors, *, release: str) -> BackedUp:
     repos += _of_orders(ledger_snapshot(platform))
     known = {repository.name: repository for repository in before.repositories} if before else {}
     failures = []
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="backup") as pool:
+    with InheritingThreads(_AT_ONCE, thread_name_prefix="backup") as pool:
         for repo, outcome in zip(
             repos[2:], pool.map(lambda r: _tried(platform, mirrors, r), repos[2:]), strict=True
         ):

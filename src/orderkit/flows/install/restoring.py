@@ -11,7 +11,6 @@ import hashlib
 import json
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -27,6 +26,7 @@ from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Manifest,
 from ground.objects.values import ABSENT, to_json
 from kubeschema.pruning import default
 from orderkit.core.export import authored
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order import ledger
 from orderkit.core.order.change.differences import differences
 from orderkit.core.order.end_record import EndRecord
@@ -235,7 +235,7 @@ def _report(platform: Platform, mirrors: Mirrors) -> Iterator[RestoreRow]:
             f"add --ended {order}",
         )
     both = sorted(listed.keys() & living.keys())
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="restore") as pool:
+    with InheritingThreads(_AT_ONCE, thread_name_prefix="restore") as pool:
         for rows in pool.map(
             lambda order: list(_order(platform, listed[order], applications[order], files)), both
         ):

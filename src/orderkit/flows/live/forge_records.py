@@ -1,5 +1,5 @@
 """
-What the live model reads of the forge: which orders the ledger has, and the kits of the pack.
+What the live model reads of the forge: the ledger's orders and campaigns, and the kits of the pack.
 
 Both are read again only if their head moved.
 """
@@ -10,7 +10,11 @@ import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from ground.errors import InvalidInputError, RefusedError
 from ground.names import BlobSha, CommitSha
+from orderkit.core.campaign.definition import names_in
+from orderkit.core.campaign.figures import CampaignFigures
+from orderkit.core.campaign.record import parse_record, record_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import WaitingOrder
@@ -44,6 +48,10 @@ class ForgeRecords:
     waiting: Mapping[str, WaitingOrder] = field(default_factory=dict)
     """The orders that wait for approval."""
     waiting_blobs: Mapping[str, BlobSha] = field(default_factory=dict)
+    campaigns: Mapping[str, tuple[BlobSha | None, CampaignFigures]] = field(default_factory=dict)
+    """By name: the record, and its figures."""
+    campaign_figures: CampaignFigures = field(default_factory=CampaignFigures)
+    """Of all campaigns."""
     changes: Mapping[str, str] = field(default_factory=dict)
     """By order: which open changes of it wait for whose agreement."""
     owners: Mapping[str, str] = field(default_factory=dict)
@@ -68,6 +76,7 @@ def with_ledger(platform: Platform, records: ForgeRecords) -> ForgeRecords:
     orders = _orders(snapshot)
     owners = {order: owner for order, owner in records.owners.items() if order in orders}
     waiting, blobs = _waiting(platform, records, snapshot)
+    campaigns = _campaigns(platform, records, snapshot)
     return replace(
         records,
         ledger_commit=snapshot.commit,
@@ -76,6 +85,8 @@ def with_ledger(platform: Platform, records: ForgeRecords) -> ForgeRecords:
         owners=owners,
         waiting=waiting,
         waiting_blobs=blobs,
+        campaigns=campaigns,
+        campaign_figures=CampaignFigures.total(each for _, each in campaigns.values()),
     )
 
 
@@ -136,3 +147,27 @@ def _waiting(
         if record is not None:
             waiting[order], blobs[order] = record, blob
     return waiting, blobs
+
+
+def _campaigns(
+    platform: Platform, records: ForgeRecords, snapshot: RepositorySnapshot
+) -> dict[str, tuple[BlobSha | None, CampaignFigures]]:
+    """Read the records of campaigns that changed."""
+    found = {}
+    for name in names_in(iter(snapshot.blobs)):
+        blob = snapshot.blobs.get(record_path(name))
+        known = records.campaigns.get(name)
+        if known is None or known[0] != blob:
+            known = (blob, _figures(platform, name, snapshot))
+        found[name] = known
+    return found
+
+
+def _figures(platform: Platform, name: str, snapshot: RepositorySnapshot) -> CampaignFigures:
+    file = None
+    if record_path(name) in snapshot.blobs:
+        file = platform.forge.read(platform.ledger, record_path(name), snapshot.commit)
+    try:
+        return CampaignFigures.of(parse_record(file.data, name=name) if file else None)
+    except (InvalidInputError, RefusedError):  # a newer release may have written it
+        return CampaignFigures.unreadable()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from orderkit.core.campaign.figures import CampaignFigures
 from orderkit.flows.live.ready_times import Durations
 
 
@@ -29,3 +30,4 @@ class ModelState:
     """Rows that wait to be made again."""
     to_ready: Durations = Durations()  # noqa: RUF009 - frozen
     """How long orders took to their first Ready."""
+    campaigns: CampaignFigures = field(default_factory=CampaignFigures)

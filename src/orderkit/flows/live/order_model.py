@@ -169,6 +169,7 @@ class OrderModel:
                 ledger_commit=self._records.ledger_commit or "",
                 rows_due=len(self._changed),
                 to_ready=self._ready_times.durations(),
+                campaigns=self._records.campaign_figures,
             )
 
     def reread(self) -> None:

@@ -11,11 +11,11 @@ import json
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from ground.errors import OrderkitError
 from ground.names import CommitSha
 from ground.objects.kube_objects import Manifest, metadata
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.flows.platform import Platform
 
@@ -39,7 +39,7 @@ class RowCosts:
         self._known: dict[str, tuple[int, OrderCost | None]] = {}
         """By order: a hash of what the cost was computed from, and the cost."""
         self._waiting: dict[str, int] = {}
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="live costs")
+        self._thread = InheritingThreads(1, thread_name_prefix="live costs")
 
     def stop(self) -> None:
         """Compute nothing more, and wait for the order that is being computed."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import ClassVar
@@ -24,6 +23,7 @@ from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Manifest,
 from ground.objects.kube_objects import metadata as metadata_of
 from ground.shapes import Answer, Known
 from orderkit.core.durations import LONGEST, PATTERN, parse_duration
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order import ledger
 from orderkit.core.order.end_record import STEPS
 from orderkit.core.order.ledger import OrderEntry
@@ -191,7 +191,7 @@ class _Page:
         self.kits = {str(delivery.entry.order): delivery.kit for delivery in waiting}
         floor_s = self._read_ledger(self.before[2] or snapshot.commit)
         reads = 0
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
+        with InheritingThreads(_AT_ONCE) as threads:
             while waiting and reads < query.limit and not self._is_full(waiting[-1].at_s, floor_s):
                 batch = [waiting.pop() for _ in range(min(_AT_ONCE, len(waiting)))]
                 reads += len(batch)
@@ -305,7 +305,7 @@ class _Page:
         by_repo: dict[RepoId, list[_Event]] = {}
         for event in events:
             by_repo.setdefault(event.repository, []).append(event)
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
+        with InheritingThreads(_AT_ONCE) as threads:
             proved: set[str] = set().union(*threads.map(self._proved_of, by_repo.values()))
         return [event.commit.id in proved for event in events]
 

@@ -10,12 +10,12 @@ that commit decides.
 from __future__ import annotations
 
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 
 from ground.errors import OrderkitError, RefusedError
 from ground.names import CommitSha, TeamName
 from ground.objects.kube_objects import Manifest
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, team_limits
 from orderkit.core.order.ledger import OrderEntry
@@ -115,7 +115,7 @@ def _costs(
     entries = [OrderEntry(team, order) for order in ledger.living_orders(paths, team)]
     entries = [e for e in entries if e.order != besides and e.end_path not in paths]
     kits = {kit.name: kit for kit in published_pack(platform).kits()}
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="costs") as threads:
+    with InheritingThreads(_AT_ONCE, thread_name_prefix="costs") as threads:
         costs = threads.map(lambda other: _cost(platform, other, kits), entries)
         return {other.order: cost for other, cost in zip(entries, costs, strict=True)}
 

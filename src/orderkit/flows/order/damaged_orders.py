@@ -7,13 +7,13 @@ Find the damaged orders of a platform at little cost; called by ``orderkit docto
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
 from ground.errors import MovedError, NotFoundError, OrderkitError
 from ground.names import MAIN, CommitSha
 from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.pack import Pack
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.damage import delivered_commits, in_cluster
@@ -45,7 +45,7 @@ def damaged_orders(platform: Platform, reports: Sequence[OrderReport]) -> Iterat
     ]
     is_listed = ledger_snapshot(platform).blobs.__contains__
     pack = published_pack(platform)
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with InheritingThreads(_AT_ONCE) as threads:
         yield from threads.map(partial(_told, platform, pack, is_listed), (*reports, *unlisted))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -33,6 +32,7 @@ from ground.objects.kube_objects import (
 from ground.shapes import ObjectReference, changed
 from ground.suggestions import did_you_mean
 from orderkit.core.gc_pause import uncollected
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, order_state
 from orderkit.core.order.approval import WaitingOrder
@@ -145,7 +145,7 @@ def list_orders(platform: Platform) -> list[OrderReport]:
     Revisions are those that Argo CD compared last. Only `status` reads the repository's head, and
     this of a few orders whose main is protected.
     """
-    with uncollected(), ThreadPoolExecutor(max_workers=2) as beside:
+    with uncollected(), InheritingThreads(max_workers=2) as beside:
         ledger_ = beside.submit(ledger_snapshot, platform)
         applications = beside.submit(_applications, platform)
         kits = {kit.name: kit for kit in published_pack(platform).kits()}
@@ -189,7 +189,7 @@ def _ahead(
         return None if is_pinned else undelivered(platform, entry, head)
 
     pinned = [e for e in living if ledger.delivered_commit(applications.get(e.order))][:_HEADS_MAX]
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with InheritingThreads(_AT_ONCE) as threads:
         return {
             entry: why
             for entry, why in zip(pinned, threads.map(look, pinned), strict=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode
@@ -18,6 +17,7 @@ from urllib.parse import urlencode
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind, Manifest
 from ground.shapes import changed
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_selection import LIMIT_MAX, OrderQuery, matches, select
 from orderkit.flows.platform import Platform, published_pack
@@ -105,7 +105,7 @@ def read_orders(
         ]
     chosen, _ = select(rows, query)
     unknown = [reports[row.order] for row in chosen if not row.owner and row.order not in owners]
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with InheritingThreads(_AT_ONCE) as threads:
         looked_up = unknown[:_LOOKED_UP_MAX]
         names = threads.map(lambda report: registered_by(platform, report.entry), looked_up)
         owners.update(

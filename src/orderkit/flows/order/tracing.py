@@ -7,7 +7,6 @@ What ``crossplane resource trace`` shows for an XR, beginning one step earlier, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from compositions.composed_metadata import composed_keys, is_controlled_by
@@ -15,6 +14,7 @@ from ground.argocd.delivery_hindrances import Hindrance
 from ground.errors import AccessError, RemoteError
 from ground.objects.kube_objects import Manifest, ObjectKey, controller, dig
 from ground.shapes import LocatedAnswer, located
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order.observed_parts import ObservedPart, observed_part
 from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.order_summary import with_parts
@@ -137,7 +137,7 @@ def with_failing_parts(platform: Platform, reports: Sequence[OrderReport]) -> li
             return report
         return trace_of(platform, report).report
 
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with InheritingThreads(_AT_ONCE) as threads:
         return list(threads.map(looked, reports))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
@@ -20,6 +19,7 @@ from msgspec.structs import asdict
 from ground.errors import OrderkitError, RefusedError
 from ground.names import MAIN
 from ground.shapes import changed
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.change_forms import changes_of, title_of
 from orderkit.core.order.change.change_rules import ChangeRequester, ChangeVerdict, judge_who
 from orderkit.core.order.ledger import OrderEntry
@@ -74,7 +74,7 @@ def view(
     """
     tree = tree or trace_of(platform, order_damage.status(platform, order, ledger_files))
     report, entry = tree.report, tree.report.entry
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with InheritingThreads(_AT_ONCE) as threads:
         costs = threads.submit(costs_of, platform, report)
         live = _tried(lambda: find_living(platform, order, ledger_files))
         pulls = threads.submit(_tried, lambda: _pulls(platform, entry))
@@ -139,7 +139,7 @@ def _values(platform: Platform, live: LiveOrder) -> tuple[str, Mapping[str, Any]
 def _pulls(platform: Platform, entry: OrderEntry) -> tuple[OpenPull, ...]:
     repo = entry.repository
     newest = list(islice(platform.forge.pulls(repo, state="open", base=MAIN), PULLS_MAX))
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with InheritingThreads(_AT_ONCE) as threads:
         return tuple(threads.map(lambda pull: _pull(platform, entry, pull), newest))
 
 
@@ -162,7 +162,7 @@ def open_pulls(
             for pull in islice(pulls, PULLS_MAX)
         ]
 
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with InheritingThreads(_AT_ONCE) as threads:
         pulls_of = threads.map(lambda entry: _tried(lambda: read(entry)) or [], entries)
         return [pull for pulls in pulls_of for pull in pulls]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -25,6 +24,7 @@ from ground.objects.kube_objects import (
     ObjectKey,
     metadata,
 )
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
@@ -103,7 +103,7 @@ def read_orders(
         else:
             orders.append(ReadOrder(entry.order, entry.team, xr, CLUSTER))
     if unread:
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="reading") as pool:
+        with InheritingThreads(_AT_ONCE, thread_name_prefix="reading") as pool:
             read = pool.map(lambda entry: _from_git(platform, kit, entry), unread)
             orders += [fleet_order for fleet_order in read if fleet_order is not None]
     return FleetReading(tuple(sorted(orders, key=lambda order: order.order)), tuple(notes))

@@ -12,13 +12,13 @@ from __future__ import annotations
 import pickle
 import queue
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 
 from compositions.station import Selector
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import Manifest, ObjectKey, metadata
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.plan import Assembly, Fault, Plan
 from orderkit.core.plan.fleet_folding import OWN
 from orderkit.core.plan.fleet_plan import OrderPlan
@@ -308,7 +308,7 @@ def plan_all(
             finally:
                 free.put(lane)
 
-        pool = undo.enter_context(ThreadPoolExecutor(number, thread_name_prefix="lane"))
+        pool = undo.enter_context(InheritingThreads(number, thread_name_prefix="lane"))
         try:
             return list(pool.map(plan, work))
         except BaseException:

@@ -17,7 +17,6 @@ have a bound of their own. What lies before is reported as not known.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -25,6 +24,7 @@ from pathlib import PurePosixPath
 from ground.errors import InvalidInputError, NotFoundError, OrderkitError
 from ground.names import CommitSha, OrderId, RepoId, TeamName
 from ground.objects.kube_objects import Manifest
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import end_record, ledger
 from orderkit.core.order.ledger import OrderEntry
@@ -172,7 +172,7 @@ class _Reader:
             is_alive = entry.application_path in snapshot.blobs
             return list(self._lives_of(entry, stones.get(entry, []), is_alive=is_alive))
 
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="statement") as threads:
+        with InheritingThreads(_AT_ONCE, thread_name_prefix="statement") as threads:
             return [life for lives in threads.map(read, chosen) for life in lives]
 
     def _ended(self, stones: dict[OrderEntry, list[PurePosixPath]]) -> Iterator[OrderEntry]:
@@ -220,7 +220,7 @@ class _Reader:
     def intervals(self, lives: Sequence[_Life]) -> Iterator[CostInterval]:
         """Yield the costs of lives: the pack's versions one by one, so that one is in memory."""
         values: list[tuple[_Life, list[Span[_Values]]]] = []
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="statement") as threads:
+        with InheritingThreads(_AT_ONCE, thread_name_prefix="statement") as threads:
             values = list(zip(lives, threads.map(self._values, lives), strict=True))
         for pack in self._packs():
             pricing = _Pricing.at(self.platform, pack)
@@ -402,7 +402,7 @@ def _measured(
     def facts(life: _Life) -> tuple[Fact, ...]:
         return report_of(platform, life.entry, ending=False).row().facts
 
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="statement") as threads:
+    with InheritingThreads(_AT_ONCE, thread_name_prefix="statement") as threads:
         for life, shown in zip(chosen, threads.map(facts, chosen), strict=True):
             for fact in shown:
                 if fact.is_spend:

@@ -8,10 +8,10 @@ it ends. Writes nothing.
 from __future__ import annotations
 
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
 
 from ground.errors import NotFoundError
 from ground.names import MAIN, RepoId
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order import ledger
 from orderkit.flows.plan.announcing import CONTEXT
 from orderkit.flows.platform import Platform, ledger_snapshot
@@ -34,7 +34,7 @@ def unplanned(platform: Platform, targets: Collection[str | RepoId] = ()) -> lis
     """
     repositories = [entry.repository for entry in ledger.entries(ledger_snapshot(platform).blobs)]
     selected = [repo for repo in repositories if not targets or {repo, repo.owner} & set(targets)]
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="missed") as pool:
+    with InheritingThreads(_AT_ONCE, thread_name_prefix="missed") as pool:
         numbers = pool.map(lambda repo: _numbers(platform, repo), selected)
         return [
             (repo, n)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +16,7 @@ from ground.errors import InvalidInputError, NotFoundError, OrderkitError, Refus
 from ground.objects.kube_objects import Manifest, dig
 from orderkit.core.durations import PATTERN as DURATION
 from orderkit.core.durations import parse_duration
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order.order_selection import SORTS, OrderQuery, counts, select
 from orderkit.core.order.order_view import OrderRow
 from orderkit.flows.order.activity import LEASE
@@ -98,7 +98,7 @@ class OrderPages:
             return known
 
         numbers: dict[str, list[int]] = {}
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
+        with InheritingThreads(_AT_ONCE) as threads:
             for refs in threads.map(read, sorted({str(row["team"]) for row in rows})):
                 for ref in refs:
                     numbers.setdefault(ref.repo.name, []).append(ref.number)

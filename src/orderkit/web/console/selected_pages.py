@@ -9,11 +9,11 @@ orders than a page can plan there are campaigns.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ground.errors import InvalidInputError, NotFoundError, OrderkitError
+from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.change_forms import BASE, ORDER, REASON, changes_of
 from orderkit.core.kit.kit_file import KitChange
 from orderkit.core.kit.model import Kit
@@ -220,7 +220,7 @@ def _each(
                 row.order, str(error), error=sentence(error), href=f"/orders/{row.order}"
             )
 
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with InheritingThreads(_AT_ONCE) as threads:
         outcomes = list(threads.map(tried, rows))
     told = (f"{o.order} {'refused' if o.error else o.text}" for o in outcomes)
     call.audit_fields["orders"] = "; ".join(told)

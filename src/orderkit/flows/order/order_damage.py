@@ -31,7 +31,7 @@ from orderkit.core.order.damage import (
 )
 from orderkit.core.order.lease import lease_annotations, read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.argocd.commit_pinning import application_at
+from orderkit.flows.argocd.commit_pinning import added_to, application_at, application_of
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order import order_report
 from orderkit.flows.order.expiry_note import noted_expiry
@@ -144,13 +144,15 @@ def _edits(
     platform: Platform, entry: OrderEntry, application: Manifest | None, is_listed: IsListed
 ) -> Iterator[Damage]:
     """Yield how the ledger's entry was edited or copied, if Argo CD has that or nothing of it."""
-    if application is not None and not any(in_entry(entry, application, platform.forge.base_url)):
+    path, url = entry.application_path, platform.forge.base_url
+    file = platform.forge.read(platform.ledger, path, MAIN)  # 'status' has read it
+    added = added_to(file)
+    if application is not None and not (added or any(in_entry(entry, application, url))):
         return
-    path, written = entry.application_path, application_at(platform, entry) or {}
+    written = application_of(file) or {}
     whose = labelled_entry(written)
     has_original = bool(whose and is_listed(whose.application_path))
-    url = platform.forge.base_url
-    edits = in_entry(entry, written, url, has_original=has_original) if written else ()
+    edits = in_entry(entry, written, url, has_original=has_original, added=added) if written else ()
     for damage in edits:
         if damage.kind is DamageKind.COPY:
             yield damage

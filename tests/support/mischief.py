@@ -176,6 +176,11 @@ def leave_main(victim: Victim) -> None:
     victim.admin.api("PATCH", victim.repo_path, {"default_branch": "trunk"})
 
 
+def rename_main(victim: Victim) -> None:
+    victim.admin.api("PATCH", f"{victim.repo_path}/branches/main", {"name": "trunk"})
+    refresh(victim.platform, victim.entry.order)
+
+
 def edit_record(victim: Victim) -> None:
     victim.push(RECORD, lambda text: text.replace("kit: garage", "kit: palace"))
 
@@ -255,6 +260,13 @@ MENDED = [
         delete_main,
         "{repo} has no branch main any more; ",
         "main is at ",
+    ),
+    Mischief(
+        "branch main is renamed",
+        rename_main,
+        "the default branch of {repo} is 'trunk', not main: clones and web forms edit a branch"
+        " that is not delivered",
+        "main is the default branch again",
     ),
     Mischief(
         "the ledger file is deleted",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import pytest
+import requests
 import yaml
 from commands import Command
 from faultypushes import FILE, PUSHES
@@ -22,11 +23,13 @@ from roguery import place
 
 from ground.names import CommitSha, OrderId, RepoId, TeamName
 from ground.objects.kube_objects import Manifest
-from orderkit.cli.connecting import token
+from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.main import run
+from orderkit.core.order.order_selection import OrderQuery
 from orderkit.flows.argocd.refreshing import application_key, nudge
 from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.order.order_report import status
+from orderkit.flows.order.order_watch import read_orders
 from orderkit.flows.platform import get_object
 from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import Operation
@@ -355,12 +358,16 @@ def test_a_second_application_in_an_entry_has_one_sentence_and_repair_takes_it_b
     says = f"{path} was edited: it has another document, Application {other}"
     eventually(lambda: says in listed(desk, orderkit))
 
+    eventually(lambda: says in _served(desk))
     seen = views(desk, orderkit)
     for name in ("status", "listed", "doctor", "repair", "change"):
         assert says in getattr(seen, name), (name, getattr(seen, name))
+    read = read_orders(desk.running.platform, OrderQuery(text=desk.order), {})
+    assert [says in row["reason"] for row in read] == [True], read
     assert orderkit("repair", desk.order).code == 0
 
     eventually(lambda: listed(desk, orderkit).startswith("Ready"))
+    eventually(lambda: _served(desk) == "")
     assert orderkit("repair", desk.order).out == f"{desk.order}: nothing to repair\n"
     assert _entry(desk) == whole
     eventually(lambda: get_object(desk.running.platform, key) is None)
@@ -381,6 +388,18 @@ def test_a_document_whose_removal_deletes_more_is_left_to_a_person(
         assert told in text, text
     assert [document["kind"] for document in _entry(desk)] == ["Application", "Namespace"]
     assert _entry(desk)[0] == before[0]
+
+
+def _served(desk: Desk) -> str:
+    """Return the reason that the service's live model shows, as the console does."""
+    service = desk.running.settings.service
+    answer = requests.get(
+        f"{service.url}/v1/orders?text={desk.order}",
+        headers={SECRET_HEADER: token(service)},
+        timeout=30,
+    )
+    (row,) = answer.json()["orders"]
+    return str(row["reason"])
 
 
 def _with_document(

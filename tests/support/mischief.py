@@ -176,6 +176,11 @@ def leave_main(victim: Victim) -> None:
     victim.admin.api("PATCH", victim.repo_path, {"default_branch": "trunk"})
 
 
+def rename_main(victim: Victim) -> None:
+    victim.admin.api("PATCH", f"{victim.repo_path}/branches/main", {"name": "trunk"})
+    refresh(victim.platform, victim.entry.order)
+
+
 def edit_record(victim: Victim) -> None:
     victim.push(RECORD, lambda text: text.replace("kit: garage", "kit: palace"))
 
@@ -229,6 +234,18 @@ def deliver_elsewhere(victim: Victim) -> None:
     )
 
 
+def deliver_from_others(victim: Victim) -> None:
+    edit_entry(victim, source__repoURL=f"{victim.platform.forge.base_url}/mallory/own.git")
+
+
+def break_entry(victim: Victim) -> None:
+    write_entry(victim, lambda text: f"{text}<<<<<<< HEAD\n")
+
+
+def empty_entry(victim: Victim) -> None:
+    write_entry(victim, lambda _: "# nothing\n")
+
+
 def use_sources(victim: Victim) -> None:
     edit_entry(victim, sources=[{"repoURL": "http://127.0.0.1:9/mallory/own.git", "path": "."}])
 
@@ -255,6 +272,13 @@ MENDED = [
         delete_main,
         "{repo} has no branch main any more; ",
         "main is at ",
+    ),
+    Mischief(
+        "branch main is renamed",
+        rename_main,
+        "the default branch of {repo} is 'trunk', not main: clones and web forms edit a branch"
+        " that is not delivered",
+        "main is the default branch again",
     ),
     Mischief(
         "the ledger file is deleted",
@@ -287,6 +311,24 @@ MENDED = [
         use_sources,
         "{file} was edited: spec.sources is [{{'path': '.', 'repoURL': 'http://127.0.0.1:9/mallory",
         "{file} delivers the order again",
+    ),
+    Mischief(
+        "the entry in the ledger names somebody else's repository",
+        deliver_from_others,
+        "{file} was edited: spec.source.repoURL is '",
+        "{file} delivers the order again",
+    ),
+    Mischief(
+        "the entry in the ledger is an unresolved merge",
+        break_entry,
+        "an unresolved merge: the line begins with '<<<<<<<' (in ",
+        "{file} is put back",
+    ),
+    Mischief(
+        "the entry in the ledger is empty",
+        empty_entry,
+        "{file} has no Application (in ",
+        "{file} is put back",
     ),
     Mischief(
         "the repository is deleted",

@@ -14,17 +14,23 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import pytest
+import requests
+import yaml
 from commands import Command
 from faultypushes import FILE, PUSHES
 from pusher import Pusher
 from roguery import place
 
-from ground.names import CommitSha, RepoId, TeamName
-from orderkit.cli.connecting import token
+from ground.names import CommitSha, OrderId, RepoId, TeamName
+from ground.objects.kube_objects import Manifest
+from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.main import run
-from orderkit.flows.argocd.refreshing import nudge
+from orderkit.core.order.order_selection import OrderQuery
+from orderkit.flows.argocd.refreshing import application_key, nudge
 from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.order.order_report import status
+from orderkit.flows.order.order_watch import read_orders
+from orderkit.flows.platform import get_object
 from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import Operation
 from orderkit_standins.serve_platform import Running
@@ -327,3 +333,93 @@ def test_an_entry_that_steers_argocd_has_one_sentence_and_repair_works(
 
     eventually(lambda: listed(desk, orderkit).startswith("Ready"))
     assert orderkit("repair", desk.order).out == f"{desk.order}: nothing to repair\n"
+
+
+ANOTHER = """\
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {{name: {name}, namespace: argocd}}
+spec:
+  project: default
+  source: {{repoURL: http://127.0.0.1:9/mallory/own.git, targetRevision: main, path: .}}
+  destination: {{server: "https://kubernetes.default.svc", namespace: argocd}}
+"""
+SPACE = "---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n"
+
+
+@pytest.mark.parametrize("is_first", [False, True], ids=["after", "before"])
+def test_a_second_application_in_an_entry_has_one_sentence_and_repair_takes_it_back(
+    desk: Desk, orderkit: Command, tmp_path: Path, *, is_first: bool
+) -> None:
+    path, other = f"apps/{desk.repo.owner}/{desk.order}.yaml", f"{desk.order}-own"
+    key = application_key(OrderId(other))
+    whole = _with_document(desk, tmp_path, ANOTHER.format(name=other), is_first=is_first)
+    says = f"{path} was edited: it has another document, Application {other}"
+    eventually(lambda: says in listed(desk, orderkit))
+
+    eventually(lambda: says in _served(desk))
+    seen = views(desk, orderkit)
+    for name in ("status", "listed", "doctor", "repair", "change"):
+        assert says in getattr(seen, name), (name, getattr(seen, name))
+    read = read_orders(desk.running.platform, OrderQuery(text=desk.order), {})
+    assert [says in row["reason"] for row in read] == [True], read
+    assert orderkit("repair", desk.order).code == 0
+
+    eventually(lambda: listed(desk, orderkit).startswith("Ready"))
+    eventually(lambda: _served(desk) == "")
+    assert orderkit("repair", desk.order).out == f"{desk.order}: nothing to repair\n"
+    assert _entry(desk) == whole
+    eventually(lambda: get_object(desk.running.platform, key) is None)
+
+
+def test_a_document_whose_removal_deletes_more_is_left_to_a_person(
+    desk: Desk, orderkit: Command, tmp_path: Path, new_name: Callable[[], str]
+) -> None:
+    path, space = f"apps/{desk.repo.owner}/{desk.order}.yaml", new_name()
+    before = _with_document(desk, tmp_path, SPACE.format(name=space))
+    eventually(lambda: f"it has another document, Namespace {space}" in listed(desk, orderkit))
+
+    repaired = orderkit("repair", desk.order)
+
+    told = f"take Namespace {space} out of {path}, then commit and push the ledger: Argo CD deletes"
+    assert repaired.code == 1
+    for text in (repaired.out, listed(desk, orderkit), orderkit("status", desk.order).out):
+        assert told in text, text
+    assert [document["kind"] for document in _entry(desk)] == ["Application", "Namespace"]
+    assert _entry(desk)[0] == before[0]
+
+
+def _served(desk: Desk) -> str:
+    """Return the reason that the service's live model shows, as the console does."""
+    service = desk.running.settings.service
+    answer = requests.get(
+        f"{service.url}/v1/orders?text={desk.order}",
+        headers={SECRET_HEADER: token(service)},
+        timeout=30,
+    )
+    (row,) = answer.json()["orders"]
+    return str(row["reason"])
+
+
+def _with_document(
+    desk: Desk, folder: Path, document: str, *, is_first: bool = False
+) -> list[Manifest]:
+    """Add a document to the order's file of the ledger; return what it had before."""
+    eventually(lambda: desk.phase() == "Ready")
+    before = _entry(desk)
+
+    def edit(ledger: Path) -> None:
+        file = ledger / f"apps/{desk.repo.owner}/{desk.order}.yaml"
+        parts = (document, f"---\n{file.read_text()}")
+        file.write_text("".join(parts if is_first else reversed(parts)))
+
+    _pushed_ledger(desk, folder / "one", edit)
+    return before
+
+
+def _entry(desk: Desk) -> list[Manifest]:
+    platform, path = desk.running.platform, f"apps/{desk.repo.owner}/{desk.order}.yaml"
+    file = platform.forge.read(platform.ledger, PurePosixPath(path), "main")
+    assert file is not None
+    return list(yaml.safe_load_all(file.text))

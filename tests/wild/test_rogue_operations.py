@@ -91,7 +91,7 @@ def victim(victims: Victims) -> Victim:
 
 def without_progress(status: str) -> str:
     """Leave out what moves by itself: ages, and what Argo CD applied last."""
-    return re.sub(r"\d+[smh] ago|(?m:^ +delivered .*\n)", "", status)
+    return re.sub(r"(\d+ ?(s|m|h|min|hours?)|moments) ago|(?m:^ +delivered .*\n)", "", status)
 
 
 @pytest.mark.parametrize("mischief", MENDED, ids=lambda mischief: mischief.reason)

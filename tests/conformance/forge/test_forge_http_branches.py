@@ -50,6 +50,13 @@ CASES = [
          {"new_branch_name": "ahead/x"}, "The branch with the same name already exists."),
     Case("B106", "from an unknown commit", "POST", "/branches", 500,
          {"new_branch_name": "b106", "old_ref_name": NOT_THERE}, "object does not exist"),
+    Case("B107", "rename without a name", "PATCH", "/branches/ahead", 422, {}, "Required"),
+    Case("B108", "rename to a name that exists", "PATCH", "/branches/ahead", 422, {"name": "main"},
+         "Cannot rename a branch using the same name or rename to a branch that already exists."),
+    Case("B109", "rename what is not there", "PATCH", "/branches/none", 404, {"name": "b109"},
+         "Branch doesn't exist."),
+    Case("B110", "rename to what is no name", "PATCH", "/branches/ahead", 422, {"name": "a..b"},
+         "GitRefName"),
     Case("B113", "compare: the commits that head has more", "GET", "/compare/main...ahead", 200,
          text='"total_commits":2'),
     Case("B116", "compare equal ends", "GET", "/compare/main...main", 200,
@@ -118,13 +125,53 @@ def test_b128_branches_are_read_only_for_strangers_and_in_an_archive(shop: Works
     own = Pulls(shop, shop.seeded_repo())
     writes: list[tuple[str, str, Any]] = [
         ("POST", "/branches", {"new_branch_name": "x"}),
+        ("PATCH", "/branches/main", {"name": "x"}),
         ("DELETE", "/branches/other", None),
     ]
 
-    assert [own.api(*each, auth=shop.outsider).status_code for each in writes] == [403] * 2
-    assert [own.api(*each, auth=None).status_code for each in writes] == [401] * 2
+    assert [own.api(*each, auth=shop.outsider).status_code for each in writes] == [403] * 3
+    assert [own.api(*each, auth=None).status_code for each in writes] == [401] * 3
     shop.forge.archive(own.repo)
-    assert [own.api(*each).status_code for each in writes] == [423] * 2
+    assert [own.api(*each).status_code for each in writes] == [423] * 3
+
+
+def test_b130_a_renamed_branch_takes_rule_pull_requests_and_default_along(shop: Workshop) -> None:
+    own = Pulls(shop, shop.seeded_repo())
+    head = own.commit("main", "b130", "1\n", new="b130")
+    opened = own.api("POST", "/pulls", {"head": "b130", "base": "main", "title": "b130"})
+    assert own.api("POST", "/branch_protections", {"rule_name": "main"}).status_code == 201
+    before = own.head()
+
+    renamed = own.api("PATCH", "/branches/main", {"name": "trunk"})
+
+    assert (renamed.status_code, renamed.text) == (204, "")
+    assert own.api("GET", "").json()["default_branch"] == "trunk"
+    assert (own.head("trunk"), own.api("GET", "/branches/main").status_code) == (before, 404)
+    rules = own.api("GET", "/branch_protections").json()
+    assert [rule["rule_name"] for rule in rules] == ["trunk"]
+    pull = own.api("GET", f"/pulls/{opened.json()['number']}").json()
+    assert (pull["state"], pull["base"]["ref"]) == ("open", "trunk")
+    assert head != before
+
+
+def test_b131_who_may_only_write_renames_other_branches(shop: Workshop) -> None:
+    own = Pulls(shop, shop.seeded_repo())
+    own.commit("main", "b131", "1\n", new="b131")
+    put = own.api("PUT", f"/collaborators/{shop.outsider[0]}", {"permission": "write"})
+    assert put.status_code == 204, put.text
+
+    def rename(old: str, new: str) -> tuple[int, str]:
+        answer = own.api("PATCH", f"/branches/{old}", {"name": new}, auth=shop.outsider)
+        return answer.status_code, answer.text
+
+    assert rename("b131", "b131-new")[0] == 204
+    refused = "User must be a repo or site admin to rename default or protected branches."
+    assert rename("main", "trunk")[0] == 403
+    assert refused in rename("main", "trunk")[1]
+    assert own.api("POST", "/branch_protections", {"rule_name": "b13*"}).status_code == 201
+    assert (
+        "protected by glob-based" in own.api("PATCH", "/branches/b131-new", {"name": "b131"}).text
+    )
 
 
 def test_b129_unrelated_histories_have_no_difference(shop: Workshop, pulls: Pulls) -> None:

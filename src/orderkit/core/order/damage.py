@@ -18,6 +18,7 @@ from ground.errors import shorten
 from ground.names import CommitSha, OrderId, RepoId, TeamName
 from ground.objects.kube_objects import Manifest, annotations_of, dig, labels_of, metadata
 from orderkit.core.order import ledger
+from orderkit.core.order.added_documents import named, removal_by_hand
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.ledger_applications import KEPT, is_entering, order_application
 from orderkit.core.order.order_state import OrderState
@@ -143,6 +144,7 @@ def in_entry(
     forge_url: str | None = None,
     *,
     has_original: bool | None = None,
+    added: Sequence[Manifest] = (),
 ) -> Iterator[Damage]:
     """
     Yield what Orderkit did not write so in an order's Application, of the ledger or the cluster.
@@ -154,6 +156,7 @@ def in_entry(
             was moved and not copied, and must not be removed. None: not known.
         forge_url: The address of the forge, below whose path the order's repository must be; on a
             forge with subgroups, another group may have one of the same name. None: not known.
+        added: The other documents of the order's file in the ledger.
     """
     path = entry.application_path
     whose = labelled_entry(application)
@@ -175,8 +178,10 @@ def in_entry(
         if steps == ("project",):
             edits[-1] += " (the order left its team's AppProject)"
     edits += _automation(application)
+    edits += [f"it has another document, {named(document)}" for document in added]
     if edits:
-        yield Damage(DamageKind.ENTRY, f"{path} was edited: {'; '.join(edits)}")
+        what = f"{path} was edited: {'; '.join(edits)}"
+        yield Damage(DamageKind.ENTRY, what, removal_by_hand(path, added))
 
 
 def _of_another(entry: OrderEntry, whose: OrderEntry, *, has_original: bool | None) -> Damage:

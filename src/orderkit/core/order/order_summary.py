@@ -98,7 +98,7 @@ def state_of(sources: OrderSources) -> OrderState:
     check = sources.check
     if check and (check.commit == state.revision or state.phase in ("Failing", "Delivering")):
         state = with_faults(state, check)
-    edits = in_entry(entry, application, has_original=sources.has_original)
+    edits = in_entry(entry, application, has_original=sources.has_original, added=sources.added)
     return state_with(state, entry.order, list(edits))
 
 

@@ -63,6 +63,8 @@ class OrderSources:
     """What is wrong with the files of its main; None: nobody looked."""
     has_original: bool | None = None
     """Whether the ledger has the order that its Application's labels name; None: not known."""
+    added: tuple[Manifest, ...] = ()
+    """The other documents of its file in the ledger, as far as somebody looked."""
     own: PartState | None = None
     """Why its XR fails, by the XR's events; None if nobody asked, or they do not say."""
 

@@ -26,6 +26,7 @@ from ground.objects.kube_objects import (
 )
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
+from orderkit.core.order.added_documents import own_document
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
 from orderkit.flows.argocd.ancestry import Ancestry
@@ -191,9 +192,19 @@ def application_of(file: FileRevision | None) -> Manifest | None:
         ManifestError: It is not YAML of manifests.
         RefusedError: A newer Orderkit wrote it.
     """
-    manifests = parse_manifests(str(file.path), file.data) if file else ()
-    if not (file and manifests):
-        return None
-    written = annotations_of(manifests[0]).get(ledger.FORMAT_ANNOTATION)
-    refuse_newer(written, str(file.path))
-    return manifests[0]
+    own = own_document(file.path, parse_manifests(str(file.path), file.data)) if file else None
+    if file and own:
+        refuse_newer(annotations_of(own).get(ledger.FORMAT_ANNOTATION), str(file.path))
+    return own
+
+
+def added_to(file: FileRevision | None) -> tuple[Manifest, ...]:
+    """
+    Return the documents of an order's file of the ledger that are not its Application.
+
+    Raises:
+        ManifestError: It is not YAML of manifests.
+    """
+    documents = parse_manifests(str(file.path), file.data) if file else ()
+    own = own_document(file.path, documents) if file else None
+    return tuple(document for document in documents if document is not own)

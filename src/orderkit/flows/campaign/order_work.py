@@ -197,10 +197,10 @@ def living(
         raise NotFoundError(f"{order} has ended", hint="orderkit list names live orders")
     if entry.end_path in blobs:
         raise NotFoundError(f"{order} is ending")
-    application = check_kit(platform, entry, kit.name)
+    application, added = check_kit(platform, entry, kit.name)
     team = team_of(platform, entry.team, ledger_files)
     record = OrderFile(OrderId(order), kit.name, entry.team, "", {})
-    edits = tuple(in_entry(entry, application)) if application else ()
+    edits = tuple(in_entry(entry, application, added=added)) if application else ()
     return LiveOrder(entry, kit, record, team, edits)
 
 

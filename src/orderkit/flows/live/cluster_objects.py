@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
+from orderkit.core.order.added_documents import Delivered, delivered_by_team
 from orderkit.core.order.order_view import PartState
 from orderkit.core.order.part_states import MISSING
 from orderkit.flows.live.kept_objects import KeptObject, application_text, is_composed, kept_object
@@ -33,6 +34,7 @@ class ClusterObjects:
         self._on_change = on_change
         self._applications: dict[str, bytes] = {}
         self._deliveries: dict[str, Delivery | None] = {}
+        self._of_teams: dict[str, Delivered] = {}
         self._objects: dict[ObjectKey, KeptObject] = {}
         self._by_uid: dict[str, ObjectKey] = {}
         self._references: Counter[Kind] = Counter()
@@ -40,8 +42,10 @@ class ClusterObjects:
     def put_application(self, application: Manifest) -> bool:
         """Take an Application as it is now. Return whether it is new or differs."""
         name, data = str(metadata(application)["name"]), application_text(application)
-        delivery = Delivery.of(application)
+        delivery, of_team = Delivery.of(application), delivered_by_team(application)
         with self._lock:
+            if of_team is not None:
+                self._of_teams[name] = of_team
             if self._applications.get(name) == data:
                 return False
             self._applications[name] = data
@@ -54,6 +58,7 @@ class ClusterObjects:
         with self._lock:
             was_there = self._applications.pop(name, None) is not None
             self._deliveries.pop(name, None)
+            self._of_teams.pop(name, None)
         if was_there:
             self._on_change(name)
 
@@ -71,6 +76,11 @@ class ClusterObjects:
         """Return when each order was delivered last."""
         with self._lock:
             return [delivery for delivery in self._deliveries.values() if delivery]
+
+    def delivered_by_teams(self) -> dict[str, Delivered]:
+        """Return what each team's Application delivers, by its name."""
+        with self._lock:
+            return dict(self._of_teams)
 
     def put(self, manifest: Manifest, *, is_kits: bool) -> None:
         """

@@ -12,13 +12,16 @@ from dataclasses import dataclass, field, replace
 
 from ground.errors import InvalidInputError, RefusedError
 from ground.names import BlobSha, CommitSha
+from ground.objects.kube_objects import Manifest
 from orderkit.core.campaign.definition import names_in
 from orderkit.core.campaign.figures import CampaignFigures
 from orderkit.core.campaign.record import parse_record, record_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
+from orderkit.core.order.added_documents import Delivered, teams_with_more
 from orderkit.core.order.approval import WaitingOrder
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.order.added_documents import added_documents
 from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.order.registrations import registered_owners
 from orderkit.flows.platform import (
@@ -54,6 +57,10 @@ class ForgeRecords:
     """Of all campaigns."""
     changes: Mapping[str, str] = field(default_factory=dict)
     """By order: which open changes of it wait for whose agreement."""
+    added: Mapping[str, tuple[Manifest, ...]] = field(default_factory=dict)
+    """By order: documents that somebody added to its file in the ledger."""
+    added_from: object = None
+    """What `added` was read from."""
     owners: Mapping[str, str] = field(default_factory=dict)
     """Who ordered what, as the ledger's history says of orders whose Applications do not."""
 
@@ -62,22 +69,27 @@ class ForgeRecords:
         return self.orders is not None and self.kits is not None
 
 
-def with_ledger(platform: Platform, records: ForgeRecords) -> ForgeRecords:
+def with_ledger(
+    platform: Platform, records: ForgeRecords, delivered: Mapping[str, Delivered]
+) -> ForgeRecords:
     """
     Return the records with the ledger as it is now.
+
+    Args:
+        delivered: By the name of a team's Application, what it delivers of the ledger.
 
     Raises:
         NotFoundError: The platform was never bootstrapped. RemoteError: the forge.
     """
     head = platform.forge.head(platform.ledger)
     if head is not None and head == records.ledger_commit:
-        return records
+        return _with_added(platform, records, delivered)
     snapshot = ledger_snapshot(platform)
     orders = _orders(snapshot)
     owners = {order: owner for order, owner in records.owners.items() if order in orders}
     waiting, blobs = _waiting(platform, records, snapshot)
     campaigns = _campaigns(platform, records, snapshot)
-    return replace(
+    now = replace(
         records,
         ledger_commit=snapshot.commit,
         orders=orders,
@@ -88,6 +100,21 @@ def with_ledger(platform: Platform, records: ForgeRecords) -> ForgeRecords:
         campaigns=campaigns,
         campaign_figures=CampaignFigures.total(each for _, each in campaigns.values()),
     )
+    return _with_added(platform, now, delivered)
+
+
+def _with_added(
+    platform: Platform, records: ForgeRecords, delivered: Mapping[str, Delivered]
+) -> ForgeRecords:
+    """Read the files of orders to which somebody may have added documents, once a commit."""
+    entries = [entry for entry, _ in (records.orders or {}).values()]
+    teams = tuple(teams_with_more(delivered, entries))
+    source = (records.ledger_commit, teams) if teams else None
+    if source == records.added_from:
+        return records
+    found = added_documents(platform, ledger_snapshot(platform), delivered) if teams else {}
+    added = {str(entry.order): documents for entry, documents in found.items()}
+    return replace(records, added=added, added_from=source)
 
 
 def with_owners(

@@ -291,7 +291,8 @@ class OrderModel:
                 self._hint.wait(REREAD_S)
 
     def _read_forge(self) -> None:
-        self._use(with_ledger(self._platform, self._records))
+        delivered = self._objects.delivered_by_teams()
+        self._use(with_ledger(self._platform, self._records, delivered))
         self._use(with_pack(self._platform, self._records))
         with self._lock:
             unowned = [row.row.order for row in self._rows.values() if not row.row.owner]
@@ -326,6 +327,7 @@ class OrderModel:
             for was, is_now in (
                 (former.waiting, records.waiting),
                 (former.changes, records.changes),
+                (former.added, records.added),
             ):
                 self._changed.update(
                     o for o in was.keys() | is_now.keys() if was.get(o) != is_now.get(o)
@@ -444,6 +446,7 @@ class OrderModel:
                 self._heads.of(entry, ledger.delivered_commit(application)),
                 self._checks.get(order),
                 None if records.living is None else labelled_entry(application) in records.living,
+                records.added.get(order, ()),
             )  # fmt: skip
             sources = self._causes.added_to(order, key, sources)
             parts = sources.judged_parts

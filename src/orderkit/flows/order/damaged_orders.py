@@ -69,7 +69,7 @@ def _has_signs(platform: Platform, pack: Pack, is_listed: IsListed, report: Orde
     paths = (report.entry.application_path, ledger.team_path(report.entry.team))
     if not all(map(is_listed, paths)):
         return True
-    if any(in_cluster(report.sources.application, report.sources.xr, None)):
+    if report.sources.added or any(in_cluster(report.sources.application, report.sources.xr, None)):
         return True
     try:
         return any(_forge_signs(platform, pack, report))

@@ -16,7 +16,7 @@ from typing import Any
 from ground.argocd import hooks
 from ground.argocd.steering import steering_annotations
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
-from ground.names import BlobSha, CommitSha, RepoId, TeamName
+from ground.names import MAIN, BlobSha, CommitSha, RepoId, TeamName
 from ground.objects.kube_objects import Kind, Manifest, dig, metadata
 from ground.objects.values import ABSENT, Steps
 from kubeschema.validate.file_check import Definitions, definition_sources
@@ -30,7 +30,7 @@ from orderkit.core.order.order_file import MANIFESTS, OrderFile
 from orderkit.core.order.order_state import short
 from orderkit.core.order.repository_check import SUBMODULES
 from orderkit.core.order.team_file import TeamFile
-from orderkit.flows.argocd.commit_pinning import application_at
+from orderkit.flows.argocd.commit_pinning import added_to, application_of
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order import order_report
 from orderkit.flows.order.commit_check import CheckedOrder, check_commit
@@ -135,11 +135,11 @@ def find_living(
             hint="unarchive it on the forge if that was a mistake",
         )
     record = _record(platform, entry)
-    application = check_kit(platform, entry, record.kit)
+    application, added = check_kit(platform, entry, record.kit)
     forge_url = platform.forge.base_url
     whose = labelled_entry(application)
     is_listed = whose is not None and whose.application_path in snapshot.blobs
-    found = in_entry(entry, application or {}, forge_url, has_original=is_listed)
+    found = in_entry(entry, application or {}, forge_url, has_original=is_listed, added=added)
     edits = tuple(found) if application else ()
     team = team_of(platform, entry.team, snapshot)
     remarks = tuple(on_default_branch(repository))
@@ -191,16 +191,19 @@ def check_hooks(platform: Platform, live: LiveOrder, commit: CommitSha) -> None:
         raise RefusedError(refusals[0], hint=f"{hooks.HINT}, and register again")
 
 
-def check_kit(platform: Platform, entry: OrderEntry, kit: str) -> Manifest | None:
+def check_kit(
+    platform: Platform, entry: OrderEntry, kit: str
+) -> tuple[Manifest | None, tuple[Manifest, ...]]:
     """
     Check that a registered order still says that it is of the kit that it was registered with.
 
-    Returns its Application, as the ledger has it.
+    Returns its Application, as the ledger has it, and the other documents of that file.
 
     Raises:
         RefusedError: Its record names another kit, whose rules it is not under.
     """
-    application = application_at(platform, entry)
+    file = platform.forge.read(platform.ledger, entry.application_path, MAIN)
+    application = application_of(file)
     registered = ledger.kit_of(application or {})
     if registered and registered != kit:
         raise RefusedError(
@@ -208,7 +211,7 @@ def check_kit(platform: Platform, entry: OrderEntry, kit: str) -> Manifest | Non
             f" registered as an order of kit '{registered}', and that never changes",
             hint=f"put '{registered}' back there, or end this order and place another",
         )
-    return application
+    return application, added_to(file)
 
 
 def _record(platform: Platform, entry: OrderEntry) -> OrderFile:

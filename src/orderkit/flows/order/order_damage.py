@@ -31,13 +31,14 @@ from orderkit.core.order.damage import (
 )
 from orderkit.core.order.lease import lease_annotations, read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.argocd.commit_pinning import application_at
+from orderkit.flows.argocd.commit_pinning import added_to, application_at, application_of
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order import order_report
 from orderkit.flows.order.expiry_note import noted_expiry
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.repository_damage import by_whom, on_forge
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
+from yamlfiles.manifests import ManifestError
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +145,21 @@ def _edits(
     platform: Platform, entry: OrderEntry, application: Manifest | None, is_listed: IsListed
 ) -> Iterator[Damage]:
     """Yield how the ledger's entry was edited or copied, if Argo CD has that or nothing of it."""
-    if application is not None and not any(in_entry(entry, application, platform.forge.base_url)):
+    path, url = entry.application_path, platform.forge.base_url
+    file = platform.forge.read(platform.ledger, path, MAIN)  # 'status' has read it
+    try:
+        written, added = application_of(file) or {}, added_to(file)
+    except ManifestError as error:
+        blocked = f"Argo CD takes nothing new of team {entry.team}"
+        yield Damage(DamageKind.LEDGER, f"{error}{_editor(platform, path)}: {blocked}")
         return
-    path, written = entry.application_path, application_at(platform, entry) or {}
+    if file and not written:
+        yield Damage(DamageKind.LEDGER, f"{path} has no Application{_editor(platform, path)}")
+    if application is not None and not (added or any(in_entry(entry, application, url))):
+        return
     whose = labelled_entry(written)
     has_original = bool(whose and is_listed(whose.application_path))
-    url = platform.forge.base_url
-    edits = in_entry(entry, written, url, has_original=has_original) if written else ()
+    edits = in_entry(entry, written, url, has_original=has_original, added=added) if written else ()
     for damage in edits:
         if damage.kind is DamageKind.COPY:
             yield damage
@@ -159,9 +168,12 @@ def _edits(
             what = f"{entry.order} delivers {whose.repository}'s repository: {remedy}"
             yield Damage(DamageKind.COPY, what, f"{remedy}; {PUSH}")
         else:
-            commits = platform.forge.commits(platform.ledger, path=path, limit=1)
-            who = f" ({by_whom(platform, platform.ledger, commits[0])})" if commits else ""
-            yield replace(damage, what=f"{damage.what}{who}")
+            yield replace(damage, what=f"{damage.what}{_editor(platform, path)}")
+
+
+def _editor(platform: Platform, path: PurePosixPath) -> str:
+    commits = platform.forge.commits(platform.ledger, path=path, limit=1)
+    return f" ({by_whom(platform, platform.ledger, commits[0])})" if commits else ""
 
 
 def _copied(

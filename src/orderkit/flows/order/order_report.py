@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 
 from ground.argocd.delivery_hindrances import Hindrance, applied, tracker
 from ground.errors import NotFoundError
-from ground.names import LABEL, OrderId, TeamName
+from ground.names import LABEL, MAIN, OrderId, TeamName
 from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -35,6 +35,7 @@ from orderkit.core.gc_pause import uncollected
 from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, order_state
+from orderkit.core.order.added_documents import delivered_by_team, own_document
 from orderkit.core.order.approval import WaitingOrder
 from orderkit.core.order.commit_faults import CommitCheck
 from orderkit.core.order.ledger import OrderEntry
@@ -46,6 +47,7 @@ from orderkit.core.secret_values import NO_SECRETS, SecretTexts
 from orderkit.flows.argocd.commit_pinning import head_of_main, undelivered
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.order.added_documents import added_documents
 from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.order.commit_check import CheckedOrder, explained_by_files
 from orderkit.flows.order.state_without_secrets import without_secrets
@@ -56,7 +58,6 @@ from orderkit.flows.platform import (
     get_object,
     ledger_snapshot,
     published_pack,
-    read_text,
 )
 from orderkit.ports.cluster import NoSuchKindError
 from yamlfiles.manifests import parse_manifests
@@ -152,12 +153,16 @@ def list_orders(platform: Platform) -> list[OrderReport]:
         xrs = {key: xr for kit in kits.values() for key, xr in _all(platform, kit.kind)}
         kinds = {name: kit.kind for name, kit in kits.items()}
         cluster_state = _ClusterState(applications.result(), kits, kinds, xrs)
-        paths = ledger_.result().blobs
+        ledger_files = ledger_.result()
+        paths = ledger_files.blobs
         waiting = ledger.waiting_orders(paths)
         entries = sorted({*ledger.entries(paths), *waiting}, key=lambda e: (e.team, e.order))
         proposals = {entry: waiting_order(platform, entry) for entry in waiting}
         living = [e for e in entries if e.end_path not in paths and e not in proposals]
         ahead = _ahead(platform, living, cluster_state.applications)
+        pairs = ((n, delivered_by_team(a)) for n, a in cluster_state.applications.items())
+        delivered = {name: objects for name, objects in pairs if objects}
+        added = added_documents(platform, ledger_files, delivered)
         return [
             _listed(
                 platform,
@@ -166,6 +171,7 @@ def list_orders(platform: Platform) -> list[OrderReport]:
                 ending=entry.end_path in paths,
                 waiting=proposals.get(entry),
                 undelivered=ahead.get(entry),
+                added=added.get(entry, ()),
             )
             for entry in entries
         ]
@@ -220,12 +226,13 @@ def _listed(
     ending: bool,
     waiting: WaitingOrder | None,
     undelivered: Hindrance | None,
+    added: tuple[Manifest, ...],
 ) -> OrderReport:
     application = cluster_state.applications.get(entry.order)
     kit = waiting.kit if waiting else ledger.kit_of(application or {})
     key, xr = own_xr(entry.order, application, cluster_state.kinds, kit, cluster_state.xrs.get)
     sources = _sources(entry, application, xr, waiting, ending=ending)
-    sources = replace(sources, undelivered=undelivered)
+    sources = replace(sources, undelivered=undelivered, added=added)
     state = without_secrets(platform, xr, state_of(sources))
     return _report(platform, sources, state, (kit, key), cluster_state.kits.get(kit))
 
@@ -296,9 +303,9 @@ def registered_kit(platform: Platform, entry: OrderEntry) -> str:
 
     The record in the order's repository says it too, but whoever may push may change that.
     """
-    text = read_text(platform, platform.ledger, entry.application_path, "main")
-    manifests = parse_manifests(str(entry.application_path), (text or "").encode())
-    return ledger.kit_of(manifests[0]) if manifests else ""
+    file = platform.forge.read(platform.ledger, entry.application_path, MAIN)
+    documents = parse_manifests(str(file.path), file.data) if file else ()
+    return ledger.kit_of(own_document(entry.application_path, documents) or {})
 
 
 def _in_ledger(order: str, ledger_files: RepositorySnapshot) -> tuple[OrderEntry, bool]:

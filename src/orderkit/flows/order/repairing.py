@@ -27,12 +27,19 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from orderkit.core.order import ledger, ledger_applications, order_file
+from orderkit.core.order.added_documents import kept, removal_by_hand
 from orderkit.core.order.damage import ENTRY_FIELDS, Damage, DamageKind, is_confirmed
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
 from orderkit.flows.argocd.ancestry import Ancestry
-from orderkit.flows.argocd.commit_pinning import application_at, commit_to_pin, deliver
+from orderkit.flows.argocd.commit_pinning import (
+    added_to,
+    application_at,
+    application_of,
+    commit_to_pin,
+    deliver,
+)
 from orderkit.flows.argocd.refreshing import OWNER, knows_retry_refresh, refresh
 from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order import order_report
@@ -268,8 +275,9 @@ class _Mending:
 
         def attempt() -> None:
             base = ledger_snapshot(self._platform)
-            application = application_at(self._platform, self._entry, base.commit)
-            if application is None:
+            file = self._platform.forge.read(self._platform.ledger, path, base.commit)
+            application = application_of(file)
+            if application is None or removal_by_hand(path, added_to(file)):
                 return  # the next look says so
             right = ledger_applications.order_application(
                 self._entry,
@@ -291,9 +299,12 @@ class _Mending:
             operation = self._operation("entry", "edited fields put back")
             write_ledger(self._platform, {path: yaml11.dump(application)}, operation, base=base)
 
+        stay = kept(added_to(self._platform.forge.read(self._platform.ledger, path, MAIN)))
         if self._writes:
             in_rounds(attempt)
-        return RepairStep(damage.what, f"{path} delivers the order again")
+        delete = f"kubectl -n {ARGOCD_NAMESPACE} delete application {' '.join(stay)}"
+        remains = f"Argo CD keeps what it delivered, so as an admin: {delete}" if stay else ""
+        return RepairStep(damage.what, f"{path} delivers the order again", remains)
 
     def _commit_before(self, application: Manifest) -> CommitSha | None:
         """Return the commit that the ledger named before the edit; None: it followed main."""

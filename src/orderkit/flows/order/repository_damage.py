@@ -65,7 +65,10 @@ def on_forge(platform: Platform, entry: OrderEntry, report: OrderReport) -> Iter
         )
     head = report.state.head or platform.forge.head(repo)
     if head is None:
-        yield without_main(platform, repo, application)
+        lost = without_main(platform, repo, application)
+        yield lost
+        if lost.place:  # then 'orderkit repair' makes it again, and it can be the default branch
+            yield from on_default_branch(repository)
         return
     yield from on_default_branch(repository)
     try:

@@ -7,28 +7,33 @@ What ``crossplane resource trace`` shows for an XR, beginning one step earlier, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from compositions.composed_metadata import composed_keys, is_controlled_by
 from ground.argocd.delivery_hindrances import Hindrance
 from ground.errors import AccessError, RemoteError
-from ground.objects.kube_objects import Manifest, ObjectKey, controller, dig
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, controller, dig
 from ground.shapes import LocatedAnswer, located
 from orderkit.core.inheriting_threads import InheritingThreads
+from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.observed_parts import ObservedPart, observed_part
 from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.order_summary import with_parts
 from orderkit.core.order.order_view import PartState
-from orderkit.core.order.part_failures import UNSYNCED
-from orderkit.core.order.part_states import MISSING
+from orderkit.core.order.part_failures import UNSYNCED, counts
+from orderkit.core.order.part_states import MISSING, part_state
 from orderkit.core.secret_values import NO_SECRETS, SECRET, SecretTexts
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order.closer_look import closer_state
 from orderkit.flows.order.order_report import OrderReport, status
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
+from orderkit.ports.cluster import NoSuchKindError
 
 _AT_ONCE = 8
+_LISTED_MAX = 2_000
+"""Parts of one kind up to which a list without the service looks at them."""
 _PARTS_EVERY_S = 3.0
 """How often a waiting command reads all parts of an order, each with a request."""
 
@@ -129,16 +134,43 @@ def trace_of(platform: Platform, report: OrderReport) -> Trace:
 
 
 def with_failing_parts(platform: Platform, reports: Sequence[OrderReport]) -> list[OrderReport]:
-    """Return reports of a list whose states say which part fails; reads those that assemble."""
+    """
+    Return reports of a list whose states say which part fails.
+
+    Reads the orders that assemble. An update that a provider refused leaves an XR Ready, so the
+    parts of those that are Ready are listed, with a request for each kind.
+    """
+    failing = _failing_although_ready(platform, reports)
 
     def looked(report: OrderReport) -> OrderReport:
         is_unsynced = report.state.reason.startswith(UNSYNCED)
-        if report.state.phase != "Assembling" and not is_unsynced:
+        is_quiet = report.state.phase != "Assembling" and not is_unsynced
+        if is_quiet and report.entry not in failing:
             return report
         return trace_of(platform, report).report
 
     with InheritingThreads(_AT_ONCE) as threads:
         return list(threads.map(looked, reports))
+
+
+def _failing_although_ready(
+    platform: Platform, reports: Sequence[OrderReport]
+) -> frozenset[OrderEntry]:
+    parts: dict[Kind, dict[ObjectKey, OrderReport]] = {}
+    ready = [report for report in reports if report.state.ready and report.sources.xr]
+    for report in ready:
+        for key in composed_keys(report.sources.xr or {}):
+            parts.setdefault(key.kind, {})[key] = report
+    now, failing = platform.clock.now(), set()
+    for kind, wanted in parts.items():
+        if len(wanted) > _LISTED_MAX or kind == SECRET:
+            continue
+        with suppress(AccessError, NoSuchKindError):
+            for manifest in platform.cluster.list(kind).items:
+                owner = wanted.get(ObjectKey.of(manifest))
+                if owner is not None and counts(part_state(manifest).fails_from, now):
+                    failing.add(owner.entry)
+    return frozenset(failing)
 
 
 class WaitReport:

@@ -124,6 +124,10 @@ class Protections:
         self._store.update("protections", rule.id, rule=_stored(settings), updated=timestamp())
         return self._existing(rule.repo_id, rule.name)
 
+    def rename(self, rule: Rule, name: str) -> None:
+        """Let a rule be about another branch."""
+        self._store.update("protections", rule.id, name=name, updated=timestamp())
+
     def remove(self, rule: Rule) -> None:
         """Remove a rule."""
         self._store.change("DELETE FROM protections WHERE id = ?", rule.id)

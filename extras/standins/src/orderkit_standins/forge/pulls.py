@@ -168,6 +168,11 @@ class Pulls:
                 self.retarget(repo, pull, repo.default_branch)
         return [self.by_id(pull.id) for pull in closing]
 
+    def retarget_all(self, repo: Repository, base: str, new: str) -> None:
+        """Let the open pull requests to a branch go to another."""
+        for pull in self._open_with(repo.id, "base", base):
+            self.retarget(repo, pull, new)
+
     def catch_up(self, repo: Repository) -> None:
         """Do for open pull requests what a killed process could not do after a branch moved."""
         branches = pull_request_git.branches(repo.path)

@@ -1,5 +1,5 @@
 """
-Endpoints of branches: show, create, delete, compare two.
+Endpoints of branches: show, create, rename, delete, compare two.
 
 Called through their routes.
 """
@@ -83,6 +83,38 @@ class BranchRoutes:
             raise ApiError(409, _CLASHES.get(error.kind, str(error))) from error
         self.updates.branch_moved(repo, name, start, by=call.user)
         return json_answer(self._shape(call, repo, git, name), 201)
+
+    @route("PATCH", _BRANCH, "repository")
+    def rename(self, call: Call) -> Response:
+        """Rename a branch with its rule and all that points to it; the default one as an admin."""
+        repo, old = self.access.writable(call), call.param("branch")
+        new, heads = call.fields().required("name", "Name"), git_read.heads(repo.path)
+        if not git_read.is_branch_name(new):
+            raise ApiError(422, "[Name]: GitRefName")
+        _filled(repo)
+        if new in heads:
+            text = "using the same name or rename to a branch that already exists."
+            raise ApiError(422, f"Cannot rename a branch {text}")
+        if old not in heads:
+            raise ApiError(404, "Branch doesn't exist.")
+        protections = self.rules.protections
+        rule = protections.find(repo.id, old)
+        is_admin = self.access.right_on(call.actor, repo) >= Right.ADMIN
+        if not is_admin and (rule or old == repo.default_branch):
+            text = "User must be a repo or site admin to rename default or protected branches."
+            raise ApiError(403, text)
+        if rule is None and self.rules.rule(repo, old) is not None:
+            raise ApiError(403, "Branch is protected by glob-based protection rules.")
+        git_write.create_branch(repo.path, new, heads[old])
+        if rule is not None:
+            protections.rename(rule, new)
+        if old == repo.default_branch:
+            repo = self.access.repositories.update(repo, default_branch=new)
+        self.updates.pulls.retarget_all(repo, old, new)
+        git_write.delete_branch(repo.path, old)
+        self.updates.branch_moved(repo, old, "", by=call.user, before=heads[old])
+        self.updates.branch_moved(repo, new, heads[old], by=call.user)
+        return empty_answer()
 
     @route("DELETE", _BRANCH, "repository")
     def delete(self, call: Call) -> Response:

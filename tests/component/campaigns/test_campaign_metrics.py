@@ -27,12 +27,12 @@ APPROVED = [{"name": "canary", "count": 1}, {"share": 100, "approve": True}]
 def test_a_campaign_is_counted_by_what_the_ledger_says_of_it(desk: NewDesk, site: Running) -> None:
     mine = desk(2)
     mine.start(waves=APPROVED)
-    before = with_ledger(mine.platform, ForgeRecords())
+    before = with_ledger(mine.platform, ForgeRecords(), {})
     assert before.campaigns[mine.name][1].orders == {("running", "open"): 2}
 
     assert mine.run().state == "paused"
 
-    after = with_ledger(mine.platform, before)
+    after = with_ledger(mine.platform, before, {})
     figures = after.campaigns[mine.name][1]
     assert figures.states == {"paused": 1}
     assert figures.waves == {("paused", "over"): 1, ("paused", "open"): 1}
@@ -79,7 +79,7 @@ def test_a_record_of_a_newer_release_or_with_other_words_hides_nothing(
         operation = Operation(f"{mine.name}-{number}", EVE.ref, "another record")
         platform.forge.write(platform.ledger, [change], operation)
 
-        known = with_ledger(platform, known)
+        known = with_ledger(platform, known, {})
 
         assert mine.orders[0] in (known.orders or {})
         figures = known.campaigns[mine.name][1]
@@ -91,7 +91,7 @@ def test_a_campaign_without_a_record_was_not_started(desk: NewDesk) -> None:
     data = mine.file().read_bytes()
     starting.put(mine.platform, starting.CampaignText(parse(data, name=mine.name), data), EVE)
 
-    found = with_ledger(mine.platform, ForgeRecords()).campaigns[mine.name]
+    found = with_ledger(mine.platform, ForgeRecords(), {}).campaigns[mine.name]
 
     assert found == (None, CampaignFigures.of(None))
     assert found[1].states == {"not started": 1}

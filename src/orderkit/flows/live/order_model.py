@@ -286,8 +286,7 @@ class OrderModel:
             self._forge_error = error
             if not error:
                 self._read_approvals()
-            self._stop.wait(_RETRY_S if error else _REREAD_PAUSE_S)
-            if not error:
+            if not self._stop.wait(_RETRY_S if error else _REREAD_PAUSE_S) and not error:
                 self._hint.wait(REREAD_S)
 
     def _read_forge(self) -> None:

@@ -120,5 +120,8 @@ def _judged(host: str, port: int) -> list[str]:
     addresses = look_up(host, port)
     near = [str(address) for address in addresses.values() if is_near(address)]
     if near and host not in addresses and not is_loopback(host):
-        raise RefusedError(f"{host} leads to {near[0]}, which is this machine or its link")
+        raise RefusedError(
+            f"{host} leads to {near[0]}, which is this machine or its link",
+            hint=f"if it is meant: orderkit functions add ... --network {near[0]}:{port}",
+        )
     return list(addresses)

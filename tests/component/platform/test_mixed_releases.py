@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,10 +38,14 @@ class Mixed:
     def file(self) -> Path:
         return self.home / ".local/state/orderkit/platform.yaml"
 
+    @property
+    def environ(self) -> dict[str, str]:
+        return {**environment(self.home), "PYTHONPATH": str(self.source / "src")}
+
     def old(self, *arguments: str, file: Path | None = None) -> Done:
         done = subprocess.run(
             [*_OLD, *arguments, "--platform", str(file or self.file)],
-            env={**environment(self.home), "PYTHONPATH": str(self.source / "src")},
+            env=self.environ,
             cwd=self.home,
             capture_output=True,
             text=True,
@@ -53,9 +58,8 @@ class Mixed:
 _OLD = (sys.executable, "-P", "-m", "orderkit")
 
 
-@pytest.fixture(scope="module")
-def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
-    home = tmp_path_factory.mktemp("home")
+def unpacked(home: Path) -> Mixed:
+    """Return 0.2.0 beside this release, with nothing running."""
     parts = ("src", "gitops", "stations", "templates", "pack.yaml")
     packed = subprocess.run(
         ["git", "-C", str(ROOT), "archive", RELEASE, *parts], capture_output=True, check=False
@@ -64,27 +68,36 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
         pytest.skip("the history has no 0.2.0")
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         archive.extractall(home / "old", filter="data")
-    found = Mixed(home, home / "old", as_process(home / ".local/state/orderkit/platform.yaml"))
-    _placed_by_the_old_release(found)
-    with running_platform(home, (*ANY_PORT, *TEAMS)):
-        yield found
+    return Mixed(home, home / "old", as_process(home / ".local/state/orderkit/platform.yaml"))
 
 
-def _placed_by_the_old_release(mixed: Mixed) -> None:
-    environ = {**environment(mixed.home), "PYTHONPATH": str(mixed.source / "src")}
+@contextmanager
+def old_platform(mixed: Mixed, *options: str) -> Iterator[None]:
+    """Run the embedded platform of 0.2.0, and its service, with its own code."""
     with subprocess.Popen(
-        [*_OLD, "up", *ANY_PORT, *TEAMS],
-        env=environ, cwd=mixed.home, stdout=subprocess.PIPE, text=True,
+        [*_OLD, "up", *ANY_PORT, *options], env=mixed.environ, cwd=mixed.home,
+        stdout=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
-        assert process.stdout is not None
-        assert any("Stop with ctrl-C" in line for line in process.stdout)
-        assert mixed.old("order", "garage", "team_name=ae86", "stage=stage1").code == 0
-        listed = mixed.new("list", "--json").json["orders"]
+        try:
+            assert process.stdout is not None
+            assert any("Stop with ctrl-C" in line for line in process.stdout)
+            yield
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
+    found = unpacked(tmp_path_factory.mktemp("home"))
+    with old_platform(found, *TEAMS):
+        assert found.old("order", "garage", "team_name=ae86", "stage=stage1").code == 0
+        listed = found.new("list", "--json").json["orders"]
         assert [(row["order"], row["phase"]) for row in listed] == [("garage-ae86", "Ready")], (
             "this release reads the ledger and the kit of 0.2.0"
         )
-        process.terminate()
-        process.wait(timeout=60)
+    with running_platform(found.home, (*ANY_PORT, *TEAMS)):
+        yield found
 
 
 def test_an_order_of_the_old_release_lives_on(mixed: Mixed) -> None:

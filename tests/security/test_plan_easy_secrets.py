@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from outcomes import GROUP, Shop, an_xr, config, thing
 from secretplans import CANARY, contained, encoded, planned, required, secret, views
 
-from compositions.station import StationRequest, StationResponse
+from compositions.station import Station, StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest
 from ground.secrets import MASK
-from orderkit.core.plan import Code
+from orderkit.core.plan import Code, Plan
+from orderkit.core.plan.masking import FOLLOWS
 from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
@@ -157,3 +158,39 @@ def test_public_words_stay_and_random_values_go(username: str, seed: int, length
     assert f"{username}:{password[:5]}" not in shown
     assert plan.after.resources["postgres"]["spec"]["containers"][0]["image"] == "postgres:12"
     assert plan.after.xr["status"]["address"] == "postgres.shop.example.org:2"
+
+
+def planned_new(station: Station, *objects: Manifest) -> Plan:
+    xr = an_xr({"size": 1})
+    del xr["metadata"]["uid"]
+    return OrderPlanner(ObjectLookup(objects), Shop(station).workshop).plan_new(xr)
+
+
+def test_a_generated_name_beside_a_secret_is_said_to_follow_from_a_uid() -> None:
+    def station(request: StationRequest) -> StationResponse:
+        response = StationResponse.to(request)
+        for path, kind in (("login", "Secret"), ("sheet", "ConfigMap")):
+            response.want(path, {"apiVersion": "v1", "kind": kind, "metadata": {"namespace": "a"}})
+        response.require("db", "v1", "Secret", match_name="db", namespace="shop")
+        return response
+
+    plan = planned_new(station, secret("db"))
+
+    because = "metadata.name follows from a uid that only the cluster gives"
+    assert {f"login.{because}", f"sheet.{because}"} <= {*plan.unknowns}
+    assert FOLLOWS not in plan.unknowns
+
+
+def test_a_field_that_follows_from_a_uid_and_is_named_by_a_secret_is_not_named() -> None:
+    def station(request: StationRequest) -> StationResponse:
+        response = StationResponse.to(request)
+        response.require("db", "v1", "Secret", match_name="db", namespace="shop")
+        (found,) = request.required.get("db") or [None]
+        pin = base64.b64decode(found["data"]["password"]).decode() if found else "none"
+        response.want("sheet", config("sheet", **{pin: str(request.xr["metadata"].get("uid"))}))
+        return response
+
+    plan = planned_new(station, secret("db", "pin-815"))
+
+    assert FOLLOWS in plan.unknowns
+    assert "pin-815" not in repr(plan)

@@ -28,9 +28,10 @@ from ground.objects.kube_objects import Manifest, metadata
 from ground.objects.values import ABSENT, Step, Steps, path_text, same
 from ground.secrets import MASK
 from orderkit.core.order.change import FieldDifference
-from orderkit.core.plan.assembly import Assembly, Fault, Note, SecretField, SecretTraces
+from orderkit.core.plan.assembly import Assembly, Fault, Guess, Note, SecretField, SecretTraces
 from orderkit.core.plan.comparison import Drift, Plan, ResourceChange, plan_with_secrets
 from orderkit.core.plan.dangers import Danger, DangerContext
+from orderkit.core.plan.unknown_fields import guess_texts
 from orderkit.core.secret_values import (
     APPLIED,
     OPEN_FIELDS,
@@ -232,12 +233,17 @@ class _PlanMask:
             at_once={},
             pinned={self.path(path): self.text(text) for path, text in assembly.pinned.items()},
             assumed=(),
-            guesses=tuple(self.rest(g, path=self.path(g.path)) for g in assembly.guesses),
+            guesses=tuple(map(self.guess, assembly.guesses)),
             notes=tuple(self.at(n.path).rest(n, path=self.path(n.path)) for n in assembly.notes),
             made_by={self.path(path): self.text(made) for path, made in assembly.made_by.items()},
             stuck=frozenset(map(self.path, assembly.stuck)),
             secret_traces=SecretTraces(),
         )
+
+    def guess(self, guess: Guess) -> Guess:
+        """Return a guess without what follows from a Secret: its field may be named by one."""
+        named = {"field": MASK} if not self.messages.isdisjoint(guess_texts([guess])) else {}
+        return self.rest(guess, path=self.path(guess.path), **named)
 
     def change(self, change: ResourceChange) -> ResourceChange:
         path, old, new = change.path, change.old, change.new

@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
@@ -28,9 +28,10 @@ from ground.objects.kube_objects import Manifest, annotations_of, metadata
 from ground.objects.values import Steps
 from orderkit.core.guessable_values import is_searched, names_public
 from orderkit.core.order.change import ABSENT, differences
-from orderkit.core.plan.assembly import Assembly, SecretField, SecretTraces
+from orderkit.core.plan.assembly import Assembly, Guess, SecretField, SecretTraces
 from orderkit.core.plan.composed_tree import AssemblyContext, assemble
 from orderkit.core.plan.object_texts import selector_text
+from orderkit.core.plan.unknown_fields import guess_texts
 from orderkit.core.secret_values import (
     APPLIED,
     as_json,
@@ -96,7 +97,7 @@ def with_secret_traces(
         differing = dict(_differing(assembly, other))
         fields |= differing.keys()
         keys |= {field for field, is_key in differing.items() if is_key}
-        texts |= _texts(assembly) - _texts(other)
+        texts |= _texts(assembly) - _texts(other) - {*guess_texts(_shared(assembly.guesses, other))}
     traces = SecretTraces(
         values,
         frozenset(fields),
@@ -259,6 +260,14 @@ def _differing(assembly: Assembly, other: Assembly) -> Iterator[tuple[SecretFiel
             for field in differences(manifest, others[path], into_lists=True):
                 if field.old is not ABSENT:
                     yield (path, field.steps), field.new is ABSENT
+
+
+def _shared(guesses: Collection[Guess], other: Assembly) -> Iterator[Guess]:
+    """Yield the guesses about fields that an assembly has, too: nobody looked for its own."""
+    objects = {**other.resources, "": {"status": other.xr.get("status") or {}}}
+    places = {guess.path for guess in guesses} & objects.keys()
+    fields = {path: {f.path for f in differences(objects[path], {})} for path in places}
+    return (guess for guess in guesses if guess.field in fields.get(guess.path, ()))
 
 
 def _texts(assembly: Assembly) -> set[str]:

@@ -10,7 +10,7 @@ The uids of resources other than XRs are assumed not to matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -42,7 +42,7 @@ def with_guesses(
     salted = replace(workshop, salt=_SALT)
     other = assemble(xr, salted, observed=observed, attributed=attributed)
     guesses = tuple(sorted(set(_guesses(assembly, other))))
-    return replace(assembly, guesses=guesses, unknowns=(*assembly.unknowns, *_guess_texts(guesses)))
+    return replace(assembly, guesses=guesses, unknowns=(*assembly.unknowns, *guess_texts(guesses)))
 
 
 def _new_xrs(
@@ -72,7 +72,8 @@ def _plain(manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": meta} if meta else manifest
 
 
-def _guess_texts(guesses: tuple[Guess, ...]) -> Iterator[str]:
+def guess_texts(guesses: Iterable[Guess]) -> Iterator[str]:
+    """Yield the sentences about guesses."""
     for guess in guesses:
         field = ".".join(segment for segment in (guess.path, guess.field) if segment)
         yield f"{field} follows from a uid that only the cluster gives"

@@ -192,19 +192,21 @@ def application_of(file: FileRevision | None) -> Manifest | None:
         ManifestError: It is not YAML of manifests.
         RefusedError: A newer Orderkit wrote it.
     """
-    own = own_document(file.path, parse_manifests(str(file.path), file.data)) if file else None
-    if file and own:
-        refuse_newer(annotations_of(own).get(ledger.FORMAT_ANNOTATION), str(file.path))
-    return own
+    return documents_of(file)[0]
 
 
-def added_to(file: FileRevision | None) -> tuple[Manifest, ...]:
+def documents_of(file: FileRevision | None) -> tuple[Manifest | None, tuple[Manifest, ...]]:
     """
-    Return the documents of an order's file of the ledger that are not its Application.
+    Return the Application in an order's file of the ledger, and the other documents there.
 
     Raises:
         ManifestError: It is not YAML of manifests.
+        RefusedError: A newer Orderkit wrote it.
     """
-    documents = parse_manifests(str(file.path), file.data) if file else ()
-    own = own_document(file.path, documents) if file else None
-    return tuple(document for document in documents if document is not own)
+    if file is None:
+        return None, ()
+    documents = parse_manifests(str(file.path), file.data)
+    own = own_document(file.path, documents)
+    if own is not None:
+        refuse_newer(annotations_of(own).get(ledger.FORMAT_ANNOTATION), str(file.path))
+    return own, tuple(document for document in documents if document is not own)

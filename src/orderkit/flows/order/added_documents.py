@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ground.errors import RefusedError
 from ground.objects.kube_objects import Manifest
 from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order import ledger
 from orderkit.core.order.added_documents import Delivered, teams_with_more
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.argocd.commit_pinning import added_to
+from orderkit.flows.argocd.commit_pinning import documents_of
 from orderkit.flows.platform import Platform, RepositorySnapshot
 from yamlfiles.manifests import ManifestError
 
@@ -45,9 +46,9 @@ def added_documents(
     def look(entry: OrderEntry) -> tuple[Manifest, ...]:
         path = entry.application_path
         try:
-            return added_to(platform.forge.read(platform.ledger, path, ledger_files.commit))
-        except ManifestError:
-            return ()  # Argo CD reads nothing of it either, and says so
+            return documents_of(platform.forge.read(platform.ledger, path, ledger_files.commit))[1]
+        except (ManifestError, RefusedError):
+            return ()  # 'status' says so
 
     with InheritingThreads(_AT_ONCE, thread_name_prefix="added") as threads:
         found = zip(suspects, threads.map(look, suspects), strict=True)

@@ -30,7 +30,7 @@ from orderkit.core.order.order_file import MANIFESTS, OrderFile
 from orderkit.core.order.order_state import short
 from orderkit.core.order.repository_check import SUBMODULES
 from orderkit.core.order.team_file import TeamFile
-from orderkit.flows.argocd.commit_pinning import added_to, application_of
+from orderkit.flows.argocd.commit_pinning import documents_of
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order import order_report
 from orderkit.flows.order.commit_check import CheckedOrder, check_commit
@@ -203,7 +203,7 @@ def check_kit(
         RefusedError: Its record names another kit, whose rules it is not under.
     """
     file = platform.forge.read(platform.ledger, entry.application_path, MAIN)
-    application = application_of(file)
+    application, added = documents_of(file)
     registered = ledger.kit_of(application or {})
     if registered and registered != kit:
         raise RefusedError(
@@ -211,7 +211,7 @@ def check_kit(
             f" registered as an order of kit '{registered}', and that never changes",
             hint=f"put '{registered}' back there, or end this order and place another",
         )
-    return application, added_to(file)
+    return application, added
 
 
 def _record(platform: Platform, entry: OrderEntry) -> OrderFile:

@@ -31,7 +31,7 @@ from orderkit.core.order.damage import (
 )
 from orderkit.core.order.lease import lease_annotations, read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.argocd.commit_pinning import added_to, application_at, application_of
+from orderkit.flows.argocd.commit_pinning import application_at, documents_of
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order import order_report
 from orderkit.flows.order.expiry_note import noted_expiry
@@ -148,11 +148,12 @@ def _edits(
     path, url = entry.application_path, platform.forge.base_url
     file = platform.forge.read(platform.ledger, path, MAIN)  # 'status' has read it
     try:
-        written, added = application_of(file) or {}, added_to(file)
+        own, added = documents_of(file)
     except ManifestError as error:
         blocked = f"Argo CD takes nothing new of team {entry.team}"
         yield Damage(DamageKind.LEDGER, f"{error}{_editor(platform, path)}: {blocked}")
         return
+    written = own or {}
     if file and not written:
         yield Damage(DamageKind.LEDGER, f"{path} has no Application{_editor(platform, path)}")
     if application is not None and not (added or any(in_entry(entry, application, url))):

@@ -34,11 +34,10 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
 from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.commit_pinning import (
-    added_to,
     application_at,
-    application_of,
     commit_to_pin,
     deliver,
+    documents_of,
 )
 from orderkit.flows.argocd.refreshing import OWNER, knows_retry_refresh, refresh
 from orderkit.flows.lost_races import in_rounds
@@ -271,13 +270,13 @@ class _Mending:
 
     def _fields(self, damage: Damage) -> RepairStep:
         """Write what `in_entry` judges as Orderkit does; all else stays as people left it."""
-        path = self._entry.application_path
+        path, forge = self._entry.application_path, self._platform.forge
 
         def attempt() -> None:
             base = ledger_snapshot(self._platform)
-            file = self._platform.forge.read(self._platform.ledger, path, base.commit)
-            application = application_of(file)
-            if application is None or removal_by_hand(path, added_to(file)):
+            file = forge.read(self._platform.ledger, path, base.commit)
+            application, added = documents_of(file)
+            if application is None or removal_by_hand(path, added):
                 return  # the next look says so
             right = ledger_applications.order_application(
                 self._entry,
@@ -299,7 +298,8 @@ class _Mending:
             operation = self._operation("entry", "edited fields put back")
             write_ledger(self._platform, {path: yaml11.dump(application)}, operation, base=base)
 
-        stay = kept(added_to(self._platform.forge.read(self._platform.ledger, path, MAIN)))
+        file = forge.read(self._platform.ledger, path, MAIN)
+        stay = kept(documents_of(file)[1])
         if self._writes:
             in_rounds(attempt)
         delete = f"kubectl -n {ARGOCD_NAMESPACE} delete application {' '.join(stay)}"

@@ -80,7 +80,8 @@ def status(
         is_listed = partial(_is_either, path, is_listed)
     if report.state.phase == "Ending":
         return report
-    return with_damages(report, look(platform, report.entry, report, is_listed).damages)
+    at = ledger_files.commit if ledger_files else MAIN
+    return with_damages(report, look(platform, report.entry, report, is_listed, at).damages)
 
 
 def _reads_of(platform: Platform) -> IsListed:
@@ -119,16 +120,18 @@ def look(
     entry: OrderEntry,
     report: OrderReport,
     is_listed: IsListed | None = None,
+    at: str = MAIN,
 ) -> DamagedOrder:
     """
     Look at everything that belongs to an order; about seven requests to the forge if all is well.
 
     Args:
         is_listed: Says whether the ledger has a file; None: two more say it.
+        at: Branch or commit of the ledger; the client remembers files of a commit.
     """
     application, xr = report.sources.application, report.sources.xr
     is_listed = is_listed or _reads_of(platform)
-    edits = list(_edits(platform, entry, application, is_listed))
+    edits = list(_edits(platform, entry, application, is_listed, at))
     if any(edit.kind is DamageKind.COPY for edit in edits):
         return DamagedOrder(entry, report.kit, application, tuple(edits))  # it is no order
     damages = [
@@ -142,11 +145,15 @@ def look(
 
 
 def _edits(
-    platform: Platform, entry: OrderEntry, application: Manifest | None, is_listed: IsListed
+    platform: Platform,
+    entry: OrderEntry,
+    application: Manifest | None,
+    is_listed: IsListed,
+    at: str,
 ) -> Iterator[Damage]:
     """Yield how the ledger's entry was edited or copied, if Argo CD has that or nothing of it."""
     path, url = entry.application_path, platform.forge.base_url
-    file = platform.forge.read(platform.ledger, path, MAIN)  # 'status' has read it
+    file = platform.forge.read(platform.ledger, path, at)  # 'status' has read it
     try:
         own, added = documents_of(file)
     except ManifestError as error:

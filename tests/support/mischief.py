@@ -274,13 +274,6 @@ MENDED = [
         "main is at ",
     ),
     Mischief(
-        "branch main is renamed",
-        rename_main,
-        "the default branch of {repo} is 'trunk', not main: clones and web forms edit a branch"
-        " that is not delivered",
-        "main is the default branch again",
-    ),
-    Mischief(
         "the ledger file is deleted",
         remove_ledger_file,
         "platform/ledger has no {file} any more: removed in ",
@@ -311,24 +304,6 @@ MENDED = [
         use_sources,
         "{file} was edited: spec.sources is [{{'path': '.', 'repoURL': 'http://127.0.0.1:9/mallory",
         "{file} delivers the order again",
-    ),
-    Mischief(
-        "the entry in the ledger names somebody else's repository",
-        deliver_from_others,
-        "{file} was edited: spec.source.repoURL is '",
-        "{file} delivers the order again",
-    ),
-    Mischief(
-        "the entry in the ledger is an unresolved merge",
-        break_entry,
-        "an unresolved merge: the line begins with '<<<<<<<' (in ",
-        "{file} is put back",
-    ),
-    Mischief(
-        "the entry in the ledger is empty",
-        empty_entry,
-        "{file} has no Application (in ",
-        "{file} is put back",
     ),
     Mischief(
         "the repository is deleted",
@@ -366,6 +341,31 @@ MENDED = [
         break_record,
         "{repo}/.orderkit/order.yaml cannot be read: ",
         ".orderkit/order.yaml is as Orderkit wrote it",
+    ),
+    Mischief(
+        "branch main is renamed",
+        rename_main,
+        "the default branch of {repo} is 'trunk', not main: clones and web forms edit a branch"
+        " that is not delivered",
+        "main is the default branch again",
+    ),
+    Mischief(
+        "the entry in the ledger names somebody else's repository",
+        deliver_from_others,
+        "{file} was edited: spec.source.repoURL is '",
+        "{file} delivers the order again",
+    ),
+    Mischief(
+        "the entry in the ledger is an unresolved merge",
+        break_entry,
+        "an unresolved merge: the line begins with '<<<<<<<' (in ",
+        "{file} is put back",
+    ),
+    Mischief(
+        "the entry in the ledger is empty",
+        empty_entry,
+        "{file} has no Application (in ",
+        "{file} is put back",
     ),
 ]
 NAMED = ("ledger file", "team", "record", "entry")

@@ -14,14 +14,15 @@ from contextlib import suppress
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 _METADATA = frozenset(
-    ipaddress.ip_address(
-        text
-    )  # of AWS, Google, Oracle, Alibaba and Azure; 169.254/16 is of the link
-    for text in (
-        *("fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe"),
-        *("100.100.100.200", "168.63.129.16"),
+    map(
+        ipaddress.ip_address,
+        (
+            *("fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe"),
+            *("100.100.100.200", "168.63.129.16"),
+        ),
     )
 )
+"""Of AWS, Google, Oracle, Alibaba and Azure, besides the link-local ones."""
 
 
 def look_up(host: str, port: int) -> dict[str, Address]:

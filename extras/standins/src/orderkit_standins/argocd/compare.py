@@ -7,7 +7,8 @@ those that carry the Application's tracking annotation (`candidates` says where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -119,12 +120,39 @@ class DeliveryDestination:
     """Fields that are ignored in comparisons."""
 
 
+@dataclass(slots=True)
+class _Placed:
+    """A target in its namespace, and how it compared last."""
+
+    manifest: Manifest
+    """As Git has it."""
+    target: Manifest
+    key: ObjectKey
+    condition: ApplicationCondition | None
+    last: ComparedResource | None = None
+
+
+_Setting = tuple[DeliveryDestination, dict[Kind, bool | None]]
+"""What else a comparison depends on: the destination, and the scopes of the targets' kinds."""
+
+
 class Comparer:
-    """Compares Applications of one cluster. Keeps nothing but the loader's files."""
+    """
+    Compares Applications of one cluster. Remembers the last comparison of each.
+
+    Only objects that changed since, here or in Git, are compared again: an Application of a whole
+    fleet looks at all its orders whenever one of them changes.
+    """
 
     def __init__(self, cluster: Cluster, loader: TargetLoader, look: Look) -> None:
         """Look at live objects with `look`; nothing here changes what it returns."""
         self._cluster, self._loader, self._look = cluster, loader, look
+        self._last: dict[str, tuple[_Setting, dict[int, _Placed]]] = {}
+        """By Application: its targets, by the ``id`` of what the loader returned."""
+
+    def forget(self, app: str) -> None:
+        """Forget an Application that is gone."""
+        self._last.pop(app, None)
 
     def compare(
         self,
@@ -150,11 +178,11 @@ class Comparer:
             )
             targets = None
         hooks: list[ComparedResource] = []
-        targets_by_id = self._targets_by_id(app, context, targets, conditions, hooks)
-        permitted = filter(context.project.permits, candidates)
+        placed = self._placed(app, context, targets)
+        targets_by_id = self._by_id(placed, context, conditions, hooks)
         resources = [
-            *self._compared_targets(app, targets_by_id, context, conditions),
-            *self._extra(app, targets_by_id, permitted, is_loaded=targets is not None),
+            *self._compared_targets(app, targets_by_id.values(), context, conditions),
+            *self._extra(app, targets_by_id, context, candidates, is_loaded=targets is not None),
         ]
         resources.sort(key=lambda resource: identity(resource.key))
         return Comparison(
@@ -172,40 +200,43 @@ class Comparer:
         except NoSuchKindError:
             return None
 
-    def _targets_by_id(
+    def _placed(
+        self, app: str, context: DeliveryDestination, targets: Targets | None
+    ) -> list[_Placed]:
+        """Put each target into its namespace and mark it as ours."""
+        manifests = targets.manifests if targets else ()
+        kinds = [Kind.of(manifest) for manifest in manifests]
+        scopes = {kind: self._scope(kind) for kind in set(kinds)}
+        setting, before = self._last.get(app, (None, {}))
+        if setting != (context, scopes):
+            before = {}
+        placed = [
+            before.get(id(manifest)) or _place(app, manifest, scopes[kind], context.namespace)
+            for manifest, kind in zip(manifests, kinds, strict=True)
+        ]
+        self._last[app] = (context, scopes), {id(each.manifest): each for each in placed}
+        return placed
+
+    def _by_id(
         self,
-        app: str,
+        placed: Iterable[_Placed],
         context: DeliveryDestination,
-        targets: Targets | None,
         conditions: list[ApplicationCondition],
         hooks: list[ComparedResource],
-    ) -> dict[Identity, Manifest]:
-        """
-        Put each target into its namespace and mark it as ours; the last of equals wins.
-
-        Hooks go into a list of their own.
-        """
-        destination = context.namespace
-        targets_by_id: dict[Identity, Manifest] = {}
-        counts: dict[Identity, int] = {}
-        scopes: dict[Kind, bool | None] = {}
-        for manifest in targets.manifests if targets else ():
-            kind = Kind.of(manifest)
-            if kind not in scopes:
-                scopes[kind] = self._scope(kind)
-            target = {**manifest, "metadata": {**metadata(manifest)}}  # the rest stays shared
-            if not _place(target, scopes[kind], destination):
-                conditions.append(_namespace_missing(target))
-            key = ObjectKey.of(target)
-            annotations = dict(annotations_of(target))
-            annotations[TRACKING_ID] = tracking_id(app, key, destination)
-            target["metadata"]["annotations"] = annotations
-            if is_hook(target):
-                refusal = self._refusal(context.project, key)
-                hooks.append(ComparedResource(key, target, None, "", refusal=refusal))
+    ) -> dict[Identity, _Placed]:
+        """Return the targets; the last of equals wins. Hooks go into a list of their own."""
+        targets_by_id: dict[Identity, _Placed] = {}
+        counts: Counter[Identity] = Counter()
+        for each in placed:
+            if each.condition is not None:
+                conditions.append(each.condition)
+            if is_hook(each.target):
+                refusal = self._refusal(context.project, each.key)
+                hooks.append(ComparedResource(each.key, each.target, None, "", refusal=refusal))
                 continue
-            counts[identity(key)] = counts.get(identity(key), 0) + 1
-            targets_by_id[identity(key)] = target
+            key_id = identity(each.key)
+            counts[key_id] += 1
+            targets_by_id[key_id] = each
         conditions += [_repeated(target_id, n) for target_id, n in counts.items() if n > 1]
         return targets_by_id
 
@@ -219,30 +250,33 @@ class Comparer:
     def _compared_targets(
         self,
         app: str,
-        targets_by_id: dict[Identity, Manifest],
+        placed: Iterable[_Placed],
         context: DeliveryDestination,
         conditions: list[ApplicationCondition],
     ) -> Iterator[ComparedResource]:
-        for target in targets_by_id.values():
-            key = ObjectKey.of(target)
-            refusal = self._refusal(context.project, key)
-            if refusal:
-                is_permitted = context.project.permits_kind(
-                    key.kind, is_namespaced=bool(key.namespace)
-                )
-                status: SyncCode = "OutOfSync" if is_permitted else "Unknown"
-                yield ComparedResource(key, target, None, status, refusal=refusal)
-                continue
-            is_served, live = True, None
-            try:
-                live = self._look(key)
-            except NoSuchKindError:
-                is_served = False
+        for each in placed:
+            resource = each.last = self._compared(each, context)
+            live = resource.live
             if live is not None and tracker(live) not in ("", app):
                 conditions.append(_shared(app, live))
-            yield _compared(
-                ComparedResource(key, target, live, "OutOfSync", is_served), context.ignored
-            )
+            yield resource
+
+    def _compared(self, placed: _Placed, context: DeliveryDestination) -> ComparedResource:
+        last, key, target = placed.last, placed.key, placed.target
+        if last is not None and last.refusal:
+            return last
+        refusal = "" if last is not None else self._refusal(context.project, key)
+        if refusal:
+            is_permitted = context.project.permits_kind(key.kind, is_namespaced=bool(key.namespace))
+            status: SyncCode = "OutOfSync" if is_permitted else "Unknown"
+            return ComparedResource(key, target, None, status, refusal=refusal)
+        try:
+            live = self._look(key)
+        except NoSuchKindError:
+            return _compared(ComparedResource(key, target, None, "OutOfSync", is_served=False), ())
+        if last is not None and _is_unchanged(last.live, live):
+            return last
+        return _compared(ComparedResource(key, target, live, "OutOfSync"), context.ignored)
 
     def _refusal(self, project: Project, key: ObjectKey) -> str:
         """Say why the project does not permit an object; empty if its kind is not served."""
@@ -254,17 +288,22 @@ class Comparer:
     def _extra(
         self,
         app: str,
-        targets_by_id: dict[Identity, Manifest],
+        targets_by_id: Container[Identity],
+        context: DeliveryDestination,
         candidates: Iterable[ObjectKey],
         *,
         is_loaded: bool,
     ) -> Iterator[ComparedResource]:
-        for key in {identity(key): key for key in candidates}.values():
-            if identity(key) in targets_by_id:
-                continue
+        keys = {key_id: key for key in candidates if (key_id := identity(key)) not in targets_by_id}
+        for key in filter(context.project.permits, keys.values()):
             live = self.live(key)
             if live is not None and tracker(live) == app and not is_owned(live):
                 yield ComparedResource(key, None, live, "OutOfSync" if is_loaded else "Unknown")
+
+
+def _is_unchanged(before: Manifest | None, live: Manifest | None) -> bool:
+    """Say whether both are one stored object: each write and each conversion makes it anew."""
+    return before is not None and live is not None and metadata(before) is metadata(live)
 
 
 def _compared(resource: ComparedResource, ignored: tuple[IgnoreRule, ...]) -> ComparedResource:
@@ -278,15 +317,21 @@ def _compared(resource: ComparedResource, ignored: tuple[IgnoreRule, ...]) -> Co
     return replace(resource, status=status, respected=None if respected is target else respected)
 
 
-def _place(target: Manifest, is_namespaced: bool | None, destination: str) -> bool:  # noqa: FBT001 - a tri-state
-    """Set or remove the namespace; False when a namespaced object has none."""
+def _place(app: str, manifest: Manifest, is_namespaced: bool | None, destination: str) -> _Placed:  # noqa: FBT001 - a tri-state
+    """Set or remove the namespace, and write the annotation by which Argo CD knows its objects."""
+    target = {**manifest, "metadata": {**metadata(manifest)}}  # the rest stays shared
+    condition = None
     if is_namespaced is False:
         metadata(target).pop("namespace", None)
     elif is_namespaced and not metadata(target).get("namespace"):
-        if not destination:
-            return False
-        metadata(target)["namespace"] = destination
-    return True
+        if destination:
+            metadata(target)["namespace"] = destination
+        else:
+            condition = _namespace_missing(target)
+    key = ObjectKey.of(target)
+    tracking = {TRACKING_ID: tracking_id(app, key, destination)}
+    metadata(target)["annotations"] = {**annotations_of(target), **tracking}
+    return _Placed(manifest, target, key, condition)
 
 
 def _namespace_missing(target: Manifest) -> ApplicationCondition:

@@ -143,6 +143,7 @@ class Reconciler:
         """Remember what an Application without finalizer left behind, in case it comes back."""
         tracked = self._index.tracked(name)
         self._reported.pop(name, None)
+        self._comparer.forget(name)
         self._index.forget(name, [key for key in tracked if self._owned(name, key) is not None])
 
     def _advance(self, app: Manifest) -> float | None:

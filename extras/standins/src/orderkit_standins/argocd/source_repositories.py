@@ -34,6 +34,9 @@ MAX_TOTAL_BYTES = 10_000_000
 _NO_REPOSITORY = "failed to list refs: repository not found: Repository not found"
 _FULL_SHA = re.compile(r"[0-9a-f]{40}")
 _LINKS_MAX = 8
+_WITHIN_MAX = 50_000
+_WITHIN: set[tuple[pygit2.Oid, str]] = set()
+"""Trees, by id and place, whose links all stay in the repository: a tree never changes."""
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 
@@ -223,12 +226,17 @@ def _subtree(root: pygit2.Tree, path: str) -> pygit2.Tree:
 
 def _refuse_links_out_of(tree: pygit2.Tree, folder: str = "") -> None:
     """Refuse a repository with a symbolic link to a place outside of it, wherever it stands."""
+    if (tree.id, folder) in _WITHIN:
+        return
     for entry in tree:
         path = posixpath.join(folder, str(entry.name))
         if isinstance(entry, pygit2.Tree):
             _refuse_links_out_of(entry, path)
         elif entry.filemode == pygit2.enums.FileMode.LINK and _link_target(path, entry) is None:
             raise SourceError(f"repository contains out-of-bounds symlinks. file: {path}")
+    if len(_WITHIN) >= _WITHIN_MAX:
+        _WITHIN.clear()
+    _WITHIN.add((tree.id, folder))
 
 
 def _link_target(path: str, link: pygit2.Object) -> str | None:

@@ -2,11 +2,11 @@
 Run one step of a sync operation: apply and prune wave by wave until a wave must wait.
 
 Level-based: earlier work is in the operation's results, everything else is read again, so a step
-may be repeated after a crash. Applies are always server-side with force (a real
-Argo CD does so only with ``ServerSideApply=true``; without it, fields that a CRD does not declare
-are left out, as a client-side apply loses them) and carry the tracking annotation. A wave
-waits for the health of the one before only when there is more than one, Progressing without
-limit, and Degraded fails the operation; the last wave is not waited for.
+may be repeated after a crash. Applies are always server-side with force (a real Argo CD does so
+only with ``ServerSideApply=true``; without it, fields that a CRD does not declare are left out, as
+a client-side apply loses them) and carry the tracking annotation. A wave waits for the health of
+the one before only when there is more than one, Progressing without limit, and Degraded fails the
+operation; the last is not waited for.
 
 Better than Argo CD, on purpose: no pause of 2 s between waves, and an object that vanishes
 while its wave is waited for is applied again.
@@ -76,8 +76,7 @@ class SyncTask:
         return self.step.key
 
     def __str__(self) -> str:
-        kind = self.key.kind
-        return f"{kind.group}/{kind.kind}/{self.key.name}"
+        return f"{self.key.kind.group}/{self.key.kind.kind}/{self.key.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +207,14 @@ class Syncer:
     def _run_wave(self, tasks: list[SyncTask], wave: int, work: SyncOperation) -> list[SyncTask]:
         """Prune first, then apply kind by kind; a failure stops after its kind."""
         results: dict[ObjectKey, SyncTask] = {}
+        failed: Kind | None = None
         mine = [task for task in tasks if task.step.wave == wave and not task.phase]
         for task in sorted(mine, key=lambda task: not task.step.prune):
-            failed = [task_run for task_run in results.values() if task_run.phase == "Failed"]
-            if failed and failed[-1].key.kind != task.key.kind:
+            if failed not in (None, task.key.kind):
                 break
             result = self._do(task, work)
-            results[task.key] = replace(task, result=result, phase=_PHASES[result.code])
+            done = results[task.key] = replace(task, result=result, phase=_PHASES[result.code])
+            failed = task.key.kind if done.phase == "Failed" else failed
         return [results.get(task.key, task) for task in tasks]
 
     def _do(self, task: SyncTask, work: SyncOperation) -> PruneResult:

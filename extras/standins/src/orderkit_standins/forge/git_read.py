@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pygit2
 from pygit2.enums import FileMode, RepositoryInitFlag, RepositoryOpenFlag, SortMode
@@ -27,6 +27,9 @@ BLOB_MAX_BYTES = 100 * 1024 * 1024
 _LAST_MAX = 10_000
 _LAST: dict[tuple[pygit2.Oid, str], pygit2.Oid] = {}
 """Results of `last_commits` by start commit and path, which alone decide them."""
+_STEPS_MAX = 50_000
+_STEPS: dict[pygit2.Oid, tuple[Sequence[pygit2.Oid], frozenset[str] | None]] = {}
+"""Results of `_step`: a ledger of a thousand orders has thousands of commits."""
 _BAD_REF = re.compile(
     r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(/|\Z)|\.\Z|/\Z|\A[-/.]|/\.|\A@\Z"
 )
@@ -244,25 +247,50 @@ def last_commits(
         paths: Paths with the object ids they have at `start`.
         at_most: How many commits are looked at; a path that changed before is left out.
     """
-    last: dict[str, pygit2.Commit] = {}
-    work, looked_at = [(start, dict(paths))], 0
+    last: dict[str, pygit2.Oid] = {}
+    work, looked_at = [(start.id, dict(paths))], 0
     while work and (at_most is None or looked_at < at_most):
         commit, ids = work.pop()
         looked_at += 1
         for path in list(ids):
-            if commit_id := _LAST.get((commit.id, path)):
-                last[path] = repo[commit_id].peel(pygit2.Commit)
+            if known := _LAST.get((commit, path)):
+                last[path] = known
                 ids.pop(path)
-        for parent in commit.parents:
-            unchanged = {path: id_ for path, id_ in ids.items() if _id_at(parent, path) == id_}
+        parents, changed = _step(repo, commit)
+        for parent in parents:
+            if changed is None:
+                tree = repo[parent].peel(pygit2.Commit)
+                unchanged = {path: id_ for path, id_ in ids.items() if _id_at(tree, path) == id_}
+            else:
+                unchanged = {path: id_ for path, id_ in ids.items() if path not in changed}
             if unchanged:
                 work.append((parent, unchanged))
                 ids = {path: id_ for path, id_ in ids.items() if path not in unchanged}
         last.update(dict.fromkeys(ids, commit))
     if len(_LAST) + len(last) > _LAST_MAX:
         _LAST.clear()
-    _LAST.update(((start.id, path), last[path].id) for path in islice(last, _LAST_MAX))
-    return last
+    _LAST.update(((start.id, path), last[path]) for path in islice(last, _LAST_MAX))
+    return {path: repo[commit].peel(pygit2.Commit) for path, commit in last.items()}
+
+
+def _step(
+    repo: pygit2.Repository, commit_id: pygit2.Oid
+) -> tuple[Sequence[pygit2.Oid], frozenset[str] | None]:
+    """Return the parents of a commit, and what it changed, with folders; None with several."""
+    known = _STEPS.get(commit_id)
+    if known is None:
+        commit = repo[commit_id].peel(pygit2.Commit)
+        changed = None
+        if len(commit.parent_ids) == 1:
+            sides = (
+                side for each in changes(commit).deltas for side in (each.old_file, each.new_file)
+            )
+            files = {PurePosixPath(side.raw_path.decode(errors="replace")) for side in sides}
+            changed = frozenset(str(path) for file in files for path in (file, *file.parents))
+        if len(_STEPS) >= _STEPS_MAX:
+            _STEPS.clear()
+        known = _STEPS[commit_id] = commit.parent_ids, changed
+    return known
 
 
 def _id_at(commit: pygit2.Commit, path: str) -> str | None:

@@ -24,6 +24,7 @@ NAMES = ("a", "b", "a.b")
 PATHS = tuple(
     "/".join(way) for depth in (1, 2, 3) for way in itertools.product(NAMES, repeat=depth)
 )
+DISJOINT = ("a", "b", "a.b/a", "a.b/b/a")
 Edit = tuple[str, pygit2.Oid | None, FileMode]
 """A path and the blob to put there; None takes the file away."""
 MODES = (FileMode.BLOB, FileMode.BLOB_EXECUTABLE, FileMode.LINK)
@@ -126,19 +127,28 @@ def test_a_path_that_git_does_not_take_is_refused(repo: pygit2.Repository, path:
         edited.put(path, repo.create_blob(b"x"), FileMode.BLOB)
 
 
-def test_the_last_commit_of_a_path_is_the_same_however_much_is_remembered(
+def test_the_last_commit_of_a_path_is_gits_however_much_is_remembered(
     repo: pygit2.Repository, chances: Chances
 ) -> None:
     random_ = chances.random("last commits")
     heads: list[pygit2.Commit] = []
     for number in range(chances.count(40, 400)):
         parents = random_.sample(heads[-6:], k=min(len(heads), random_.randint(1, 2)))
-        head = committed(repo, parents, random_.sample(PATHS[:3], k=2), number)
+        head = committed(repo, parents, random_.sample(DISJOINT, k=2), number)
         heads.append(head)
-        ids = {entry.path: entry.id for entry in git_read.children(repo, str(head.tree_id), "")}
+        found = {path: git_read.entry_at(head.tree, path) for path in (*DISJOINT, "a.b")}
+        ids = {path: entry.id for path, entry in found.items() if entry}
         remembered = git_read.last_commits(repo, head, ids)
         git_read._LAST.clear()  # noqa: SLF001  as after a start
         assert remembered == git_read.last_commits(repo, head, ids)
+        git_read._STEPS.clear()  # noqa: SLF001
+        for path in random_.sample(sorted(ids), k=1):
+            assert str(remembered[path].id) == last_by_git(repo, head, path)
+
+
+def last_by_git(repo: pygit2.Repository, head: pygit2.Commit, path: str) -> str:
+    command = ["git", "-C", repo.path, "log", "-1", "--format=%H", str(head.id), "--", path]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def test_what_is_remembered_of_last_commits_is_bounded(
@@ -147,6 +157,8 @@ def test_what_is_remembered_of_last_commits_is_bounded(
     """Whoever may push chooses how many commits there are, and how many paths."""
     monkeypatch.setattr(git_read, "_LAST_MAX", 10)
     monkeypatch.setattr(git_read, "_LAST", {})
+    monkeypatch.setattr(git_read, "_STEPS_MAX", 3)
+    monkeypatch.setattr(git_read, "_STEPS", {})
     names = [f"file-{number}" for number in range(25)]
     first = committed(repo, [], names, 0)
     for head in (first, *(committed(repo, [first], names[:4], number) for number in range(1, 9))):
@@ -154,6 +166,7 @@ def test_what_is_remembered_of_last_commits_is_bounded(
 
         assert git_read.last_commits(repo, head, ids).keys() == set(names)
         assert 0 < len(git_read._LAST) <= 10  # noqa: SLF001
+        assert 0 < len(git_read._STEPS) <= 3  # noqa: SLF001
 
 
 def committed(

@@ -43,20 +43,20 @@ kubectl get xgarage ae86 -o yaml | orderkit edit - spec.stage=stage3
 
 | You write | It means |
 |---|---|
-| `spec.stage=stage3` | set the value; a missing key is added at the end of its map, and missing maps above it too |
-| `spec.hosts+=a.example.org` | append to the list; a missing list is created |
+| `spec.stage=stage3` | set the value. A missing key is added at the end of its map, and missing maps above it too |
+| `spec.hosts+=a.example.org` | append to the list. A missing list is created |
 | `spec.hosts-=a.example.org` | remove the item that equals the value from the list |
 | `spec.lease-`, or `--unset spec.lease` | remove the key, or the item: `spec.hosts[0]-` |
 | `spec.parts[0].name=x`, `[-1]` | an item by its index, counted from 0, or from the end |
 | `metadata.annotations["a.b/c"]=x`, `a\\.b/c` | a key with dots in it |
 
 A value has the type that YAML 1.2 gives it: `3` is a number, `true` a boolean, `null` null, `yes` and `stage3` are texts, `[a, b]` and
-`{a: 1}` a list and a map; nothing after `=` is the empty text. `version='"1.10"'` or `--string version=1.10` make it a text. A map or
-list that replaces another changes the entries that differ; the others keep their comments.
+`{a: 1}` a list and a map. Nothing after `=` is the empty text. `version='"1.10"'` or `--string version=1.10` make it a text. A map or
+list that replaces another changes the entries that differ. The others keep their comments.
 
 | Option | Meaning |
 |---|---|
-| `--in-place` | write the file at once (a new file takes its name), keep its mode, follow a symbolic link; write nothing if somebody changed the file meanwhile (exit code 3) |
+| `--in-place` | write the file at once (a new file takes its name), keep its mode, follow a symbolic link, and write nothing if the file changed meanwhile (exit code 3) |
 | `--diff` | print the difference instead of the text |
 | `--document N` | which of several documents is meant |
 | `--json` | print `orderkit.edit/v1`: `changed`, `written`, `edits`, `diff`, `text` (unless in place), or `refused` with `code`, `message`, `line`, `hint` |
@@ -83,14 +83,14 @@ ABOUT_TABLE = """\
 comment), or other lines changed too. *Wrong*: a reader sees other data, or another type, without an error. *Nothing*: the text
 came back unchanged, without an error. *Guessed*: nobody can know what was meant, and the tool chose. Readers are PyYAML
 (1.1) and ruamel (1.2). ruamel 0.19 runs with its defaults, and tuned: `preserve_quotes`, no line width, lists indented by two.
-yaml-edit is the Python package, 0.2.0. sed is `s/^( *KEY: *)[^ #]*/\\1VALUE/`, as jobs that edit manifests have it; *-*: it has no means.
+yaml-edit is the Python package, 0.2.0. sed is `s/^( *KEY: *)[^ #]*/\\1VALUE/`, as jobs that edit manifests have it. *-*: it has no means.
 """  # noqa: E501 - a page's lines
 PROOF = """\
 ## Proof
 
 `make test-all` makes 1,000 random edits of random texts, `make soak PART=edit` 100,000. PyYAML, ruamel and Go's `yaml/v2` and
-`yaml/v3` check each: every reader must see what it saw before, with the intended value in the intended place; lines outside the place
-stay; comments stay; refusals are of a known kind. [Figures](figures.md) has the times,
+`yaml/v3` check each: every reader must see the same data as before, with the intended value in the intended place. Lines outside the place
+and comments stay, and refusals are of a known kind. [Figures](figures.md) has the times,
 [conformance](conformance.md#edits-against-other-peoples-yaml-readers) the set-up.
 
 A soak of 100,000 texts (seed {seed}): {edited} edited, {refused} refused, 0 wrong for any of the four readers

@@ -42,7 +42,7 @@ engines: Nunjucks 3.2.4 (scaffolder-backend up to 4.0.2) and Nunjitsu (0.7 in Ba
 in scaffolder-backend 4.0.3, lacks methods). Where both write the same bytes, Orderkit writes them
 too. Where they differ, or where Orderkit cannot be exact, it refuses with file, line, column,
 reason and a hint: the same bytes or an error, never something else. To try a pack, run
-`orderkit render --check DIR`; with values, add `--keep-going --json`.
+`orderkit render --check DIR`. With values, add `--keep-going --json`.
 
 Skeletons of the pack that comes with the installation are rendered in the process of the command.
 All others are rendered in a child process with the limits at the end of this page.
@@ -53,12 +53,12 @@ STRICTER = """\
 
 | Case | Backstage | Orderkit |
 |---|---|---|
-| a file of a skeleton prints `values.x`, and nobody passed `x` | prints nothing | refuses and names the file and the known values; `default` and conditions work |
+| a file of a skeleton prints `values.x`, and no one passed `x` | prints nothing | refuses and names the file and the known values. `default` and conditions work |
 | two files render to one path, or to paths that differ only by case | the first wins | refuses |
 | text that is neither UTF-8 nor binary, also if it is only copied | corrupts it | refuses |
 | a name that renders to `.` | leaves the file out, or fails | refuses |
 | a name with control characters, of a device, with `..`, `.git`, over 255 bytes | writes some of it | refuses |
-| a symbolic link that leaves the tree | copies it | refuses; links inside the tree are copied by `orderkit render` and refused by `fetch:template` |
+| a symbolic link that leaves the tree | copies it | refuses. Links inside the tree are copied by `orderkit render` and refused by `fetch:template` |
 | an empty folder | creates it | leaves it out, because git keeps no empty folders |
 | an expression of a step that fails | uses its source as text | fails |
 """  # noqa: E501 - rows of a table
@@ -74,7 +74,7 @@ def page() -> str:
         "## Tests\n\n"
         + _names(f"{name}(x)" if test.arguments else name for name, test in _tests())
         + "\n",
-        "## Functions\n\n" + _names(builtins.FUNCTIONS) + "; in steps also `always`, `failure`.\n",
+        "## Functions\n\n" + _names(builtins.FUNCTIONS) + ", in steps also `always`, `failure`.\n",
         "## Methods\n\n" + _table(("Of", "Methods"), _methods()),
         STRICTER,
         "## Refused before rendering\n\n" + _refusals(early=True),
@@ -95,7 +95,7 @@ links, text without `{{`, `{%`, `{#` or `#}`, and those of `copyWithoutTemplatin
 
 def _tags() -> str:
     return (
-        f"## Tags\n\n{_names(TAGS)};\nalso `-` for trimming, comments `{{# #}}`, and in loops "
+        f"## Tags\n\n{_names(TAGS)},\nalso `-` for trimming, comments `{{# #}}`, and in loops "
         "`loop.index`, `index0`, `revindex`,\n`revindex0`, `first`, `last`, `length`.\n"
     )
 
@@ -130,8 +130,8 @@ def _filters() -> Iterator[tuple[str, str, str]]:
 _SAID = {
     "select": "Keep the items for which a test holds.",
     "reject": "Drop the items for which a test holds.",
-    "selectattr": "Keep the items whose attribute is true; further arguments are ignored.",
-    "rejectattr": "Drop the items whose attribute is true; further arguments are ignored.",
+    "selectattr": "Keep the items whose attribute is true. Further arguments are ignored.",
+    "rejectattr": "Drop the items whose attribute is true. Further arguments are ignored.",
 }
 
 

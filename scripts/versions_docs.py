@@ -34,18 +34,18 @@ with exit code 4 before it writes anything. A known hole of a supported release 
 ## Releases
 
 As of {TABLE_DATE}. A line ends on a date, or with the release that its row names. A release is called *observed* only
-if a suite of this repository ran against exactly that release; of the others of a line, `doctor` says that none did.
+if a suite of this repository ran against exactly that release. Of the others of a line, `doctor` says that none did.
 "Not served" and "cannot be built here" mean that the project could not get the code.
 """  # noqa: E501 - a page's lines
 AFTER_RELEASES = """
 Gitea was renumbered in autumn 2026: 28.0.0 follows 1.27.3. Gitea fixes its newest major release only, so 1.27 gets no
 fixes any more, and holes stay open in 1.27.3 (below). The Go module of 28 is not served to the project, so no suite ran
-against it. Decide which matters more to you; `doctor` names the holes of both.
+against it. Decide which matters more to you: `doctor` names the holes of both.
 
 idpbuilder 0.10.1 installs Argo CD 3.0.12 and Gitea 1.24.3, and its unreleased head Argo CD 3.1.7. All are older than the
 oldest supported release: raise them ([bootstrap](idpbuilder.md#raise-the-servers-of-idpbuilder)).
 
-Forgejo is another product than Gitea, and no suite ran against it ([what is known](forge.md#forgejo)). `doctor` says so;
+Forgejo is another product than Gitea, and no suite ran against it ([facts](forge.md#forgejo)). `doctor` says so,
 bootstrap goes on.
 
 ## How a release is learned
@@ -58,7 +58,7 @@ AFTER_LEARNED = """
 |---|---|
 | `1.27.3`, `v3.6.1` | that release |
 | `v1.37.2-eks-a1b2c3`, `v1.36.5+k3s1`, `1.24.3-rootless` | a vendor's build of that release: never *observed* |
-| `3.6.0-rc2`, `1.28.0+dev-123-gabcdef0` | a build before that release; its number does not tell which fixes it has |
+| `3.6.0-rc2`, `1.28.0+dev-123-gabcdef0` | a build before that release. Its number does not tell which fixes it has |
 | `1.27.3+12-gabcdef0` | a build after that release |
 | `3.4` | no patch release is named: not known |
 | `15.0.1+gitea-1.22.0` | Forgejo |
@@ -109,7 +109,7 @@ def _holes(neighbour: Neighbour) -> str:
 
 
 def _affected(hole: KnownHole) -> str:
-    return "; ".join(part.text for part in hole.affected)
+    return f"`{'; '.join(part.text for part in hole.affected)}`"
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -94,9 +94,9 @@ ARGO_CD = Neighbour(
     "Argo CD",
     (
         ReleaseSeries(
-            "3.4.10", "3.4.15", "CRDs of 3.4.10 to 3.4.13; cannot be built here", "with 3.7"
+            "3.4.10", "3.4.15", "CRDs of 3.4.10 to 3.4.13, cannot be built here", "with 3.7"
         ),
-        ReleaseSeries("3.5.4", "3.5.9", "CRDs of 3.5.4 to 3.5.7; cannot be built here", "with 3.8"),
+        ReleaseSeries("3.5.4", "3.5.9", "CRDs of 3.5.4 to 3.5.7, cannot be built here", "with 3.8"),
         ReleaseSeries(
             "3.6.0",
             "3.6.3",
@@ -114,7 +114,7 @@ GITEA = Neighbour(
         ReleaseSeries(
             "1.27.1",
             "1.27.3",
-            "1.27.3: every suite of e2e; 1.27.1: make matrix; 27 November 2026",
+            "1.27.3: every suite of e2e, 1.27.1: make matrix, 27 November 2026",
             "ended with 28.0.0: Gitea fixes its newest major release only",
             ("1.27.1", "1.27.3"),
         ),
@@ -164,7 +164,7 @@ BACKSTAGE = Neighbour(
         ReleaseSeries(
             "1.56.0",
             "1.56.0",
-            "read in changelogs; its packages are not served",
+            "read in changelogs: its packages are not served",
             "about April 2027",
         ),
         ReleaseSeries(
@@ -179,12 +179,12 @@ BACKSTAGE = Neighbour(
 TOOLS = (
     Neighbour(
         "idpbuilder",
-        (ReleaseSeries("0.10.1", "0.10.1", "read in its source; not run, it needs Docker", "-"),),
+        (ReleaseSeries("0.10.1", "0.10.1", "read in its source, not run: it needs Docker", "-"),),
         "not learned: doctor judges the servers that it installed",
     ),
     Neighbour(
         "provider-kubernetes",
-        (ReleaseSeries("1.2.1", "1.4.1", "its CRDs; not run", "not known"),),
+        (ReleaseSeries("1.2.1", "1.4.1", "its CRDs, not run", "not known"),),
         "not learned",
     ),
     Neighbour(

@@ -44,7 +44,7 @@ def keep_checked(platform: Platform, repo: RepoId) -> CommitCheck:
         )
     application = get_object(platform, application_key(entry.order))
     pack = published_pack(platform)
-    kit_name = registered_kit(platform, entry)
+    kit_name = ledger.kit_of(application) if application else registered_kit(platform, entry)
     kinds = {kit.name: kit.kind for kit in pack.kits()}
     look_up = partial(get_object, platform)
     _, xr = own_xr(entry.order, application, kinds, kit_name, look_up)

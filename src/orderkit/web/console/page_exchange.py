@@ -82,6 +82,8 @@ class PageExchange:
             "address": request.client.host if request.client else "",
             "session": request.cookies.get(self.cookie_name(request, "session"), ""),
             "attempt": request.cookies.get(self.cookie_name(request, "attempt"), ""),
+            "favourites": request.cookies.get(self.cookie_name(request, "favourites"), ""),
+            "favourites-name": self.cookie_name(request, "favourites"),
             "docs": self._options.docs,
             "session-name": self.cookie_name(request, "session"),
             "attempt-name": self.cookie_name(request, "attempt"),

@@ -51,6 +51,7 @@ from orderkit.ports.revisions import (
     Operation,
     SpecialFile,
     Written,
+    agent_notes,
     trailers,
 )
 from orderkit.ports.workflows import ForgeWorkflows
@@ -92,6 +93,7 @@ __all__ = [
     "TeamRight",
     "Webhook",
     "Written",
+    "agent_notes",
     "trailers",
 ]
 

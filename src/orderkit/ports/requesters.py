@@ -43,6 +43,8 @@ class Requester:
     everywhere: bool = False
     expires_s: float | None = field(default=None, compare=False)
     """When the proof ends, in seconds since 1970; None: not known."""
+    agent: str = ""
+    """The AI agent that asks on behalf of the person; empty: the person asks."""
 
 
 class Requesters(Protocol):

@@ -31,6 +31,11 @@ PLAIN, EXECUTABLE, LINK, SUBMODULE = 0o100644, 0o100755, 0o120000, 0o160000
 _TRAILER = re.compile(r"([A-Za-z][A-Za-z0-9-]*): (.*)")
 
 
+def agent_notes(agent: str) -> tuple[tuple[str, str], ...]:
+    """Return the trailer that names an AI agent; none without an agent."""
+    return ((AGENT_TRAILER, agent),) if agent else ()
+
+
 class SpecialFile(NamedTuple):
     """What is no plain file in a commit: an executable, a link or a submodule."""
 

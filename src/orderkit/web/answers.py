@@ -73,10 +73,12 @@ class End(Answer, frozen=True, kw_only=True):
     """How far an end is; what is said of it once it has ended is left out before."""
 
     order: str
-    state: Literal["ending", "stopped", "ended"]
+    state: Literal["ending", "stopped", "ended", "proposed"]
     status: str
     message: str
     reason: Absent = ""
+    url: Absent = ""
+    """The pull request that asks for the end, if an AI agent asked."""
     steps: Annotated[tuple[EndStep, ...] | None, LEFT_OUT] = None
     ended_at: Absent = ""
     repository: Absent = ""

@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from ground.errors import InvalidInputError, RefusedError
+from ground.errors import InvalidInputError
 from ground.names import CommitSha, TeamName
 from orderkit.core.kit.kit_file import How
 from orderkit.core.order.change import FieldConflictError
@@ -32,9 +32,10 @@ from orderkit.flows.change.reverting import RevertRequest, revert
 from orderkit.flows.change.reviewing import merge_reviewed
 from orderkit.flows.order.live_order import LiveOrder
 from orderkit.flows.order.order_history import History, history
-from orderkit.ports.forge import AGENT_TRAILER
+from orderkit.ports.forge import agent_notes
 from orderkit.ports.requesters import Requester
 from orderkit.web import answers
+from orderkit.web.agents import must_propose
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import entry_for, living_for
 from orderkit.web.request_bodies import Body, Change, Revert
@@ -64,9 +65,9 @@ class ChangeHandler:
         body = call.read(Change)
         form_entry = FormEntry(body.values, whole_form=body.whole)
         request = _request(call, live)
-        if body.agent:
-            call.audit_fields["agent"] = body.agent
-            request = _as_agents_may(request, live)
+        command = f"orderkit change {live.entry.order} FIELD=VALUE"
+        if must_propose(service, call, live.entry.team, body.agent, command):
+            request = replace(request, how=How.REVIEW)
         task = (request.requester.ref, request.order, request.base or "")
         resends = bool(body.resend and call.key and request.base)
         if resends:
@@ -117,24 +118,8 @@ def _request(call: ServiceRequest, live: LiveOrder) -> ChangeRequest:
         operation=_operation(call),
         dry_run=body.dry_run,
         accept_loss=body.accept_loss,
-        trailers=((AGENT_TRAILER, body.agent),) if body.agent else (),
+        trailers=agent_notes(body.agent or ""),
     )
-
-
-def _as_agents_may(request: ChangeRequest, live: LiveOrder) -> ChangeRequest:
-    """
-    Return what an agent's request may become: a proposal, unless its team lets agents write.
-
-    Raises:
-        RefusedError: The team lets agents only read.
-    """
-    right = live.team.agents
-    if right == "read":
-        raise RefusedError(
-            f"agents may only read the orders of team {live.entry.team}",
-            hint=f"a person makes it: orderkit change {live.entry.order} FIELD=VALUE",
-        )
-    return request if right == "write" else replace(request, how=How.REVIEW)
 
 
 def post_revert(service: Service, call: ServiceRequest) -> ServiceResponse:

@@ -25,8 +25,10 @@ from orderkit.core.platform.service_access import Right
 from orderkit.flows.end.before_end import survivors
 from orderkit.flows.end.destroying import destroy
 from orderkit.flows.end.end_request import Ended, EndRequest
+from orderkit.flows.lease.agent_requests import propose_end
 from orderkit.flows.order.live_order import find_living
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text
+from orderkit.web.agents import must_propose
 from orderkit.web.answers import End, EndPreview, EndStep, TakenAlong
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import located_for
@@ -95,7 +97,11 @@ class EndRuns:
             proof=requester.proof,
             reason=body.reason,
             take=tuple(name for name, yes in body.take.items() if yes),
+            agent=body.agent or "",
         )
+        command = f"orderkit destroy {entry.order}"
+        if must_propose(service, call, entry.team, body.agent, command):
+            return _proposed(service, call, request)
         run = self._start(service.platform, request)
         run.over.wait(max(0.0, service.options.answer_s - _GRACE_S))
         if not run.over.is_set():
@@ -148,6 +154,24 @@ class EndRuns:
         over = [order for order, run in self._runs.items() if run.over.is_set()]
         for order in over[: max(0, len(over) - _KEPT)]:
             del self._runs[order]
+
+
+def _proposed(service: Service, call: ServiceRequest, request: EndRequest) -> ServiceResponse:
+    """Propose an end; raises InvalidInputError for options that the sweep, which ends it, lacks."""
+    if request.repository or request.take:
+        name = "repository" if request.repository else "take"
+        raise InvalidInputError(
+            name, call.body[name], "is decided by the kit if an agent asks", hint="leave it out"
+        )
+    url = propose_end(service.platform, request).web_url
+    answer = End(
+        order=request.order,
+        state="proposed",
+        status=f"/v1/orders/{request.order}/end",
+        message=f"a person ends it by merging {url}",
+        url=url,
+    )
+    return ServiceResponse(202, answer.to_json())
 
 
 def _carry_out(platform: Platform, run: _Run) -> None:

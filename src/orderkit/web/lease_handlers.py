@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 
-from ground.shapes import json_schema
+from ground.shapes import changed, json_schema
 from orderkit.core.durations import parse_duration
+from orderkit.flows.lease.agent_requests import propose_extension
 from orderkit.flows.lease.extending import ExtendRequest, extend_lease, lease_of
+from orderkit.web.agents import must_propose
 from orderkit.web.change_handlers import member
 from orderkit.web.openapi_schemas import named
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
@@ -22,16 +25,25 @@ def get_lease(service: Service, call: ServiceRequest) -> ServiceResponse:
 
 
 def post_lease(service: Service, call: ServiceRequest) -> ServiceResponse:
-    """Extend the lease of an order. 201 if it was extended now, 200 if this request did before."""
+    """Extend the lease of an order, or propose to. 201 if it is new, 200 if it was done before."""
     entry = entry_for(service, call, "change")
     body = call.read(Extend)
     request = ExtendRequest(
         entry.order,
         parse_duration(body.by, field="by"),
-        member(call, body.requester, entry.team),
+        replace(member(call, body.requester, entry.team), agent=body.agent or ""),
         body.reason,
         _operation(call),
     )
+    command = f"orderkit lease extend {entry.order} {body.by} --reason TEXT"
+    if must_propose(service, call, entry.team, body.agent, command):
+        pull = propose_extension(service.platform, request)
+        answer = changed(
+            lease_of(service.platform, entry.order).answer,
+            message=f"a person extends it by merging {pull.web_url}",
+            url=pull.web_url,
+        )
+        return ServiceResponse(201, answer.to_json())
     view = extend_lease(service.platform, request)
     return ServiceResponse(201 if view.changed else 200, view.answer.to_json())
 
@@ -68,7 +80,7 @@ def operations(order: str) -> tuple[ServiceOperation, ...]:
             post_lease,
             {
                 200: ("The same request extended it before.", named("Lease")),
-                201: ("It is extended.", named("Lease")),
+                201: ("It is extended, or an agent's pull request asks for it.", named("Lease")),
                 **missing,
             },
             "change",

@@ -389,7 +389,7 @@ def _ending(ends: EndRuns) -> tuple[ServiceOperation, ...]:
             ends.post,
             {
                 200: ("It has ended.", named("End")),
-                202: ("It is ending; `status` says where to look.", named("End")),
+                202: ("It is ending, or proposed; `status` says where to look.", named("End")),
                 **missing,
             },
             "end",

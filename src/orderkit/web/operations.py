@@ -67,6 +67,8 @@ class ConsoleOptions:
     secure: bool = False
     """A browser reaches the service over TLS, whoever terminates it."""
     session_s: int = 3600
+    docs: str = ""
+    """Where the site of the documentation is served; empty: nowhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from ground.errors import OrderkitError
+from ground.errors import OrderkitError, RefusedError
 from ground.names import OrderId, TeamName
 from ground.shapes import ObjectReference
 from orderkit.core.order import ledger
@@ -31,6 +32,7 @@ from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.order.yaml_settings_reading import answered_settings
 from orderkit.flows.plan.new_order import plan_new_order
 from orderkit.flows.platform import RepositorySnapshot, ledger_snapshot
+from orderkit.web.agents import must_propose
 from orderkit.web.answers import Events, Failing, TaskDone, Trace
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.request_bodies import PlanOrder, Register, RunTask, Settings
@@ -39,11 +41,18 @@ from orderkit.web.request_bodies import PlanOrder, Register, RunTask, Settings
 def post_task(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Run a template of the pack; its steps are idempotent. 201 if the order is new."""
     body = call.read(RunTask)
-    requester = call.who.requester(body.requester)
+    requester = replace(call.who.requester(body.requester), agent=body.agent or "")
 
     def permit(team: TeamName | None) -> None:
         call.audit_fields["team"] = team
         call.who.check("order", team)
+        if body.agent and team is None:
+            raise RefusedError(
+                f"template '{body.template}' orders no kit, and an agent may run no other template",
+                hint=f"a person types: orderkit run {body.template}",
+            )
+        if team is not None:
+            must_propose(service, call, team, body.agent, f"orderkit order {body.template}")
 
     task_request = TaskRequest(
         template=body.template,

@@ -24,6 +24,13 @@ _Reference = Annotated[
         description="A catalog reference. A claim: a token's proof takes precedence.",
     ),
 ]
+_Agent = Annotated[
+    _Label | None,
+    Meta(
+        description="The AI agent that asks on behalf of the requester. Its name is signed, "
+        "and the team's `agents` decides whether it may write."
+    ),
+]
 _DryRun = Annotated[bool, Meta(description="Check everything and write nothing.")]
 _AcceptLoss = Annotated[
     bool, Meta(description="Make the change even if the plan says that it deletes data.")
@@ -42,6 +49,7 @@ class RunTask(Body, frozen=True, kw_only=True):
     template: _Name
     values: Mapping[str, Any]
     id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,100}$")] = ""
+    agent: _Agent = None
 
 
 class Register(Body, frozen=True, kw_only=True):
@@ -98,13 +106,7 @@ class Change(PlanChange, frozen=True, kw_only=True):
     dry_run: _DryRun = False
     accept_loss: _AcceptLoss = False
     requester: _Reference | None = None
-    agent: Annotated[
-        _Label | None,
-        Meta(
-            description="The AI agent that asks on behalf of the requester. Its name is signed, "
-            "and the team's `agents` decides whether it may write."
-        ),
-    ] = None
+    agent: _Agent = None
 
 
 class Revert(Body, frozen=True, kw_only=True):
@@ -143,6 +145,7 @@ class Extend(Body, frozen=True, kw_only=True):
 
     by: Annotated[str, Meta(pattern=PATTERN, description="For example 90m, 8h, 30d or 4w.")]
     reason: Annotated[str, Meta(min_length=1, max_length=500)]
+    agent: _Agent = None
 
 
 class EndOrder(Body, frozen=True, kw_only=True):
@@ -160,6 +163,7 @@ class EndOrder(Body, frozen=True, kw_only=True):
             description="Resources to remove that would survive, by the names of the kit's end.",
         ),
     ] = {}
+    agent: _Agent = None
 
 
 class Reveal(StrictShape, frozen=True):

@@ -74,9 +74,12 @@ def serving(site: Site, *, portal_url: str = "", **access: Any) -> Iterator[str]
 @pytest.fixture(scope="package")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("console")
+    (folder / "docs").mkdir()
+    (folder / "docs" / "index.html").write_text("<title>The documentation</title>")
     request = EmbeddedRunRequest(
-        folder / "state", changing_pack(folder / "pack"), Ports(0, 0, 0, 0), ("ae86", "rx7")
-    )
+        folder / "state", changing_pack(folder / "pack"), Ports(0, 0, 0, 0), ("ae86", "rx7"),
+        docs=folder / "docs",
+    )  # fmt: skip
     with running(request, on_step=lambda *_: None) as platform:
         yield Site(platform)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from bays import TEAM, Bay, ask, new_bay, set_
 from consolebrowser import Answer, Browser
-from tests.component.console.conftest import Site
+from tests.component.console.conftest import LEAD, Site
 from tests.component.console.test_console_pages import until
 
 from ground.names import OrderId
@@ -15,6 +16,7 @@ from orderkit.core.kit.kit_file import How
 from orderkit.flows.order.delivering import await_commit
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.team.teams import add_team
+from orderkit.web.console.order_pages import FAVOURITES_MAX
 
 
 def test_activity_shows_who_did_what_and_why_of_the_callers_teams(
@@ -45,6 +47,61 @@ def test_a_filter_that_cannot_be_is_explained_on_the_page(lead: Browser) -> None
 
 
 # --- the list of orders
+
+
+def star(browser: Browser, there: Answer, button: str = "", **entered: str) -> Answer:
+    """Press the star of an order."""
+    return browser.submit(replace(there.form("/selected"), action="/favourites"), button, **entered)
+
+
+def test_a_star_keeps_an_order_in_this_browser_without_any_script(
+    site: Site, three: list[Bay]
+) -> None:
+    """The star is a form of its own; the filter shows what it marked, in no other browser."""
+    mine = site.browser(LEAD)
+    first, second, _ = (str(bay.order) for bay in three)
+    there = listed(mine, "/?sort=order", *three)
+    assert "Favourites" not in there.page.text
+
+    marked = star(mine, there, first)
+
+    assert marked.url.endswith(f"/?sort=order#star-{first}"), "back where it was"
+    only = mine.get("/?only=favourites")
+    assert f"/orders/{first}" in only.text
+    assert f"/orders/{second}" not in only.text
+    assert 'aria-pressed="true"' in only.text
+    assert 'name="only" value="favourites"' in only.text, "filtering keeps it"
+    assert f"/orders/{first}" not in site.browser(LEAD).get("/?only=favourites").text
+    again = star(mine, only, first)
+    assert f"/orders/{first}" not in mine.get("/?only=favourites").text
+    assert again.status == 200
+
+
+@pytest.mark.parametrize("name", ["x\r\nSet-Cookie: a=b", "A;Path=/x", "", "a" * 64])
+def test_a_favourite_that_is_no_id_sets_no_cookie(name: str, site: Site, three: list[Bay]) -> None:
+    mine = site.browser(LEAD)
+
+    answer = star(mine, listed(mine, "/", *three), favourite=name)
+
+    assert answer.status == 400
+    assert "favourite" in answer.page.text
+    assert "Favourites" not in mine.get("/").page.text
+
+
+def test_favourites_of_a_browser_stay_within_a_cookie(site: Site, three: list[Bay]) -> None:
+    mine = site.browser(LEAD)
+    there = listed(mine, "/", *three)
+    for number in range(FAVOURITES_MAX + 2):
+        star(mine, there, favourite=f"{number:03d}-{'x' * 59}")
+    assert mine.get("/").status == 200
+    (kept,) = [c for c in mine.cookies if "favourites" in c]
+    assert len(mine.cookies[kept].split(".")) == FAVOURITES_MAX
+
+
+def test_a_star_leads_to_no_other_site(site: Site, three: list[Bay]) -> None:
+    mine = site.browser(LEAD)
+    sent = star(mine, listed(mine, "/", *three), favourite="a", back="//evil.example/x")
+    assert sent.url.endswith("/#star-a")
 
 
 @pytest.fixture

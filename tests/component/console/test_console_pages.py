@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from urllib.parse import urlsplit
 
+import requests
 from answering import says, server
 from bays import TEAM, Bay, ask, set_
 from consolebrowser import Answer, Browser
 from tests.component.console.conftest import PLATFORM, Site, serving
 
 from ground.objects.kube_objects import Kind, ObjectKey
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.flows.team.teams import TeamChange, add_team
+from orderkit_standins.commands.up import welcome
 
 
 def until(browser: Browser, path: str, words: str, *, timeout_s: float = 60) -> Answer:
@@ -47,7 +52,7 @@ def test_two_clicks_show_which_order_fails_and_why(lead: Browser, bay: Bay) -> N
     pause(bay)
     start = until(lead, "/", "Attention")
     rows = start.text.partition("<tbody>")[2]
-    assert rows.index(f"/orders/{bay.order}") < 400, "what needs a look stands first"
+    assert rows.index(f"/orders/{bay.order}") < 700, "what needs a look stands first"
 
     order = lead.get(f"/orders/{bay.order}")
     assert "is paused (annotation crossplane.io/paused)" in order.page.text
@@ -184,3 +189,23 @@ def test_markup_in_every_field_is_text_on_every_page(
     )
     assert refused.status == 400
     assert "<script>alert" not in refused.text
+
+
+def test_every_page_links_to_the_documentation_which_is_of_another_origin(
+    site: Site, lead: Browser
+) -> None:
+    """Its scripts may not act in the console, and it needs no sign-in."""
+    docs = site.running.docs
+    assert urlsplit(docs).netloc != urlsplit(site.url).netloc
+    for path in ("/", "/kits", "/orders/none"):
+        assert f'href="{docs}"' in lead.get(path).text
+    assert "The documentation" in requests.get(docs, timeout=10).text
+    assert requests.get(f"{docs}../clients.yaml", timeout=10).status_code == 404
+    stranger = requests.get(docs, headers={"Host": "evil.example"}, timeout=10)
+    assert stranger.status_code != 200
+
+
+def test_a_platform_says_where_its_documentation_is_or_how_to_build_it(site: Site) -> None:
+    folder = reference_pack()
+    assert site.running.docs in welcome(site.running, folder)
+    assert "make docs" in welcome(replace(site.running, docs=""), folder)

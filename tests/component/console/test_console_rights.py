@@ -54,6 +54,7 @@ PLACES = [
     Place("ordersPage", "/", OF_ANY),
     Place("activityPage", "/activity", OF_ANY),
     Place("selectedSubmit", "/selected", (WRITE, *(400,) * 5, OUT), {"do": "end"}),
+    Place("favouriteSubmit", "/favourites", (WRITE, *(400,) * 5, OUT), {"favourite": "A"}),
     Place("orderPage", "/orders/{order}", OF_TEAM),
     Place("partsPage", "/orders/{order}/parts", OF_TEAM),
     Place("partPage", "/orders/{order}/part?at={part}", OF_TEAM),

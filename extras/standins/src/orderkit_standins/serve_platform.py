@@ -7,6 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+
 from ground.errors import NotFoundError, RefusedError
 from ground.names import TeamName, check_label
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
@@ -25,7 +29,7 @@ from orderkit.flows.team.teams import TeamChange, add_team, list_teams
 from orderkit.ports.forge import TeamRight
 from orderkit.web.auditing import AuditLog
 from orderkit.web.service import service_app
-from orderkit.web.serving import HttpServer
+from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.platform import EmbeddedPlatform, PortalOptions, Ports
 
 FIRST_TEAM = "ae86"
@@ -42,6 +46,8 @@ class Running:
     settings: PlatformSettings
     platform: Platform
     embedded: EmbeddedPlatform
+    docs: str = ""
+    """The address of the site of the documentation; empty: it is not built."""
     held_back: tuple[StepDone, ...] = ()
     """Steps of the bootstrap that somebody else's access to the forge makes unsafe."""
 
@@ -90,6 +96,8 @@ class EmbeddedRunRequest:
     """People to add to the forge, to try approvals with."""
     forge: ForgeKind | None = None
     """Whose dialect the forge speaks; None: that of the last start, at first Gitea's."""
+    docs: Path | None = None
+    """The folder of the documentation's site, if it is built."""
 
 
 @contextlib.contextmanager
@@ -128,7 +136,10 @@ def running(
         on_step("platform", f"forge {settings.forge.address}, cluster {embedded.url('cluster')}")
         platform = _without_removed_teams(connect(settings), run_request)
         audit = AuditLog(run_request.state / AUDIT_FILE)
+        docs = _serve_docs(run_request.docs, undo)
         options = service_options(settings, audit=audit, links=True)
+        if options.console:
+            options = replace(options, console=replace(options.console, docs=docs))
         service = HttpServer(service_app(platform, options), embedded.service_socket)
         service.start()
         undo.callback(service.stop)
@@ -140,7 +151,24 @@ def running(
         )
         done = bootstrap(platform, request, on_step=on_step)
         _place(platform, run_request.people)
-        yield Running(settings, platform, embedded, done.held_back)
+        yield Running(settings, platform, embedded, docs, done.held_back)
+
+
+def _serve_docs(folder: Path | None, undo: contextlib.ExitStack) -> str:
+    """
+    Serve the site of the documentation; return its address, empty if it is not built.
+
+    It has a port of its own, so its scripts are of another origin than the console.
+    """
+    if folder is None or not (folder / "index.html").is_file():
+        return ""
+    sock = bind("documentation", 0)
+    server = HttpServer(
+        Starlette(routes=[Mount("/", StaticFiles(directory=folder, html=True))]), sock
+    )
+    server.start()
+    undo.callback(server.stop)
+    return f"http://127.0.0.1:{sock.getsockname()[1]}/"
 
 
 def _adopted(before: PlatformSettings | None, people: Sequence[Person]) -> tuple[str, ...]:

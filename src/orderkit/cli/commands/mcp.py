@@ -1,4 +1,4 @@
-"""``orderkit mcp``: let AI agents look and propose, on behalf of a person."""
+"""``orderkit mcp``: let AI agents look, order and change, on behalf of a person."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from orderkit.cli.options import platform_option
 @platform_option
 def mcp_command(port: int | None, agent: str, platform_file: str | None) -> None:
     """
-    Serve the Model Context Protocol: agents list, read, plan and propose changes.
+    Serve the Model Context Protocol: agents read, plan, order, change, extend and end.
 
-    On stdio, ORDERKIT_TOKEN holds the token of the person for whom the agent acts. Every change is
-    a pull request; nothing is approved, merged, ordered, extended or ended.
+    On stdio, ORDERKIT_TOKEN holds the token of the person for whom the agent acts. Each write waits
+    for a person, unless 'orderkit team change --agents write' says else. No agent approves.
 
     Example: ORDERKIT_TOKEN=... orderkit mcp --agent claude
     """

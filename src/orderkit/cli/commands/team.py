@@ -63,6 +63,12 @@ def decision_options(function: F) -> F:
             help="What happens to more: it is refused, or it needs the platform team's approval. "
             "Default: no change, at first refuse.",
         ),
+        click.option(
+            "--agents",
+            type=click.Choice(["read", "propose", "write"]),
+            help="What AI agents of its members may do: read, propose by pull requests, or write "
+            "as their person may. Default: no change, at first propose.",
+        ),
         adopt_option,
     )
     return functools.reduce(lambda command, option: option(command), reversed(options), function)
@@ -199,6 +205,7 @@ def _team_change(**decisions: Any) -> TeamChange:
         limits=assignments(decisions["limits"], example="orders=20"),
         dropped=tuple(decisions.get("dropped", ())),
         over=decisions["over"],
+        agents=decisions["agents"],
         adopted=tuple(decisions["adopted"]),
     )
 

@@ -24,7 +24,8 @@ def show_team_changed(result: TeamAdded, as_json: bool) -> None:
         emit_json("orderkit.team/v1", {"team": result.team, "changed": result.created})
         return
     words = "is changed" if result.created else "is unchanged"
-    say(f"team {result.team} {words}: {_limits(result.file.limits.texts())}")
+    limits, agents = _limits(result.file.limits.texts()), result.file.agents
+    say(f"team {result.team} {words}: {limits}; agents may {agents}")
 
 
 def show_teams(teams: Iterable[str], as_json: bool) -> None:
@@ -49,6 +50,7 @@ def show_team(result: TeamReport, as_json: bool) -> None:
     say(f"  may order   {_words(report['kits'])}")
     say(f"  namespaces  {_words(report['namespaces'])}")
     say(f"  limits      {_limits(result.file.limits.texts())}")
+    say(f"  agents      may {report['agents']}")
     say(f"  orders      {_words(result.orders)}")
 
 

@@ -42,6 +42,8 @@ class WaitingOrder(Shape, frozen=True, kw_only=True):
     """Who has to agree, and why."""
     proof: str = ""
     """What proves the requester; empty: a claim."""
+    agent: str = ""
+    """The AI agent that ordered it on behalf of the requester; empty: the person did."""
 
     @property
     def branch(self) -> str:

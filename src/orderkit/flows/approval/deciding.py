@@ -32,7 +32,7 @@ from orderkit.flows.change.reviewing import (
 )
 from orderkit.flows.order import order_report
 from orderkit.flows.order.approval_judging import WRITES, may_agree
-from orderkit.flows.order.approval_needs import Asking, order_needs
+from orderkit.flows.order.approval_needs import asking_of, order_needs
 from orderkit.flows.order.approval_records import record_agreement, waiting_order
 from orderkit.flows.order.approvers import LOGIN_HINT, forge_user
 from orderkit.flows.order.commit_judging import CommitJudge
@@ -242,7 +242,7 @@ def _does_not_count(
         snapshot = ledger_snapshot(platform)
         live = new_live_order(platform, entry, snapshot, waiting.kit)
         xr = read_xr(platform, live, waiting.commit).xr
-        asking = Asking(waiting.requester, waiting.proof)
+        asking = asking_of(waiting)
         needs = order_needs(platform, live, xr, asking, snapshot)
         is_own = is_own_request(waiting, me)
     else:

@@ -26,7 +26,7 @@ from orderkit.flows.approval.deciding import (
 )
 from orderkit.flows.change.review_judging import Judgement
 from orderkit.flows.change.reviewing import judge_review
-from orderkit.flows.order.approval_needs import Asking, order_needs
+from orderkit.flows.order.approval_needs import asking_of, order_needs
 from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.order.change_approvals import may_need_approval
 from orderkit.flows.order.live_order import LiveOrder, find_living, new_live_order, read_xr
@@ -116,7 +116,7 @@ def pending_for_credentials(platform: Platform) -> Iterator[PendingApproval]:
             continue
         live = new_live_order(platform, entry, snapshot, waiting.kit)
         xr = read_xr(platform, live, waiting.commit).xr
-        asking = Asking(waiting.requester, waiting.proof)
+        asking = asking_of(waiting)
         needs = order_needs(platform, live, xr, asking, snapshot)
         pending_order = _pending(live, pull, waiting.requester, waiting.since, sentence(needs))
         is_yours = is_asked(platform, entry, needs, me) and not is_own_request(waiting, me)

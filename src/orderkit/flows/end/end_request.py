@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ground.names import TeamName
 from orderkit.core.order.end_record import EndRecord, Phase, Survivor
-from orderkit.ports.forge import REASON_TRAILER
+from orderkit.ports.forge import REASON_TRAILER, agent_notes
 
 OnStep = Callable[[Phase, str], None]
 """Told of each phase that is over, and what was seen."""
@@ -29,12 +29,14 @@ class EndRequest:
     """Resources to remove that would survive, by the kit's names (``end.survives``)."""
     only_waiting: bool = False
     """End it only while it waits for approval: what is delivered meanwhile stays."""
+    agent: str = ""
+    """The AI agent that asks on behalf of the requester."""
 
     @property
     def notes(self) -> tuple[tuple[str, str], ...]:
         """The trailers of the commits besides the requester."""
-        reason = " ".join(self.reason.split())
-        return ((REASON_TRAILER, reason),) if reason else ()
+        reason = " ".join(self.reason.split()).replace("-->", "→")
+        return (*(((REASON_TRAILER, reason),) if reason else ()), *agent_notes(self.agent))
 
 
 @dataclass(frozen=True, slots=True)

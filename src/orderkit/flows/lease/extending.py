@@ -43,7 +43,13 @@ from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order import order_report
 from orderkit.flows.order.expiry_note import try_note_expiry
 from orderkit.flows.platform import Platform, ledger_snapshot, published_kit
-from orderkit.ports.forge import REASON_TRAILER, FileChange, FileRevision, Operation
+from orderkit.ports.forge import (
+    REASON_TRAILER,
+    FileChange,
+    FileRevision,
+    Operation,
+    agent_notes,
+)
 from orderkit.ports.requesters import Requester
 from yamlfiles import yaml11
 
@@ -142,6 +148,8 @@ class LeaseAnswer(Answer, frozen=True, kw_only=True):
     changed: bool
     message: str
     remark: Known
+    url: Known = ""
+    """The pull request that asks for an extension, if an AI agent asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +262,7 @@ def extend_lease(platform: Platform, request: ExtendRequest) -> LeaseView:
         ConflictError: Others won every round.
     """
     check_requester(request.requester.ref)
-    reason = _reason(request.reason)
-    operation = request.operation or f"extend-{uuid.uuid4().hex[:12]}"
-    extension = Extension(request.order, request.duration, request.requester.ref, reason, operation)
+    request = replace(request, operation=request.operation or f"extend-{uuid.uuid4().hex[:12]}")
     blobs = ledger_snapshot(platform).blobs
     entry = order_report.find(request.order, blobs)
     if entry.end_path in blobs:
@@ -267,7 +273,7 @@ def extend_lease(platform: Platform, request: ExtendRequest) -> LeaseView:
 
     def attempt() -> tuple[LeasedOrder, LeaseRecord]:
         leased = read_leased(platform, entry)
-        record = extend(leased.record, leased.policy, platform.clock.now(), extension)
+        record = extended(platform, leased, request)
         if record is not leased.record:
             _write(platform, leased, record, request)
         return leased, record
@@ -278,6 +284,19 @@ def extend_lease(platform: Platform, request: ExtendRequest) -> LeaseView:
     remark = try_note_expiry(platform, entry.order, expires, requester)
     refresh(platform, ledger.team_application(entry.team))
     return _view(platform, replace(leased, record=record), changed=changed, remark=remark)
+
+
+def extended(platform: Platform, leased: LeasedOrder, request: ExtendRequest) -> LeaseRecord:
+    """
+    Return the lease after an extension; the same record if this operation extended it already.
+
+    Raises:
+        InvalidInputError: The reason is missing or too long.
+        RefusedError: The kit does not allow it, or the order is ending.
+    """
+    by, reason = check_requester(request.requester.ref), _reason(request.reason)
+    extension = Extension(request.order, request.duration, by, reason, request.operation)
+    return extend(leased.record, leased.policy, platform.clock.now(), extension)
 
 
 def check_operation(text: str) -> str:
@@ -306,7 +325,7 @@ def _write(
             f"{order}: extended by {duration_text(request.duration)},"
             f" expires at {time_text(record.expires)}",
             request.requester.proof,
-            ((REASON_TRAILER, record.reason),),
+            ((REASON_TRAILER, record.reason), *agent_notes(request.requester.agent)),
         ),
     )
 

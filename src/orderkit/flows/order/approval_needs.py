@@ -19,6 +19,7 @@ from ground.objects.kube_objects import Manifest
 from orderkit.core.durations import parse_duration
 from orderkit.core.kit.approval_rules import Need, Subjects, needs_of, reads_cost
 from orderkit.core.order import ledger, team_limits
+from orderkit.core.order.approval import WaitingOrder
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.flows.order import cost_limit
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr
@@ -34,6 +35,13 @@ class Asking:
     requester: str
     proof: str = ""
     """What proves them; empty: a claim."""
+    agent: str = ""
+    """The AI agent that asks on their behalf."""
+
+
+def asking_of(waiting: WaitingOrder) -> Asking:
+    """Return who asked for an order that waits."""
+    return Asking(waiting.requester, waiting.proof, waiting.agent)
 
 
 def order_needs(
@@ -51,6 +59,9 @@ def order_needs(
     """
     team, entry, kit = live.team, live.entry, live.kit
     needs = _needs_by_rules(platform, live, None, xr, asking)
+    if asking.agent and team.agents != "write":
+        because = f"the AI agent '{asking.agent}' ordered it for {asking.requester}"
+        needs += (Need(("team", PLATFORM), 1, because),)
     if team.limits.over != "ask":
         return needs
     delivered, paths = delivered_xr(live, xr), ledger_files.blobs

@@ -43,7 +43,7 @@ from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
 from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order.approval_foresight import foreseen
 from orderkit.flows.order.approval_judging import agreed, missing, objection, set_approval_status
-from orderkit.flows.order.approval_needs import Asking, order_needs
+from orderkit.flows.order.approval_needs import Asking, asking_of, order_needs
 from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.order.approvers import forge_user
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys
@@ -51,7 +51,14 @@ from orderkit.flows.order.live_order import LiveOrder, delivered_xr, new_live_or
 from orderkit.flows.order.new_lease import new_lease, note_expiry
 from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot, write_ledger
 from orderkit.flows.team.limit_check import check_may_order
-from orderkit.ports.forge import FileChange, MergeStyle, Operation, PullDraft, PullRequest
+from orderkit.ports.forge import (
+    FileChange,
+    MergeStyle,
+    Operation,
+    PullDraft,
+    PullRequest,
+    agent_notes,
+)
 from yamlfiles import yaml11
 
 _XR_MAX = 10_000
@@ -101,6 +108,7 @@ def propose(
             approval=foreseen(platform, entry, needs, asking),
             proof=asking.proof,
             account=person.id if person else 0,
+            agent=asking.agent,
         )
         write_ledger(
             platform,
@@ -138,7 +146,7 @@ def proposal_of(
         return None
     live = new_live_order(platform, entry, snapshot, waiting.kit)
     xr = read_xr(platform, live, waiting.commit).xr
-    needs = order_needs(platform, live, xr, Asking(waiting.requester, waiting.proof), snapshot)
+    needs = order_needs(platform, live, xr, asking_of(waiting), snapshot)
     pull = _ensure_pull(platform, live, waiting, needs)
     return Proposal(platform, live, waiting, needs, pull, snapshot)
 
@@ -283,20 +291,19 @@ class Proposal:
 
     def _keep_sentence(self) -> None:
         """Let the record say who has to agree by the rules of today."""
-        entry = self.live.entry
-        asking = Asking(self.waiting.requester, self.waiting.proof)
-        text = foreseen(self.platform, entry, self.needs, asking)
+        text = foreseen(self.platform, self.live.entry, self.needs, asking_of(self.waiting))
         if text and text != self.waiting.approval:
             write_ledger(
                 self.platform,
-                {entry.waiting_path: changed(self.waiting, approval=text).to_yaml()},
+                {self.live.entry.waiting_path: changed(self.waiting, approval=text).to_yaml()},
                 _operation(self.waiting, "propose", "waits for another approval"),
                 base=self.snapshot,
             )
 
     def _merge(self, approvers: Sequence[str]) -> None:
         notes = tuple(("Orderkit-Approved-By", login) for login in approvers)
-        operation = replace(_operation(self.waiting, "merge", "approved"), notes=notes)
+        operation = _operation(self.waiting, "merge", "approved")
+        operation = replace(operation, notes=(*operation.notes, *notes))
         self.platform.forge.merge_pull(
             self._repo,
             self.pull.number,
@@ -334,12 +341,7 @@ class Proposal:
         write_ledger(
             self.platform,
             {entry.application_path: text, entry.waiting_path: None},
-            Operation(
-                f"register-{entry.order}",
-                self.waiting.requester,
-                f"{entry.order}: {summary}",
-                self.waiting.proof,
-            ),
+            _operation(self.waiting, "register", summary),
             base=base,
         )
 
@@ -373,6 +375,7 @@ def _operation(waiting: WaitingOrder, verb: str, summary: str) -> Operation:
         waiting.requester,
         f"{waiting.order}: {summary}",
         waiting.proof,
+        agent_notes(waiting.agent),
     )
 
 
@@ -462,6 +465,7 @@ def _body(platform: Platform, live: LiveOrder, waiting: WaitingOrder, needs: Seq
     """Return the description: for people only, since others can edit it."""
     xr = read_xr(platform, live, waiting.commit).xr
     proved = "" if waiting.proof else " (not proved)"
+    proved += f" through the AI agent '{plain_line(waiting.agent)}'" if waiting.agent else ""
     lines = [
         (
             f"Ordered by {plain_line(waiting.requester)}{proved}: kit {live.kit.name}, team"

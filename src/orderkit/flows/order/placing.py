@@ -423,7 +423,9 @@ def _run(
             own_repositories=frozenset({platform.ledger, platform.pack_repo}),
             size_limit=platform.size_limit,
         ),
-        user=scaffolder.User(task.requester.ref, proof=task.requester.proof),
+        user=scaffolder.User(
+            task.requester.ref, proof=task.requester.proof, agent=task.requester.agent
+        ),
         task_id=task.id or _task_id(task.source.template, task.parameters, task.requester),
         on_step=task.on_step,
         options=task.options,

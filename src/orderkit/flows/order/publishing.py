@@ -15,7 +15,7 @@ from ground.names import CommitSha, blob_sha
 from orderkit.core.order import order_file
 from orderkit.flows.order.registration_check import archived
 from orderkit.flows.template.actions.action_context import Published, PublishRequest
-from orderkit.ports.forge import FileChange, Forge, Operation, Repository
+from orderkit.ports.forge import FileChange, Forge, Operation, Repository, agent_notes
 
 _HISTORY = 200
 
@@ -34,7 +34,11 @@ def operation(request: PublishRequest) -> Operation:
         mode = b"\0+x" if path in request.executable else b""
         digest.update(b"\0" + str(path).encode() + mode + b"\0" + request.files[path])
     return Operation(
-        f"publish-{digest.hexdigest()[:20]}", request.requester, request.message, request.proof
+        f"publish-{digest.hexdigest()[:20]}",
+        request.requester,
+        request.message,
+        request.proof,
+        agent_notes(request.agent),
     )
 
 

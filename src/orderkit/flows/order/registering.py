@@ -31,7 +31,7 @@ from orderkit.flows.platform import (
     write_ledger,
 )
 from orderkit.flows.team import limit_check
-from orderkit.ports.forge import Operation, Written
+from orderkit.ports.forge import Operation, Written, agent_notes
 from yamlfiles import yaml11
 
 
@@ -47,6 +47,8 @@ class Registration:
     """What proves the requester; empty: a claim."""
     is_adopted: bool = False
     """It existed before it became an order: it gets no lease until somebody gives it one."""
+    agent: str = ""
+    """The AI agent that asks on behalf of the requester."""
 
 
 class Registered(Answer, frozen=True):
@@ -91,6 +93,11 @@ def register(platform: Platform, registration: Registration) -> Registered:
     team = limit_check.check_may_order(platform, entry, kit.name, snapshot, pack)
     record = check_record(platform, entry, kit.name)
     live = live_order.LiveOrder(entry, kit, record, team)
+    if registration.agent and not is_new:  # a repetition would deliver what `main` holds now
+        repository = str(entry.repository)
+        return Registered(
+            entry.order, entry.team, kit.name, repository, snapshot.commit, changed=False
+        )
     if is_new:
         check_new(platform, live, snapshot)
     protect_main(platform.forge, entry.repository, kit)
@@ -208,7 +215,7 @@ def _propose(
     """Propose an order that needs approval; None if it needs none. A settled one is registered."""
     entry = live.entry
     is_waiting = entry.waiting_path in snapshot.blobs
-    may_need = may_need_approval(live) or is_waiting
+    may_need = may_need_approval(live) or is_waiting or bool(registration.agent)
     head = platform.forge.head(entry.repository) if may_need else None
     if head is None:
         return None
@@ -235,7 +242,7 @@ def _propose(
 
 
 def _asking(registration: Registration) -> Asking:
-    return Asking(registration.requester, registration.proof)
+    return Asking(registration.requester, registration.proof, registration.agent)
 
 
 def _enter(
@@ -280,6 +287,7 @@ def _enter(
             registration.requester,
             f"{registration.order}: ordered",
             registration.proof,
+            agent_notes(registration.agent),
         ),
         base=snapshot,
     )

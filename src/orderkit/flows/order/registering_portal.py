@@ -72,7 +72,9 @@ class RegisteringPortal:
             try:
                 return self._registered(registration)
             except AccessError:
-                pass  # the ledger can be written by the service only: ask it
+                if registration.agent:  # the service would take it for the person's own
+                    raise
+                # the ledger can be written by the service only: ask it
         names = {name.lower() for name in headers}
         proxied = path.lstrip("/").startswith(_PROXY)
         if self.authorization and proxied and "authorization" not in names:
@@ -92,7 +94,7 @@ class RegisteringPortal:
         by = self.requester
         requester = by.ref if by.proof else str(fields.get("requester") or by.ref)
         team, order = TeamName(fields["team"]), OrderId(fields["order"])
-        return Registration(order, fields["kit"], team, requester, by.proof)
+        return Registration(order, fields["kit"], team, requester, by.proof, agent=by.agent)
 
     def _read_settings(self, kit: str, body: bytes | None) -> PortalResponse:
         try:

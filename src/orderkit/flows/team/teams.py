@@ -29,7 +29,7 @@ from orderkit.core.kit.pack import Pack
 from orderkit.core.order import ledger, ledger_applications, team_file, team_limits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.ledger_applications import TeamPlace
-from orderkit.core.order.team_file import TeamFile
+from orderkit.core.order.team_file import AgentRight, TeamFile
 from orderkit.flows.argocd.commit_pinning import commit_to_pin
 from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.foreign_access import refuse_foreign_access
@@ -74,6 +74,8 @@ class TeamChange:
     """Limits to drop."""
     over: Literal["refuse", "ask"] | None = None
     """What happens to more than the limits."""
+    agents: AgentRight | None = None
+    """What AI agents of its members may do."""
     adopted: tuple[str, ...] = ()
     """Who may own the organisation besides our account, in addition to before."""
 
@@ -107,6 +109,7 @@ class TeamReport:
             "kits": list(self.kits),
             "namespaces": [ledger.team_namespace(team), *self.file.namespaces],
             "limits": self.file.limits.to_json(),
+            "agents": self.file.agents,
             "orders": list(self.orders),
         }
 
@@ -276,6 +279,7 @@ def _changed_file(platform: Platform, file: TeamFile, change: TeamChange, pack: 
             ),
             over=change.over or file.limits.over,
         ),
+        agents=change.agents or file.agents,
     )
 
 

@@ -104,6 +104,7 @@ def page(
             session=caller.session if isinstance(caller, SessionCaller) else None,
             is_platform=caller is not None and caller.teams("read") is None,
             here=call.headers.get("at", ""),
+            docs=call.headers.get("docs", ""),
             done=DONE.get(call.query.get("done", ""), ""),
             key=secrets.token_urlsafe(12),
             **values,

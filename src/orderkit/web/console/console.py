@@ -86,6 +86,7 @@ class Console:
 def _looking(looks: OrderPages) -> tuple[ServiceOperation, ...]:
     return (
         _page("ordersPage", "/", looks.orders, "read", *FILTERS, "sort", "page", "done"),
+        _form("favouriteSubmit", "/favourites", looks.favourite, "read"),
         _page("activityPage", "/activity", looks.activity, "read", *ACTIVITY_FILTERS, "cursor"),
         _page("orderPage", _ORDER, looks.order, "read", "done"),
         _page("partsPage", f"{_ORDER}/parts", looks.parts, "read"),

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from ground.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError
+from ground.names import LABEL, check_label
 from ground.objects.kube_objects import Manifest, dig
 from orderkit.core.durations import PATTERN as DURATION
 from orderkit.core.durations import parse_duration
@@ -23,19 +24,22 @@ from orderkit.flows.order.activity import LEASE
 from orderkit.flows.order.part_reading import read_part
 from orderkit.ports.forge import OpenPullRef
 from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
-from orderkit.web.console.page_exchange import last
+from orderkit.web.console.page_exchange import cookie, last, own_path
 from orderkit.web.console.parts_tree import PartsTree, node_id
 from orderkit.web.console.rendering import cut
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import entry_for, readable_rows
 from yamlfiles import yaml11
 
-FILTERS = ("team", "kit", "owner", "phase", "text", "cost", "expires")
+FILTERS = ("team", "kit", "owner", "phase", "text", "cost", "expires", "only")
 ACTIVITY_FILTERS = ("team", "person", "kit", "since")
 _OPTIONAL = ("owner", "outputs", "cost", "expires")
 """Columns that stand there if an order has something in them."""
 _PAGE, _DIGITS, _TEXT_MAX = 50, 7, 200_000
 _AT_ONCE, PULLS_KEPT_S = 8, 30.0
+FAVOURITES_MAX = 40
+"""Favourites of a browser: their ids fill a cookie."""
+_YEAR_S = 365 * 86_400
 
 
 class OrderPages:
@@ -50,12 +54,19 @@ class OrderPages:
         """Show the orders of the caller's teams that the address asks for, urgent ones first."""
         rows = [live.row for live in readable_rows(service, call)]
         filters = {name: call.query.get(name, "").strip() for name in FILTERS}
-        team, kit, owner, phase, text, cost, expires = (filters[name] for name in FILTERS)
+        team, kit, owner, phase, text, cost, expires, only = (filters[name] for name in FILTERS)
+        favourites = set(_favourites(call))
         sort = call.query.get("sort", "")
         sort = sort if sort.removeprefix("-") in SORTS else ""
         query = OrderQuery(team=team, kit=kit, owner=owner, text=text, sort=sort or "phase")
         now = service.platform.clock.now()
-        matching = (row for row in rows if _costs(row, cost) and _expires(row, expires, now))
+        matching = (
+            row
+            for row in rows
+            if _costs(row, cost)
+            and _expires(row, expires, now)
+            and (not only or row.order in favourites)
+        )
         in_any_phase, _ = select(matching, query)
         chosen = [row for row in in_any_phase if phase in ("", row.phase)]
         number = call.query.get("page", "")
@@ -80,7 +91,20 @@ class OrderPages:
             },
             mine=call.who.proof.ref if call.who.proof else "",
             counts=counts(in_any_phase),
+            favourites=[row.order for row in rows if row.order in favourites],
         )
+
+    def favourite(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Make an order a favourite of this browser, or no favourite any more."""
+        del service
+        order, before = check_label("favourite", last(call.body, "favourite")), _favourites(call)
+        kept = [name for name in before if name != order]
+        if order not in before:
+            kept = [order, *kept][:FAVOURITES_MAX]
+        name, secure = call.headers["favourites-name"], bool(call.headers["secure"])
+        kept_line = cookie(name, ".".join(kept), secure=secure, max_age_s=_YEAR_S)
+        address = f"{own_path(last(call.body, 'back'))}#star-{order}"
+        return redirect(address, **{"Set-Cookie": kept_line})
 
     def _open_pulls(
         self, service: Service, rows: Sequence[Mapping[str, Any]]
@@ -231,6 +255,12 @@ def _folded(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         else:
             shown.append({"folded": [entry]})
     return shown
+
+
+def _favourites(call: ServiceRequest) -> list[str]:
+    """Return the ids in the cookie of this browser, the newest first; they may be of any order."""
+    names = call.headers.get("favourites", "").split(".")
+    return [name for name in names if LABEL.fullmatch(name)][:FAVOURITES_MAX]
 
 
 def _costs(row: OrderRow, least: str) -> bool:

@@ -109,6 +109,13 @@ forge_option = click.option(
     "schemas/ and those that its kits compose: aws,gcp,azure,kubernetes,helm,sql,nop,other,"
     "operators. Default: those that the pack asks for.",
 )
+@click.option(
+    "--docs",
+    "docs_folder",
+    metavar="DIR",
+    help="The site of the documentation to serve. Default: what 'make docs' built in this "
+    "checkout of Orderkit.",
+)
 @forge_option
 def up_command(
     state_folder: str | None,
@@ -127,6 +134,7 @@ def up_command(
     notifications_file: str | None,
     users: tuple[str, ...],
     twins: str,
+    docs_folder: str | None,
     forge_kind: ForgeKind | None,
 ) -> None:
     """
@@ -162,6 +170,7 @@ def up_command(
         read_twins(twins),
         tuple(map(Person.of, users)),
         forge_kind,
+        Path(docs_folder) if docs_folder else reference_pack() / ".cache" / "docs" / "site",
     )
     with (
         asked_to_end(_stop_handler(serves, stop)),
@@ -205,6 +214,7 @@ def welcome(running: Running, folder: Path, people: Sequence[str] = ()) -> str:
         f" 'orderkit console --requester user:default/{login}'\n"
         for login in people
     )
+    docs = running.docs or "not built: 'make docs' in a checkout of Orderkit, then start this again"
     missing = f"{_not_run_text(not_run)}{_unplayed_text(running, pack)}"
     return f"""
 Orderkit's embedded platform runs. State: {state}
@@ -213,6 +223,7 @@ Orderkit's embedded platform runs. State: {state}
   cluster   {running.embedded.url("cluster")}   export KUBECONFIG={state / "kubeconfig"}
   catalog   {settings.portal.url}/api/catalog/entities
   service   {settings.service.url}
+  docs      {docs}
 
   console   {console_link(settings, default_requester())}
             (signs you in once, within ten minutes; 'orderkit console' makes another link)

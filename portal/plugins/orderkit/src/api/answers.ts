@@ -141,10 +141,11 @@ export type Difference = {
 
 export type End = {
   order: string;
-  state: 'ended' | 'ending' | 'stopped';
+  state: 'ended' | 'ending' | 'proposed' | 'stopped';
   status: string;
   message: string;
   reason?: string;
+  url?: string;
   steps?: EndStep[];
   endedAt?: string;
   repository?: string;
@@ -306,6 +307,7 @@ export type Lease = {
   changed: boolean;
   message: string;
   remark: string | null;
+  url: string | null;
 };
 
 export type LimitStep = {

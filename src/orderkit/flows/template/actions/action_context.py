@@ -41,6 +41,7 @@ class PublishRequest:
     private: bool
     requester: str
     proof: str = ""
+    agent: str = ""
     executable: frozenset[PurePosixPath] = frozenset()
     """Which of the files are executable."""
     branch: str = MAIN
@@ -86,6 +87,8 @@ class User:
     entity: Mapping[str, Any] | None = None
     proof: str = ""
     """The proof of the reference; empty: it is a claim."""
+    agent: str = ""
+    """The AI agent that runs it on behalf of the user."""
 
 
 class TemplateFolder(Protocol):

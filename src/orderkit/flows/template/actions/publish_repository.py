@@ -102,6 +102,7 @@ def _publish(context: ActionContext, inputs: Inputs, *, visibility: str) -> Publ
             private=visibility in _PRIVATE,
             requester=context.user.ref,
             proof=context.user.proof,
+            agent=context.user.agent,
             executable=executable_files(context, files),
             branch=branch,
         )

@@ -21,7 +21,6 @@ from ground.errors import (
     AccessError,
     ConflictError,
     IncompleteError,
-    InvalidInputError,
     NotFoundError,
     RefusedError,
 )
@@ -394,15 +393,16 @@ class _Mending:
             except AccessError:
                 remains = f"as a forge admin, make {MAIN} the default branch of {self._repo}"
                 return RepairStep(damage.what, "", remains)
-        done, left = f"{MAIN} is the default branch again", []
-        for pull in self._platform.forge.pulls(self._repo, base=damage.place):
-            try:
-                if self._writes:
-                    self._platform.forge.retarget_pull(self._repo, pull.number, MAIN)
-                done += f"; pull request #{pull.number} goes to it again"
-            except (AccessError, ConflictError, InvalidInputError) as error:
-                left.append(f"make {MAIN} the base of {pull.web_url}, or close it ({error})")
-        return RepairStep(damage.what, done, "; ".join(left))
+        done, left = f"{MAIN} is the default branch again", ""
+        for pull in list(self._platform.forge.pulls(self._repo, base=damage.place)):
+            if self._writes:
+                self._platform.forge.retarget_pull(self._repo, pull.number, MAIN)
+            done += f"; pull request #{pull.number} goes to it again"
+            left = (  # its approvals were for another base
+                "'orderkit merge' takes no pull request whose base was changed: close it, and"
+                f" propose it again: orderkit change {self._entry.order} FIELD=VALUE --pr"
+            )
+        return RepairStep(damage.what, done, left)
 
     def _record(self, damage: Damage) -> RepairStep:
         good = good_record(self._platform, self._entry)

@@ -1,8 +1,7 @@
 """
-What somebody made of an order's file of the ledger: documents beside the order's Application, or
-something that Argo CD cannot read.
+What somebody made of an order's file of the ledger: more documents, or none that can be read.
 
-The Application of the order's team delivers other documents too. Pure;
+The Application of the order's team delivers what is beside the order's Application, too. Pure;
 ``flows.order.added_documents`` reads the files.
 """
 

@@ -300,17 +300,17 @@ MENDED = [
         "{file} delivers the order again",
     ),
     Mischief(
-        "the entry in the ledger has sources",
-        use_sources,
-        "{file} was edited: spec.sources is [{{'path': '.', 'repoURL': 'http://127.0.0.1:9/mallory",
-        "{file} delivers the order again",
-    ),
-    Mischief(
         "the repository is deleted",
         delete_repository,
         "the repository {repo} does not exist any more, or we may not read it; Git does not record"
         " who deleted it",
         "{repo} is made again from the XR in the cluster (",
+    ),
+    Mischief(
+        "the entry in the ledger has sources",
+        use_sources,
+        "{file} was edited: spec.sources is [{{'path': '.', 'repoURL': 'http://127.0.0.1:9/mallory",
+        "{file} delivers the order again",
     ),
     Mischief(
         "the repository is renamed",

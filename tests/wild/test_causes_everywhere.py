@@ -335,6 +335,38 @@ def test_an_entry_that_steers_argocd_has_one_sentence_and_repair_works(
     assert orderkit("repair", desk.order).out == f"{desk.order}: nothing to repair\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{0}<<<<<<< HEAD\n", "an unresolved merge: the line begins with '<<<<<<<'"),
+        ("# nothing\n", "has no Application"),
+        ("no: manifest: at all\n", "mapping values are not allowed"),
+    ],
+)
+def test_an_entry_that_argocd_cannot_read_is_in_lists_as_in_status(
+    desk: Desk, orderkit: Command, tmp_path: Path, text: str, says: str
+) -> None:
+    path = f"apps/{desk.repo.owner}/{desk.order}.yaml"
+
+    def edit(ledger: Path) -> None:
+        (ledger / path).write_text(text.format((ledger / path).read_text()))
+
+    eventually(lambda: desk.phase() == "Ready")
+    _pushed_ledger(desk, tmp_path / "one", edit)
+    eventually(lambda: says in _served(desk))
+
+    seen = views(desk, orderkit)
+    for name in ("status", "listed", "doctor", "repair"):
+        assert says in getattr(seen, name), (name, getattr(seen, name))
+        assert getattr(seen, name).count(says) == 1, getattr(seen, name)
+    assert seen.listed.startswith("Failing")
+    assert f"orderkit repair {desk.order}" in seen.listed
+    assert orderkit("repair", desk.order).code == 0
+
+    eventually(lambda: listed(desk, orderkit).startswith("Ready"))
+    eventually(lambda: _served(desk) == "")
+
+
 ANOTHER = """\
 ---
 apiVersion: argoproj.io/v1alpha1

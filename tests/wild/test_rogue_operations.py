@@ -32,6 +32,7 @@ from mischief import (
     leave_main,
     leave_project,
     remove_ledger_file,
+    rename_main,
     write_entry,
 )
 from roguery import place, unprotect
@@ -309,6 +310,28 @@ def test_a_default_branch_that_is_not_main_is_told_and_put_right(
     assert (repaired.code, "main is the default branch again" in repaired.out) == (0, True)
     assert orderkit("repair", order).out == f"{order}: nothing to repair\n"
     assert victim.is_well()
+
+
+def test_an_open_pull_request_goes_to_main_again_after_it_was_renamed(
+    fresh_victim: Victim, orderkit: Command
+) -> None:
+    """The forge let it go to the branch's new name."""
+    victim, order = fresh_victim, fresh_victim.entry.order
+    assert orderkit("change", order, "stage=stage2", "--pr").code == 0
+    rename_main(victim)
+
+    planned = orderkit("repair", order, "--dry-run")
+    left = victim.admin.api("GET", f"{victim.repo_path}/pulls/1")["base"]["ref"]
+    repaired = orderkit("repair", order)
+    merged = orderkit("merge", order, "1")
+
+    says = "main is the default branch again; pull request #1 goes to it again"
+    assert (says in planned.out, left) == (True, "trunk")
+    assert (says in repaired.out, repaired.code) == (True, 1)
+    assert f"propose it again: orderkit change {order} FIELD=VALUE --pr" in repaired.out
+    assert victim.admin.api("GET", f"{victim.repo_path}/pulls/1")["base"]["ref"] == "main"
+    assert "someone changed its base" in merged.err
+    assert orderkit("repair", order).out == f"{order}: nothing to repair\n"
 
 
 def test_a_main_that_is_made_again_is_the_default_branch_again(

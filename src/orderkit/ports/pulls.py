@@ -234,6 +234,18 @@ class ForgePulls(Protocol):
         """
         ...
 
+    def retarget_pull(self, repo: RepoId, number: int, base: str) -> bool:
+        """
+        Give an open pull request another base. Idempotent. True if it had another.
+
+        Gitea forgets then who pushed to its branch.
+
+        Raises:
+            ConflictError: It is not open.
+            NotFoundError: No such pull request.
+        """
+        ...
+
     def close_pull(self, repo: RepoId, number: int) -> bool:
         """
         Close a pull request without merging it. Idempotent. True if it was open.

@@ -46,7 +46,6 @@ def changed(bay: Bay, stage: str, reason: str = "a race") -> None:
 
 
 def test_an_entry_says_who_did_what_why_and_in_which_commit(bay: Bay, told: Told) -> None:
-    time.sleep(1)  # commits have whole seconds, and of one second they come in any order
     changed(bay, "stage2", "more power")
 
     newest, ordered = told(limit=100)[0], [e for e in told(limit=100) if e.order == bay.order][-1]
@@ -63,6 +62,7 @@ def test_a_commit_by_hand_is_said_to_be_one_and_proves_no_person(
     site: Running, bay: Bay, told: Told
 ) -> None:
     """Trailers are whatever somebody types: neither a person nor a lease's note is believed."""
+    await_commit(bay.platform, bay.order, bay.head, timeout_s=30)
     text = bay.text().replace("stage1", "stage2")
     stranger = GiteaForge(site.settings.forge.url, token=token(site.settings.forge))
     claims = Operation(f"lease-{bay.order}-x", "user:default/boss", f"{bay.order}: all is well")
@@ -154,6 +154,62 @@ def test_pages_hold_every_entry_once(platform: Platform, bay: Bay, told: Told) -
         found, cursor, pages = [*found, *page.entries], page.cursor, pages + 1
 
     assert [entry.commit for entry in found][: len(whole)] == [entry.commit for entry in whole]
+
+
+def all_pages(
+    platform: Platform, deliveries: list[Delivery] | None, limit: int, team: str = ""
+) -> list[str]:
+    """Return the commits of all entries, page by page."""
+    found: list[str] = []
+    cursor, pages = "", 0
+    while cursor or not pages:
+        query = ActivityQuery(team=team, limit=limit, cursor=cursor)
+        page = activity(platform, query, deliveries)
+        assert pages < 200, f"no page is the last: {cursor}"
+        found, cursor, pages = [*found, *(e.commit for e in page.entries)], page.cursor, pages + 1
+    return found
+
+
+def test_entries_of_one_second_come_in_the_order_of_gits_log_on_all_pages(
+    site: Running, bay: Bay
+) -> None:
+    for stage in ("stage2", "stage3", "stage2", "stage3"):
+        ask(bay, set_("stage", stage))
+    other = new_bay(site.platform, str(bay.repo.owner))
+    ask(other, set_("stage", "stage2"))
+    platform = replace(site.platform, forge=_Dated(site.platform.forge, "2026-10-01T00:00:00Z"))
+    deliveries = [Delivery(_entry(each), "garage", time.time(), "f" * 40) for each in (bay, other)]
+
+    pages = [all_pages(platform, deliveries, limit) for limit in (100, 1, 2)]
+
+    logs = [[commit.id for commit in each.commits()] for each in (bay, other)]
+    assert pages[0] == pages[1] == pages[2]
+    assert [[commit for commit in pages[0] if commit in log] for log in logs] == logs
+
+
+def test_the_pages_of_a_long_history_end_and_leave_nothing_out(site: Running, bay: Bay) -> None:
+    for number in range(60):
+        bay.put({PurePosixPath("notes.txt"): str(number)})
+    deliveries = [Delivery(_entry(bay), "garage", time.time(), "f" * 40)]
+    whole = all_pages(site.platform, deliveries, 100)
+
+    found = all_pages(site.platform, deliveries, 30)
+
+    log = [commit.id for commit in bay.commits()]
+    assert [commit for commit in found if commit in log] == log[:60]
+    assert set(found) == set(whole)
+    assert len(found) == len(whole) > 60
+
+
+def test_pages_go_on_below_the_orders_that_were_delivered_last(site: Running) -> None:
+    bays = [new_bay(site.platform, "activity-deep") for _ in range(12)]
+    changed(bays[-1], "stage2")
+    whole = all_pages(site.platform, None, 100, team="activity-deep")
+
+    found = all_pages(site.platform, None, 1, team="activity-deep")
+
+    assert found == whole
+    assert len(found) > len(bays)
 
 
 def test_requests_follow_the_page_and_not_the_number_of_orders(

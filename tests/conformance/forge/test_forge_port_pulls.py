@@ -346,6 +346,31 @@ def test_f53_updating_leaves_what_is_not_named(bench: Bench) -> None:
         forge.update_pull(bench.repo, 999, operation, title="x")
 
 
+def test_f53c_an_open_one_gets_another_base_and_keeps_its_text(bench: Bench) -> None:
+    forge, repo = bench.shop.forge, bench.repo
+    forge.ensure_branch(repo, "trunk", bench.main())
+    opened = bench.open()
+
+    moved = [forge.retarget_pull(repo, opened.number, "trunk") for _ in range(2)]
+    there = forge.pull(repo, opened.number)
+    back = forge.retarget_pull(repo, opened.number, "main")
+
+    assert (moved, back) == ([True, False], True)
+    assert there is not None
+    assert (there.base, there.title, there.body, there.operation) == (
+        "trunk",
+        opened.title,
+        opened.body,
+        opened.operation,
+    )
+    assert [pull.number for pull in forge.pulls(repo, base="main")] == [opened.number]
+    forge.close_pull(repo, opened.number)
+    with pytest.raises(ConflictError):
+        forge.retarget_pull(repo, opened.number, "trunk")
+    with pytest.raises(NotFoundError):
+        forge.retarget_pull(repo, 999, "trunk")
+
+
 def test_f53b_one_is_found_by_its_branches_whatever_its_state(bench: Bench) -> None:
     forge, repo = bench.shop.forge, bench.repo
     assert forge.pull_between(repo, "main", "change") is None

@@ -53,6 +53,10 @@ class SharedPulls(ABC):
         """Set body and, unless None, title; None if another writer of the text was faster."""
 
     @abstractmethod
+    def _retarget_pull(self, repo: RepoId, number: int, base: str, doing: str) -> bool:
+        """Give it another base, once."""
+
+    @abstractmethod
     def _close_pull(self, repo: RepoId, number: int, doing: str) -> bool:
         """Close it, once."""
 
@@ -154,6 +158,24 @@ class SharedPulls(ABC):
         text = body if body is not None else self._pull_or_raise(repo, number).body
         doing = f"update pull request {repo}#{number}"
         return self._edit_pull(repo, number, title, with_line(text, operation), doing)
+
+    def retarget_pull(self, repo: RepoId, number: int, base: str) -> bool:
+        """
+        Give an open pull request another base. Idempotent. See the port.
+
+        Raises:
+            NotFoundError: No such pull request.
+            ConflictError: It is not open.
+        """
+        doing = f"let pull request {repo}#{number} go to {base}"
+
+        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
+            now = self._pull_or_raise(repo, number)
+            if now.state != "open":
+                raise ConflictError(f"{doing}: it is {now.state}", hint="open a new one")
+            return attempted if now.base == base else None
+
+        return settle(look, lambda: self._retarget_pull(repo, number, base, doing), doing)
 
     def close_pull(self, repo: RepoId, number: int) -> bool:
         """

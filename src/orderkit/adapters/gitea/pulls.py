@@ -45,6 +45,10 @@ class GiteaPulls(Branches, Notes, SharedPulls):
             return None  # Gitea compares the text's version itself, also if the request names none
         return self._pull_of(object_in(checked(answer, doing), doing), repo)
 
+    def _retarget_pull(self, repo: RepoId, number: int, base: str, doing: str) -> bool:
+        path = self._path(repo, "pulls", str(number))
+        return done(self._http.send("PATCH", path, body={"base": base}), doing)
+
     def _close_pull(self, repo: RepoId, number: int, doing: str) -> bool:
         path = self._path(repo, "pulls", str(number))
         return done(self._http.send("PATCH", path, body={"state": "closed"}), doing)

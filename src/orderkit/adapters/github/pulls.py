@@ -46,6 +46,10 @@ class GitHubPulls(Branches, Notes, SharedPulls):
         answer = self._http.send("PATCH", self._path(repo, "pulls", str(number)), body=change)
         return self._pull_of(object_in(checked(answer, doing), doing), repo)
 
+    def _retarget_pull(self, repo: RepoId, number: int, base: str, doing: str) -> bool:
+        path = self._path(repo, "pulls", str(number))
+        return done(self._http.send("PATCH", path, body={"base": base}), doing)
+
     def _close_pull(self, repo: RepoId, number: int, doing: str) -> bool:
         path = self._path(repo, "pulls", str(number))
         return done(self._http.send("PATCH", path, body={"state": "closed"}), doing)

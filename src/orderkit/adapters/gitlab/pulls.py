@@ -165,6 +165,9 @@ class GitLabPulls(GitLabWriting, GitLabNotes, SharedBranches, SharedPulls):
         answer = self._change_pull(repo, number, change, doing)
         return self._pull_of(object_in(answer, doing), repo)
 
+    def _retarget_pull(self, repo: RepoId, number: int, base: str, doing: str) -> bool:
+        return self._change_pull(repo, number, {"target_branch": base}, doing).ok
+
     def _close_pull(self, repo: RepoId, number: int, doing: str) -> bool:
         return self._change_pull(repo, number, {"state_event": "close"}, doing).ok
 

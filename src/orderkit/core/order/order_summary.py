@@ -28,7 +28,7 @@ from orderkit.core.kit.view_problems import PLACEHOLDER
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.commit_faults import with_faults
-from orderkit.core.order.damage import in_entry, state_with
+from orderkit.core.order.damage import Damage, DamageKind, in_entry, state_with
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import (
@@ -98,8 +98,10 @@ def state_of(sources: OrderSources) -> OrderState:
     check = sources.check
     if check and (check.commit == state.revision or state.phase in ("Failing", "Delivering")):
         state = with_faults(state, check)
-    edits = in_entry(entry, application, has_original=sources.has_original, added=sources.added)
-    return state_with(state, entry.order, list(edits))
+    file = sources.file
+    edits = in_entry(entry, application, has_original=sources.has_original, added=file.added)
+    broken = [Damage(DamageKind.LEDGER, file.fault)] if file.fault else []
+    return state_with(state, entry.order, [*broken, *edits])
 
 
 def with_parts(state: OrderState, parts: Sequence[PartState], now: datetime) -> OrderState:

@@ -20,6 +20,7 @@ from ground.argocd.delivery_hindrances import Hindrance
 from ground.objects.kube_objects import Manifest, ObjectKey
 from ground.shapes import Answer, Known, LocatedAnswer, ObjectReference, like
 from orderkit.core.kit.kit_file import How
+from orderkit.core.order.added_documents import INTACT, LedgerFile
 from orderkit.core.order.commit_faults import CommitCheck
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.observed_parts import ObservedPart
@@ -63,8 +64,8 @@ class OrderSources:
     """What is wrong with the files of its main; None: nobody looked."""
     has_original: bool | None = None
     """Whether the ledger has the order that its Application's labels name; None: not known."""
-    added: tuple[Manifest, ...] = ()
-    """The other documents of its file in the ledger, as far as somebody looked."""
+    file: LedgerFile = INTACT
+    """What somebody made of its file in the ledger, as far as somebody looked."""
     own: PartState | None = None
     """Why its XR fails, by the XR's events; None if nobody asked, or they do not say."""
 

@@ -12,16 +12,15 @@ from dataclasses import dataclass, field, replace
 
 from ground.errors import InvalidInputError, RefusedError
 from ground.names import BlobSha, CommitSha
-from ground.objects.kube_objects import Manifest
 from orderkit.core.campaign.definition import names_in
 from orderkit.core.campaign.figures import CampaignFigures
 from orderkit.core.campaign.record import parse_record, record_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
-from orderkit.core.order.added_documents import Delivered, teams_with_more
+from orderkit.core.order.added_documents import INTACT, Delivered, LedgerFile, suspects
 from orderkit.core.order.approval import WaitingOrder
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.order.added_documents import added_documents
+from orderkit.flows.order.added_documents import edited_files
 from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.order.registrations import registered_owners
 from orderkit.flows.platform import (
@@ -57,16 +56,20 @@ class ForgeRecords:
     """Of all campaigns."""
     changes: Mapping[str, str] = field(default_factory=dict)
     """By order: which open changes of it wait for whose agreement."""
-    added: Mapping[str, tuple[Manifest, ...]] = field(default_factory=dict)
-    """By order: documents that somebody added to its file in the ledger."""
-    added_from: object = None
-    """What `added` was read from."""
+    files: Mapping[str, LedgerFile] = field(default_factory=dict)
+    """By order: what somebody made of its file in the ledger."""
+    files_from: object = None
+    """What `files` was read from."""
     owners: Mapping[str, str] = field(default_factory=dict)
     """Who ordered what, as the ledger's history says of orders whose Applications do not."""
 
     @property
     def is_complete(self) -> bool:
         return self.orders is not None and self.kits is not None
+
+    def file_of(self, order: str) -> LedgerFile:
+        """Return what somebody made of an order's file in the ledger."""
+        return self.files.get(order, INTACT)
 
 
 def with_ledger(
@@ -83,7 +86,7 @@ def with_ledger(
     """
     head = platform.forge.head(platform.ledger)
     if head is not None and head == records.ledger_commit:
-        return _with_added(platform, records, delivered)
+        return _with_files(platform, records, delivered)
     snapshot = ledger_snapshot(platform)
     orders = _orders(snapshot)
     owners = {order: owner for order, owner in records.owners.items() if order in orders}
@@ -100,21 +103,21 @@ def with_ledger(
         campaigns=campaigns,
         campaign_figures=CampaignFigures.total(each for _, each in campaigns.values()),
     )
-    return _with_added(platform, now, delivered)
+    return _with_files(platform, now, delivered)
 
 
-def _with_added(
+def _with_files(
     platform: Platform, records: ForgeRecords, delivered: Mapping[str, Delivered]
 ) -> ForgeRecords:
-    """Read the files of orders to which somebody may have added documents, once a commit."""
-    entries = [entry for entry, _ in (records.orders or {}).values()]
-    teams = tuple(teams_with_more(delivered, entries))
-    source = (records.ledger_commit, teams) if teams else None
-    if source == records.added_from:
+    """Read the files of orders that somebody may have edited, once a commit."""
+    living = sorted(records.living or (), key=lambda entry: entry.order)
+    odd = tuple(suspects(delivered, living, [e for e, _ in (records.orders or {}).values()]))
+    source = (records.ledger_commit, odd) if odd else None
+    if source == records.files_from:
         return records
-    found = added_documents(platform, ledger_snapshot(platform), delivered) if teams else {}
-    added = {str(entry.order): documents for entry, documents in found.items()}
-    return replace(records, added=added, added_from=source)
+    found = edited_files(platform, ledger_snapshot(platform), odd) if odd else {}
+    files = {str(entry.order): file for entry, file in found.items()}
+    return replace(records, files=files, files_from=source)
 
 
 def with_owners(

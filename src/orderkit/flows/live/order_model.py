@@ -326,7 +326,7 @@ class OrderModel:
             for was, is_now in (
                 (former.waiting, records.waiting),
                 (former.changes, records.changes),
-                (former.added, records.added),
+                (former.files, records.files),
             ):
                 self._changed.update(
                     o for o in was.keys() | is_now.keys() if was.get(o) != is_now.get(o)
@@ -445,7 +445,7 @@ class OrderModel:
                 self._heads.of(entry, ledger.delivered_commit(application)),
                 self._checks.get(order),
                 None if records.living is None else labelled_entry(application) in records.living,
-                records.added.get(order, ()),
+                records.file_of(order),
             )  # fmt: skip
             sources = self._causes.added_to(order, key, sources)
             parts = sources.judged_parts

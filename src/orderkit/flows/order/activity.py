@@ -38,16 +38,20 @@ LEASE = "lease-"
 """How operations begin that write down when an order's lease ends."""
 LIMIT, LIMIT_MAX = 30, 100
 """Entries of a page."""
-_LEDGER_PAGE, _LEDGER_MAX = 100, 500
-"""Commits of the ledger that are read at first, and at most for one page."""
-_OF_ORDER = 50
-"""Commits of one order that are read."""
+_LEDGER_PAGE, _OF_ORDER, _MOST = 100, 50, 500
+"""Commits that are read of the ledger and of one order at first, and at most for one page."""
+_ORDERS_MAX = 500
+"""Orders that are read for one page, however far down it is."""
 _AT_ONCE = 8
 _SUBJECT = re.compile(r"([a-z0-9][-a-z0-9]{0,62}): (.+)")
 _STEP = "|".join(STEPS[1:])
 _BOOKKEEPING = re.compile(rf"(deliver|lease-sweep)-.+|end-.+-({_STEP}|application)-.*")
 """Operations of the ledger that follow from another entry."""
-_CURSOR = re.compile(r"([0-9]{1,12})\.([0-9a-f]{40,64})\.([0-9a-f]{40,64})")
+_CURSOR = re.compile(r"([0-9]{1,12})\.([-\w./~]{0,255})\.([0-9a-f]{40,64})\.([0-9a-f]{40,64})")
+_Place = tuple[int, str, int, str]
+"""Second, repository (none: the ledger), rank in its log below zero, commit. The newest is last."""
+_UNSHOWN, _NO_COMMIT, _BOTTOM = "~", "f" * 40, (0, "", 0, "")
+"""A repository that is above all others of a second, no commit, and what is below everything."""
 
 
 class ActivityEntry(Answer, frozen=True, kw_only=True):
@@ -162,10 +166,7 @@ class _Event:
     order: str
     team: str
     kit: str
-
-    @property
-    def place(self) -> tuple[int, str]:
-        return int(self.when_s), self.commit.id
+    place: _Place
 
 
 @dataclass
@@ -186,20 +187,20 @@ class _Page:
         if query.team and query.team not in set(ledger.teams(snapshot.blobs)):
             raise NotFoundError(f"no team '{query.team}'", hint="see 'orderkit team list'")
         self.since_s = since_of(query.since, self.platform.clock.now())
-        self.before = _position(query.cursor)
+        self.before, begin = _position(query.cursor)
         waiting = sorted(filter(self._is_asked, self.deliveries), key=lambda d: d.at_s)
         self.kits = {str(delivery.entry.order): delivery.kit for delivery in waiting}
-        floor_s = self._read_ledger(self.before[2] or snapshot.commit)
-        reads = 0
+        floor = self._read_ledger(begin or snapshot.commit)
+        newer = sum(delivery.at_s >= self.before[0] for delivery in waiting)
+        most = min(newer + query.limit, _ORDERS_MAX)  # those may have entries of any page
         with InheritingThreads(_AT_ONCE) as threads:
-            while waiting and reads < query.limit and not self._is_full(waiting[-1].at_s, floor_s):
+            while waiting and most > 0 and not self._is_full(_highest(waiting), floor):
                 batch = [waiting.pop() for _ in range(min(_AT_ONCE, len(waiting)))]
-                reads += len(batch)
-                for events, read_to_s in threads.map(self._of_order, batch):
+                most -= len(batch)
+                for events, read_to in threads.map(self._of_order, batch):
                     self.events += events
-                    floor_s = max(floor_s, read_to_s)
-        floor_s = max(floor_s, waiting[-1].at_s if waiting else 0.0)
-        return self._answer(floor_s)
+                    floor = max(floor, read_to)
+        return self._answer(max(floor, _highest(waiting)))
 
     def _is_asked(self, delivery: Delivery) -> bool:
         query, entry = self.query, delivery.entry
@@ -213,62 +214,78 @@ class _Page:
     def _may_see(self, team: str) -> bool:
         return self.query.teams is None or team in self.query.teams
 
-    def _is_full(self, next_s: float, floor_s: float) -> bool:
+    def _is_full(self, following: _Place, floor: _Place) -> bool:
         """Say whether the page has all its entries, whatever else is read."""
-        lowest_s = max(next_s, floor_s)
-        complete = sum(event.when_s >= lowest_s for event in self.events)
-        return complete >= self.query.limit or floor_s > next_s
+        lowest = max(following, floor)
+        complete = sum(event.place >= lowest for event in self.events)
+        return complete >= self.query.limit or floor > following
 
-    def _read_ledger(self, begin: str) -> float:
+    def _read_ledger(self, begin: str) -> _Place:
         """Read events of the ledger from a commit down; return how far they are complete."""
         limit, repo = _LEDGER_PAGE, self.platform.ledger
         while True:
             commits = self.platform.forge.commits(repo, ref=begin, limit=limit)
-            events = [event for commit in commits if (event := self._of_ledger(commit))]
-            oldest_s = _time_of(commits[-1]) if len(commits) >= limit else 0.0
-            done = len(events) >= self.query.limit or limit >= _LEDGER_MAX
-            if done or oldest_s <= self.since_s:
+            self._find_shown("", commits)
+            events = [event for each in enumerate(commits) if (event := self._of_ledger(*each))]
+            floor = _lowest("", commits, limit)
+            done = len(events) >= self.query.limit or limit >= _MOST
+            if done or floor[0] <= self.since_s:
                 self.events += events
                 self.commits = {commit.id: _time_of(commit) for commit in commits}
-                return oldest_s
-            limit = _LEDGER_MAX
+                return floor
+            limit = _MOST
 
-    def _of_ledger(self, commit: Commit) -> _Event | None:
+    def _find_shown(self, log: str, commits: Sequence[Commit]) -> None:
+        """Note where the page before ended, if that was in this log, which may be longer now."""
+        for rank, commit in enumerate(commits):
+            if (log, commit.id) == (self.before[1], self.before[3]):
+                self.before = (*self.before[:2], -rank, commit.id)
+
+    def _of_ledger(self, rank: int, commit: Commit) -> _Event | None:
         subject = _SUBJECT.match(commit.summary)
         if subject is None or len(commit.parents) > 1 or _BOOKKEEPING.fullmatch(commit.operation):
             return None
         order = subject[1]
         team = self.teams.get(order, "")
         kit = self.kits.get(order) or ledger.named_kit(order, set(self.kits.values()))
-        event = _Event(_time_of(commit), commit, self.platform.ledger, order, team, kit)
+        at_s, repo = _time_of(commit), self.platform.ledger
+        place = (int(at_s), "", -rank, commit.id)
+        event = _Event(at_s, commit, repo, order, team, kit, place)
         return event if team and self._selects(event) else None
 
-    def _of_order(self, delivery: Delivery) -> tuple[list[_Event], float]:
-        """Return the events of an order, and the time down to which they are complete."""
-        repo = delivery.entry.repository
+    def _of_order(self, delivery: Delivery) -> tuple[list[_Event], _Place]:
+        """Return the events of an order, and the place down to which they are complete."""
+        repo, limit = delivery.entry.repository, _OF_ORDER
+        log = str(repo)
         try:
-            commits = self.platform.forge.commits(repo, limit=_OF_ORDER)
+            commits = self.platform.forge.commits(repo, limit=limit)
+            if _lowest(log, commits, limit)[0] >= self.before[0]:
+                limit = _MOST
+                commits = self.platform.forge.commits(repo, limit=limit)
         except OrderkitError as error:
             if error.retryable:
                 raise
-            return [], 0.0  # it was moved or is gone: 'orderkit status' says so
+            return [], _BOTTOM  # it was moved or is gone: 'orderkit status' says so
         events = []
-        for commit in commits:
+        self._find_shown(log, commits)
+        for rank, commit in enumerate(commits):
             when_s = min(_time_of(commit), delivery.at_s)
             if commit.id == delivery.revision and signature_of(commit.message) is None:
                 when_s = delivery.at_s  # git's time is whatever the author typed
             entry = delivery.entry
-            event = _Event(when_s, commit, repo, entry.order, entry.team, delivery.kit)
+            place = (int(when_s), log, -rank, commit.id)
+            event = _Event(when_s, commit, repo, entry.order, entry.team, delivery.kit, place)
             if self._selects(event):
                 events.append(event)
-        return events, _time_of(commits[-1]) if len(commits) >= _OF_ORDER else 0.0
+        floor = _lowest(log, commits, limit)
+        return events, floor if floor < self.before else _BOTTOM
 
     def _selects(self, event: _Event) -> bool:
         """Say whether an event belongs to the page if it is what it claims to be."""
         query = self.query
         return (
             event.when_s >= self.since_s
-            and event.place < self.before[:2]
+            and event.place < self.before
             and self._may_see(event.team)
             and query.team in ("", event.team)
             and query.kit in ("", event.kit)
@@ -279,9 +296,9 @@ class _Page:
     def _claims(event: _Event, person: str) -> bool:
         return is_person(event.commit.requester, person) or person in event.commit.author
 
-    def _answer(self, floor_s: float) -> Activity:
+    def _answer(self, floor: _Place) -> Activity:
         events = sorted(self.events, key=lambda event: event.place, reverse=True)
-        complete = [event for event in events if event.when_s >= floor_s]
+        complete = [event for event in events if event.place >= floor]
         looked_at = complete[: 2 * self.query.limit]
         entries: list[ActivityEntry] = []
         last: _Event | None = None
@@ -291,14 +308,15 @@ class _Page:
             last = event
             if entry := self._entry(event, is_proved=is_proved):
                 entries.append(entry)
-        is_last = floor_s <= self.since_s and (last is None or last is events[-1])
-        return Activity(tuple(entries), "" if is_last else self._cursor(last, floor_s))
+        is_last = floor[0] <= self.since_s and (last is None or last is events[-1])
+        end = last.place if last else floor
+        return Activity(tuple(entries), "" if is_last or end >= self.before else self._cursor(end))
 
-    def _cursor(self, last: _Event | None, floor_s: float) -> str:
-        place = last.place if last else (int(floor_s), "f" * 40)
-        commits = [*self.commits]
-        older = (commit for commit, at_s in self.commits.items() if at_s <= place[0] + 1)
-        return f"{place[0]}.{place[1]}.{next(older, commits[-1])}"
+    def _cursor(self, end: _Place) -> str:
+        second, log, _, commit = end
+        older = (commit for commit, at_s in self.commits.items() if at_s <= second + 1)
+        begin = next(older, [*self.commits][-1]) if log else commit
+        return f"{second}.{log}.{commit}.{begin}"
 
     def _proved(self, events: Sequence[_Event]) -> list[bool]:
         """Say of each event whether its commit's trailers can be trusted."""
@@ -366,15 +384,27 @@ def since_of(text: str, now: datetime) -> float:
     return at_s
 
 
-def _position(cursor: str) -> tuple[int, str, str]:
-    """Return before which entry a page begins, and at which commit the ledger is read."""
+def _lowest(log: str, commits: Sequence[Commit], limit: int) -> _Place:
+    """Return the place of the last commit that was read of a log, or the bottom if that is all."""
+    if len(commits) < limit:
+        return _BOTTOM
+    return int(_time_of(commits[-1])), log, 1 - len(commits), commits[-1].id
+
+
+def _highest(waiting: Sequence[Delivery]) -> _Place:
+    """Return a place below which are all entries of orders that were not read yet."""
+    return (int(waiting[-1].at_s), _UNSHOWN, 0, _NO_COMMIT) if waiting else _BOTTOM
+
+
+def _position(cursor: str) -> tuple[_Place, str]:
+    """Return before which place a page begins, and at which commit the ledger is read."""
     if not cursor:
-        return (1 << 62, "", "")
+        return (1 << 62, "", 1, ""), ""
     match = _CURSOR.fullmatch(cursor)
     if match is None:
         hint = "ask for the first page again, without a cursor"
         raise InvalidInputError("cursor", cursor[:40], "is none of ours", hint=hint)
-    return int(match[1]), match[2], match[3]
+    return (int(match[1]), match[2], 1, match[3]), match[4]
 
 
 def _teams_by_order(paths: Iterable[object]) -> dict[str, str]:

@@ -1,55 +1,48 @@
 """
-Find documents that somebody added to ledger files of orders, at little cost. Only reads.
+Find ledger files of orders to which somebody added documents, or that hold no Application any more.
 
-Argo CD says what it delivers of a team, but not the file that it comes from. So files are read
-only of teams whose Application delivers more than orders.
+Only reads, at little cost. Argo CD says what it delivers of a team, and which file it cannot read,
+but not the file that an object comes from. So files are read only where it says something odd.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 
 from ground.errors import RefusedError
-from ground.objects.kube_objects import Manifest
 from orderkit.core.inheriting_threads import InheritingThreads
-from orderkit.core.order import ledger
-from orderkit.core.order.added_documents import Delivered, teams_with_more
+from orderkit.core.order.added_documents import INTACT, LedgerFile
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.commit_pinning import documents_of
 from orderkit.flows.platform import Platform, RepositorySnapshot
 from yamlfiles.manifests import ManifestError
 
-FILES_MAX, _AT_ONCE = 200, 8
-"""Files that are read of one team: beyond, only ``status`` and ``repair`` of the order find it."""
+_AT_ONCE = 8
 
 
-def added_documents(
-    platform: Platform, ledger_files: RepositorySnapshot, delivered: Mapping[str, Delivered]
-) -> dict[OrderEntry, tuple[Manifest, ...]]:
+def edited_files(
+    platform: Platform, ledger_files: RepositorySnapshot, entries: Collection[OrderEntry]
+) -> dict[OrderEntry, LedgerFile]:
     """
-    Return the orders whose files have more than their Application, with the other documents.
-
-    Args:
-        delivered: By the name of a team's Application, what it delivers.
+    Return those of these orders whose files have more, or less, than their Application.
 
     Raises:
         RemoteError: The forge.
     """
-    entries = list(ledger.entries(ledger_files.blobs))
-    known = [*entries, *ledger.waiting_orders(ledger_files.blobs)]
-    suspects: list[OrderEntry] = []
-    for team in teams_with_more(delivered, known):
-        suspects += [entry for entry in entries if entry.team == team][:FILES_MAX]
-    if not suspects:
+    if not entries:
         return {}
 
-    def look(entry: OrderEntry) -> tuple[Manifest, ...]:
+    def look(entry: OrderEntry) -> LedgerFile:
         path = entry.application_path
         try:
-            return documents_of(platform.forge.read(platform.ledger, path, ledger_files.commit))[1]
-        except (ManifestError, RefusedError):
-            return ()  # 'status' says so
+            file = platform.forge.read(platform.ledger, path, ledger_files.commit)
+            own, added = documents_of(file)
+        except ManifestError as error:
+            return LedgerFile(fault=str(error))
+        except RefusedError:
+            return INTACT  # 'status' says so
+        return LedgerFile(added, "" if own or file is None else f"{path} has no Application")
 
     with InheritingThreads(_AT_ONCE, thread_name_prefix="added") as threads:
-        found = zip(suspects, threads.map(look, suspects), strict=True)
-        return {entry: added for entry, added in found if added}
+        found = zip(entries, threads.map(look, entries), strict=True)
+        return {entry: file for entry, file in found if file != INTACT}

@@ -16,6 +16,7 @@ from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE
 from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.pack import Pack
 from orderkit.core.order import ledger, order_file
+from orderkit.core.order.added_documents import INTACT
 from orderkit.core.order.damage import delivered_commits, in_cluster
 from orderkit.flows.order import order_report
 from orderkit.flows.order.commit_check import CheckedOrder, check_commit
@@ -57,7 +58,8 @@ def _told(platform: Platform, pack: Pack, is_listed: IsListed, report: OrderRepo
         if report.state.ready and not _has_signs(platform, pack, is_listed, report):
             return report
         whole = order_report.report_of(platform, report.entry, ending=False)
-        report = whole if whole.check and whole.check.errors else report
+        has_more = report.sources.file.fault or (whole.check and whole.check.errors)
+        report = whole if has_more else report
         return with_damages(report, look(platform, report.entry, report, is_listed).damages)
     except OrderkitError as error:
         state = replace(report.state, phase="Failing", reason=str(error), advice=error.hint)
@@ -69,7 +71,8 @@ def _has_signs(platform: Platform, pack: Pack, is_listed: IsListed, report: Orde
     paths = (report.entry.application_path, ledger.team_path(report.entry.team))
     if not all(map(is_listed, paths)):
         return True
-    if report.sources.added or any(in_cluster(report.sources.application, report.sources.xr, None)):
+    sources = report.sources
+    if sources.file != INTACT or any(in_cluster(sources.application, sources.xr, None)):
         return True
     try:
         return any(_forge_signs(platform, pack, report))

@@ -35,7 +35,13 @@ from orderkit.core.gc_pause import uncollected
 from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, order_state
-from orderkit.core.order.added_documents import delivered_by_team, own_document
+from orderkit.core.order.added_documents import (
+    INTACT,
+    LedgerFile,
+    delivered_by_team,
+    own_document,
+    suspects,
+)
 from orderkit.core.order.approval import WaitingOrder
 from orderkit.core.order.commit_faults import CommitCheck
 from orderkit.core.order.ledger import OrderEntry
@@ -47,7 +53,7 @@ from orderkit.core.secret_values import NO_SECRETS, SecretTexts
 from orderkit.flows.argocd.commit_pinning import head_of_main, undelivered
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.order.added_documents import added_documents
+from orderkit.flows.order.added_documents import edited_files
 from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.order.commit_check import CheckedOrder, explained_by_files
 from orderkit.flows.order.state_without_secrets import without_secrets
@@ -162,7 +168,8 @@ def list_orders(platform: Platform) -> list[OrderReport]:
         ahead = _ahead(platform, living, cluster_state.applications)
         pairs = ((n, delivered_by_team(a)) for n, a in cluster_state.applications.items())
         delivered = {name: objects for name, objects in pairs if objects}
-        added = added_documents(platform, ledger_files, delivered)
+        odd = suspects(delivered, list(ledger.entries(paths)), waiting)
+        files = edited_files(platform, ledger_files, odd)
         return [
             _listed(
                 platform,
@@ -171,7 +178,7 @@ def list_orders(platform: Platform) -> list[OrderReport]:
                 ending=entry.end_path in paths,
                 waiting=proposals.get(entry),
                 undelivered=ahead.get(entry),
-                added=added.get(entry, ()),
+                file=files.get(entry, INTACT),
             )
             for entry in entries
         ]
@@ -226,13 +233,13 @@ def _listed(
     ending: bool,
     waiting: WaitingOrder | None,
     undelivered: Hindrance | None,
-    added: tuple[Manifest, ...],
+    file: LedgerFile,
 ) -> OrderReport:
     application = cluster_state.applications.get(entry.order)
     kit = waiting.kit if waiting else ledger.kit_of(application or {})
     key, xr = own_xr(entry.order, application, cluster_state.kinds, kit, cluster_state.xrs.get)
     sources = _sources(entry, application, xr, waiting, ending=ending)
-    sources = replace(sources, undelivered=undelivered, added=added)
+    sources = replace(sources, undelivered=undelivered, file=file)
     state = without_secrets(platform, xr, state_of(sources))
     return _report(platform, sources, state, (kit, key), cluster_state.kits.get(kit))
 

@@ -12,11 +12,18 @@ Each step looks first, so a repetition continues.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ground.argocd.delivery_hindrances import TERMINATE, kubectl_patch, pinned, sync_request
-from ground.errors import AccessError, ConflictError, NotFoundError, RefusedError
+from ground.errors import (
+    AccessError,
+    ConflictError,
+    IncompleteError,
+    NotFoundError,
+    RefusedError,
+)
 from ground.names import MAIN, CommitSha, OrderId, RepoId, TeamName, check_requester
 from ground.objects.kube_objects import (
     APP_PROJECT,
@@ -39,7 +46,12 @@ from orderkit.flows.argocd.commit_pinning import (
     deliver,
     documents_of,
 )
-from orderkit.flows.argocd.refreshing import OWNER, knows_retry_refresh, refresh
+from orderkit.flows.argocd.refreshing import (
+    OWNER,
+    application_key,
+    knows_retry_refresh,
+    refresh,
+)
 from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order import order_report
 from orderkit.flows.order.adopting import AdoptRequest, adopt
@@ -66,7 +78,7 @@ from orderkit.ports.forge import FileChange, Operation, PullDraft
 from orderkit.ports.requesters import Requester
 from yamlfiles import yaml11
 
-_PROJECT_S = 60.0
+_PROJECT_S, _SOURCE_S = 60.0, 30.0
 _ROUNDS = len(DamageKind)
 """Bound on repairs: what hides behind one damage (a lost file behind a new name) comes next."""
 
@@ -147,11 +159,30 @@ def repair(platform: Platform, request: RepairRequest) -> Repaired:
             break
     if not request.dry_run:
         refresh(platform, ledger.team_application(entry.team))
+        _await_own_source(platform, entry)
         refresh(platform, entry.order)
     state = report.state
     is_told = state.phase == "Failing" or (report.check and report.check.errors)
     left = (state.reason, state.advice) if is_told else ("", "")
     return Repaired(entry, tuple(steps.values()), *left)
+
+
+def _await_own_source(platform: Platform, entry: OrderEntry) -> None:
+    """
+    Wait until Argo CD has taken back what somebody wrote beside the order's source; not for ever.
+
+    Argo CD compares an Application again whose source differs from the one it compared last. It
+    remembers both, so without ``sources`` nothing differs, and it would keep the error of these
+    until its regular look, after three minutes (observed on Argo CD 3.2.11).
+    """
+    with suppress(IncompleteError):  # 'status' says what keeps it
+        until(
+            platform.clock,
+            lambda: get_object(platform, application_key(entry.order)),
+            lambda live: not dig(live, "spec", "sources"),
+            timeout_s=_SOURCE_S,
+            goal="Argo CD taking the ledger",
+        )
 
 
 def _name(damage: Damage) -> str:
@@ -362,7 +393,16 @@ class _Mending:
             except AccessError:
                 remains = f"as a forge admin, make {MAIN} the default branch of {self._repo}"
                 return RepairStep(damage.what, "", remains)
-        return RepairStep(damage.what, f"{MAIN} is the default branch again")
+        done, left = f"{MAIN} is the default branch again", ""
+        for pull in list(self._platform.forge.pulls(self._repo, base=damage.place)):
+            if self._writes:
+                self._platform.forge.retarget_pull(self._repo, pull.number, MAIN)
+            done += f"; pull request #{pull.number} goes to it again"
+            left = (  # its approvals were for another base
+                "'orderkit merge' takes no pull request whose base was changed: close it, and"
+                f" propose it again: orderkit change {self._entry.order} FIELD=VALUE --pr"
+            )
+        return RepairStep(damage.what, done, left)
 
     def _record(self, damage: Damage) -> RepairStep:
         good = good_record(self._platform, self._entry)

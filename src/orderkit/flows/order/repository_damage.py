@@ -84,6 +84,7 @@ def on_default_branch(repository: Repository) -> Iterator[Damage]:
             DamageKind.DEFAULT_BRANCH,
             f"the default branch of {repository.id} is {shorten(repr(repository.default_branch))},"
             f" not {MAIN}: clones and web forms edit a branch that is not delivered",
+            place=repository.default_branch,
         )
 
 

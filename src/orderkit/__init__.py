@@ -6,4 +6,4 @@ The layers, top to bottom, each importing only what is below it: ``cli``, ``web`
 the public API for packs: ``stations``, ``controllers`` and ``testing``; the rest is private.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

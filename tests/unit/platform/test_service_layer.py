@@ -192,7 +192,7 @@ def test_the_pods_send_traces_where_platform_yaml_says_and_may_reach_it() -> Non
 def test_the_image_is_the_one_of_this_release_unless_platform_yaml_names_another() -> None:
     other = f"mirror.example.org/orderkit@sha256:{'a' * 64}"
     for more, image in (
-        ("", "registry.example.org/orderkit/orderkit:v0.2.0"),
+        ("", "registry.example.org/orderkit/orderkit:v0.3.0"),
         (f"image: '{other}', pullSecret: pull", other),
     ):
         deployment = layer(read(more))["Deployment", "orderkit-service/orderkit-service"]

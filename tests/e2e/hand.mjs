@@ -110,9 +110,9 @@ const steps = {
     if (full) await page.evaluate(() => scrollTo(0, 0));
     await page.screenshot({ path: file, fullPage: full });
   },
-  async axe() {
+  async axe({ within }) {
     await page.evaluate(axe);
-    const result = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }));
+    const result = await page.evaluate(part => globalThis.axe.run(part ? { include: [[part]] } : document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }), within);
     return result.violations.map(({ id, impact, help, nodes }) => ({ id, impact, help, at: nodes.slice(0, 3).map(node => node.html) }));
   },
   seen: () => seen,

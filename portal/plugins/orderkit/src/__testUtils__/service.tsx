@@ -71,6 +71,7 @@ export const KITS = {
           type: 'integer',
           required: false,
           choices: null,
+          labels: {},
         },
       ],
     },

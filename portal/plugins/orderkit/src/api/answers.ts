@@ -282,6 +282,11 @@ export type KeptPart = {
   path: string;
 };
 
+export type KitTeams = {
+  kit: string;
+  teams: string[];
+};
+
 export type Kits = {
   kits: ListedKit[];
 };
@@ -329,6 +334,7 @@ export type ListedField = {
   type: string;
   required: boolean;
   choices: unknown[] | null;
+  labels: Record<string, string>;
 };
 
 export type ListedKit = {

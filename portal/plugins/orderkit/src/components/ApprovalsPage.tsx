@@ -3,7 +3,7 @@ import { useApi } from '@backstage/frontend-plugin-api';
 import { Alert, Button, Container, Flex, Text, TextField } from '@backstage/ui';
 import { Approval, Decided, orderkitApiRef, ServiceError } from '../api';
 import { useRead } from '../useLive';
-import { Empty, Heading, Loading, Problem, Web, When } from './parts';
+import { Empty, Heading, Loading, OrderLink, Problem, Web, When } from './parts';
 import { count, cut, person } from './words';
 
 const LOOK_MS = 30_000;
@@ -42,7 +42,7 @@ function Row({ approval, onDecided }: { approval: Approval; onDecided: (text: st
   return (
     <Flex direction="column" gap="2" data-testid="orderkit-approval" style={{ overflowWrap: 'anywhere' }}>
       <Flex gap="3" align="center" style={{ flexWrap: 'wrap' }}>
-        <Text weight="bold">{name}</Text>
+        {approval.number ? <OrderLink order={approval.order} /> : <Text weight="bold">{name}</Text>}
         <Web to={approval.url}>{approval.number ? `change #${approval.number}` : 'new order'}</Web>
         <Text color="secondary">
           {cut(approval.kit, 80)} of team {cut(approval.team, 80)}, asked for by {person(approval.requester) || 'nobody known'}{' '}

@@ -4,7 +4,7 @@ import { Badge, Flex, Text } from '@backstage/ui';
 import { Node, ObjectKey, OrderEvent, orderkitApiRef, View } from '../api';
 import { useRead } from '../useLive';
 import { Empty, Heading, Loading, Problem, When } from './parts';
-import { cut } from './words';
+import { cut, tint } from './words';
 
 const EVENTS_MAX = 30;
 const CHILDREN_MAX = 200;
@@ -19,19 +19,19 @@ const leads = (node: Node): boolean => fails(node) || node.children.some(leads);
 function Mark({ node }: { node: Node }) {
   if (fails(node)) {
     return (
-      <Text as="span" color="danger" aria-label="not ready">
+      <span role="img" style={{ color: tint('danger') }} aria-label="not ready">
         ✕
-      </Text>
+      </span>
     );
   }
   return node.ready === 'True' ? (
-    <Text as="span" color="success" aria-label="ready">
+    <span role="img" style={{ color: tint('success') }} aria-label="ready">
       ●
-    </Text>
+    </span>
   ) : (
-    <Text as="span" color="secondary" aria-label="has no state of its own">
+    <span role="img" aria-label="has no state of its own">
       ○
-    </Text>
+    </span>
   );
 }
 
@@ -42,7 +42,7 @@ function Branch({ node, events, top }: { node: Node; events: Map<string, OrderEv
       <details open={top || leads(node)} data-testid="orderkit-part" data-failing={fails(node)}>
         <summary style={{ cursor: 'pointer', overflowWrap: 'anywhere' }}>
           <Mark node={node} /> <strong>{cut(node.kind, 80)}</strong> <code>{cut(node.name, 120)}</code>
-          {node.reason && <Text color="danger"> {cut(node.reason)}</Text>}
+          {node.reason && <span style={{ color: tint('danger') }}> {cut(node.reason)}</span>}
         </summary>
         <div style={{ paddingInlineStart: 24 }}>
           <Text as="p" variant="body-small" color="secondary">

@@ -2,7 +2,7 @@ import { Flex, Text } from '@backstage/ui';
 import { EntityInfoCard, useEntity } from '@backstage/plugin-catalog-react';
 import { Row, Team } from '../api';
 import { useTeam } from '../useLive';
-import { Empty, Fact, Loading, Phase, Problem, Stale, When } from './parts';
+import { Empty, Fact, Loading, OrderLink, Phase, Problem, Stale, When } from './parts';
 import { count, cut } from './words';
 
 const SOON_MS = 7 * 86_400_000;
@@ -36,9 +36,9 @@ function Content({ team }: { team: Team }) {
       {looks.length === 0 && <Empty>Nothing needs a look.</Empty>}
       {looks.slice(0, ROWS_MAX).map(row => (
         <Flex key={row.order} direction="column" gap="0.5" style={{ overflowWrap: 'anywhere' }}>
-          <Flex gap="2" align="center">
+          <Flex gap="2" align="center" style={{ flexWrap: 'wrap' }}>
             <Phase name={row.phase} />
-            <Text weight="bold">{cut(row.order, 80)}</Text>
+            <OrderLink order={row.order} />
             {row.expires && (
               <Text color="secondary">
                 expires <When time={row.expires} />

@@ -1,4 +1,4 @@
-import { Value } from '../api';
+import { Kit, Value } from '../api';
 
 /** Characters of one text on a page; whoever pushes may have written ten megabytes. */
 const TEXT_MAX = 600;
@@ -17,6 +17,24 @@ export function cut(text: unknown, most = TEXT_MAX): string {
 export function shown(value: Value): string {
   if (value === null || value === undefined) return 'not set';
   return cut(typeof value === 'string' ? value : JSON.stringify(value), 200);
+}
+
+/** The field of a kit that a plan, a commit or a conflict names, as its form names it; else as it is written. */
+export function fieldTitle(field: string, kit: Kit | undefined): string {
+  const known = fieldOf(field, kit);
+  return cut(known?.title || field, 120) || 'everything';
+}
+
+/** A value of a field as its form shows it: the label of a choice instead of the choice. */
+export function labelled(value: Value, field: string, kit: Kit | undefined): string {
+  const labels = fieldOf(field, kit)?.labels ?? {};
+  const name = String(value);
+  return Object.hasOwn(labels, name) ? cut(labels[name], 200) : shown(value);
+}
+
+function fieldOf(field: string, kit: Kit | undefined) {
+  const path = field.replace(/^spec\./, '');
+  return kit?.fields.find(known => known.path === path);
 }
 
 /** An address that a browser may open: the web's, and nothing that runs. */
@@ -54,6 +72,9 @@ export function ago(time: string | null | undefined, now = Date.now()): string {
 export const count = (number: number, thing: string) => `${number} ${thing}${number === 1 ? '' : 's'}`;
 
 export type Tone = 'success' | 'warning' | 'danger' | 'info' | undefined;
+
+/** A tone as the colour of a text on a page: the darker variant in a light theme, which is read on white too. */
+export const tint = (tone: Tone) => `var(--bui-fg-${tone ? `${tone}-on-bg` : 'primary'}, currentColor)`;
 
 const PHASES: Record<string, { tone: Tone; sign: string; sentence: string; title?: string }> = {
   Written: { tone: 'info', sign: '◌', sentence: 'It is in Git and waits to be delivered.' },

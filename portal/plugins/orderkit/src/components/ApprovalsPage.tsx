@@ -4,7 +4,7 @@ import { Alert, Button, Container, Flex, Text, TextField } from '@backstage/ui';
 import { Approval, Decided, orderkitApiRef, ServiceError } from '../api';
 import { useRead } from '../useLive';
 import { Empty, Heading, Loading, OrderLink, Problem, Web, When } from './parts';
-import { count, cut, person } from './words';
+import { count, cut, person, SOFT } from './words';
 
 const LOOK_MS = 30_000;
 
@@ -44,14 +44,14 @@ function Row({ approval, onDecided }: { approval: Approval; onDecided: (text: st
       <Flex gap="3" align="center" style={{ flexWrap: 'wrap' }}>
         {approval.number ? <OrderLink order={approval.order} /> : <Text weight="bold">{name}</Text>}
         <Web to={approval.url}>{approval.number ? `change #${approval.number}` : 'new order'}</Web>
-        <Text color="secondary">
+        <Text style={SOFT}>
           {cut(approval.kit, 80)} of team {cut(approval.team, 80)}, asked for by {person(approval.requester) || 'nobody known'}{' '}
           <When time={approval.since} />
         </Text>
       </Flex>
       <Text as="p">Approval by {cut(approval.approval)}</Text>
       {error && <Problem error={error} />}
-      {!approval.yours && approval.reason && <Text color="secondary">You cannot approve it: {cut(approval.reason)}.</Text>}
+      {!approval.yours && approval.reason && <Text style={SOFT}>You cannot approve it: {cut(approval.reason)}.</Text>}
       {approval.yours && (
         <Flex gap="3" align="end" style={{ flexWrap: 'wrap' }}>
           {declining ? (

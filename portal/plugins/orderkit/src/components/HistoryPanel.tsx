@@ -5,7 +5,7 @@ import { Changed, HistoryEntry, Kit, orderkitApiRef, ServiceError, View } from '
 import { useKit, useRead } from '../useLive';
 import { Empty, Fields, Loading, Problem, Web, When } from './parts';
 import { losesData, PlanView } from './PlanView';
-import { cut, person, short, web } from './words';
+import { cut, person, short, SOFT, web } from './words';
 
 /** What taking a commit back would do, and the button. */
 function Revert({
@@ -114,7 +114,7 @@ export function HistoryPanel({ view, onChanged }: { view: View; onChanged: () =>
             {entry.byHand && <Badge size="small">by hand</Badge>}
             {entry.signature === 'valid' && <Badge size="small">proved</Badge>}
           </Flex>
-          <Text color="secondary">
+          <Text style={SOFT}>
             {person(entry.requester || entry.author)}, <When time={entry.when} />
             {entry.reason && `: ${cut(entry.reason, 300)}`}
           </Text>

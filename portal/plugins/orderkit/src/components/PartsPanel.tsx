@@ -4,7 +4,7 @@ import { Badge, Flex, Text } from '@backstage/ui';
 import { Node, ObjectKey, OrderEvent, orderkitApiRef, View } from '../api';
 import { useRead } from '../useLive';
 import { Empty, Heading, Loading, Problem, When } from './parts';
-import { cut, tint } from './words';
+import { cut, SOFT, tint } from './words';
 
 const EVENTS_MAX = 30;
 const CHILDREN_MAX = 200;
@@ -45,7 +45,7 @@ function Branch({ node, events, top }: { node: Node; events: Map<string, OrderEv
           {node.reason && <span style={{ color: tint('danger') }}> {cut(node.reason)}</span>}
         </summary>
         <div style={{ paddingInlineStart: 24 }}>
-          <Text as="p" variant="body-small" color="secondary">
+          <Text as="p" variant="body-small" style={SOFT}>
             {cut(node.apiVersion, 120)}
             {node.namespace && `, namespace ${cut(node.namespace, 80)}`} · Synced {cut(node.synced, 20)} · Ready{' '}
             {cut(node.ready, 20)}
@@ -73,12 +73,12 @@ function Event({ event, named = false }: { event: OrderEvent; named?: boolean })
       {event.type === 'Warning' && <Badge size="small">Warning</Badge>}
       <Text weight="bold">{cut(event.reason, 80)}</Text>
       {named && (
-        <Text color="secondary">
+        <Text style={SOFT}>
           {cut(event.object.kind, 80)} {cut(event.object.name, 120)}
         </Text>
       )}
       <Text>{cut(event.message)}</Text>
-      <Text color="secondary">
+      <Text style={SOFT}>
         <When time={event.at} />
         {event.count > 1 && `, ${event.count} times`}
       </Text>

@@ -1,7 +1,7 @@
 import { Alert, Flex, Text } from '@backstage/ui';
 import { Costs, Kit, Plan } from '../api';
 import { Fields, Heading } from './parts';
-import { count, cut } from './words';
+import { count, cut, SOFT } from './words';
 
 const SIGNS: Record<string, string> = { added: '+', changed: '~', removed: '−', replaced: '±' };
 const RESOURCES_MAX = 60;
@@ -32,7 +32,7 @@ function Money({ costs, isNew }: { costs: Costs; isNew: boolean }) {
             <li key={`more-${index}`}>{cut(text)}</li>
           ))}
         </ul>
-        <Text as="p" variant="body-small" color="secondary">
+        <Text as="p" variant="body-small" style={SOFT}>
           Prices: {cut(costs.table, 80)}, {cut(costs.source, 200)}, {cut(costs.date, 40)}
         </Text>
       </details>
@@ -52,8 +52,7 @@ export function PlanView({ plan, kit, isNew = false }: { plan: Plan; kit?: Kit; 
   return (
     <Flex direction="column" gap="2" data-testid="orderkit-plan">
       <Text as="p">
-        {cut(plan.summary)}
-        {plan.ready && ' It would be Ready in the end.'}
+        {cut(plan.summary).replace(/\.$/, '')}.{plan.ready && ' It would be Ready in the end.'}
       </Text>
       {plan.approval && <Alert status="info" icon title={`This will wait for approval by ${cut(plan.approval)}`} />}
       {plan.faults.map((fault, index) => (
@@ -72,6 +71,7 @@ export function PlanView({ plan, kit, isNew = false }: { plan: Plan; kit?: Kit; 
         <Alert key={`note-${index}`} status="warning" icon title={cut(row.message)} />
       ))}
       {plan.costs && <Money costs={plan.costs} isNew={isNew} />}
+      {isNew && !plan.costs && <Text as="p">This kit has no prices.</Text>}
       {plan.fields.length > 0 && !isNew && <Fields rows={plan.fields} kit={kit} />}
       {plan.resources.length > 0 && (
         <>
@@ -90,12 +90,12 @@ export function PlanView({ plan, kit, isNew = false }: { plan: Plan; kit?: Kit; 
         </>
       )}
       {plan.unchanged > 0 && (
-        <Text as="p" variant="body-small" color="secondary">
+        <Text as="p" variant="body-small" style={SOFT}>
           {count(plan.unchanged, 'part')} {plan.unchanged === 1 ? 'stays as it is' : 'stay as they are'}.
         </Text>
       )}
       {plan.unknowns.slice(0, 10).map((text, index) => (
-        <Text as="p" variant="body-small" color="secondary" key={index}>
+        <Text as="p" variant="body-small" style={SOFT} key={index}>
           Not known: {cut(text)}
         </Text>
       ))}

@@ -3,7 +3,7 @@ import { EntityInfoCard, useEntity } from '@backstage/plugin-catalog-react';
 import { Row, Team } from '../api';
 import { useTeam } from '../useLive';
 import { Empty, Fact, Loading, OrderLink, Phase, Problem, Stale, When } from './parts';
-import { count, cut } from './words';
+import { count, cut, SOFT } from './words';
 
 const SOON_MS = 7 * 86_400_000;
 const ROWS_MAX = 8;
@@ -40,13 +40,13 @@ function Content({ team }: { team: Team }) {
             <Phase name={row.phase} />
             <OrderLink order={row.order} />
             {row.expires && (
-              <Text color="secondary">
+              <Text style={SOFT}>
                 expires <When time={row.expires} />
               </Text>
             )}
-            {row.cost && <Text color="secondary">{cut(row.cost, 60)}</Text>}
+            {row.cost && <Text style={SOFT}>{cut(row.cost, 60)}</Text>}
           </Flex>
-          {(row.approval || row.reason) && <Text color="secondary">{cut(row.approval || row.reason, 300)}</Text>}
+          {(row.approval || row.reason) && <Text style={SOFT}>{cut(row.approval || row.reason, 300)}</Text>}
         </Flex>
       ))}
       {looks.length > ROWS_MAX && <Empty>and {count(looks.length - ROWS_MAX, 'order')} more</Empty>}

@@ -2,7 +2,7 @@ import { ReactNode, useEffect, useReducer } from 'react';
 import { EntityRefLink } from '@backstage/plugin-catalog-react';
 import { Alert, Button, Flex, Skeleton, Text, VisuallyHidden } from '@backstage/ui';
 import { Difference, Kit, ServiceError } from '../api';
-import { ago, cut, fieldTitle, labelled, phaseOf, tint, web } from './words';
+import { ago, cut, fieldTitle, labelled, phaseOf, SOFT, tint, web } from './words';
 
 /** "3 seconds ago" becomes wrong while somebody looks at it. */
 const TICK_MS = 5_000;
@@ -53,7 +53,7 @@ export function Web({ to, children }: { to: string | null | undefined; children:
 export function Fact({ title, children }: { title: string; children: ReactNode }) {
   return (
     <Flex direction="column" gap="0.5" style={{ minWidth: 120, maxWidth: 360, overflowWrap: 'anywhere' }}>
-      <Text as="span" variant="body-small" color="secondary">
+      <Text as="span" variant="body-small" style={SOFT}>
         {title}
       </Text>
       <Text as="span" variant="body-medium">
@@ -134,7 +134,7 @@ export function Loading({ what, lines = 3 }: { what: string; lines?: number }) {
 
 export function Empty({ children }: { children: ReactNode }) {
   return (
-    <Text as="p" color="secondary">
+    <Text as="p" style={SOFT}>
       {children}
     </Text>
   );
@@ -143,8 +143,10 @@ export function Empty({ children }: { children: ReactNode }) {
 function FromTo({ row, kit }: { row: Difference; kit?: Kit }) {
   return (
     <>
-      <del>{labelled(row.from, row.field, kit)}</del> <VisuallyHidden>becomes</VisuallyHidden>
-      <span aria-hidden="true">→</span> <ins>{labelled(row.to, row.field, kit)}</ins>
+      <del>{labelled(row.from, row.field, kit)}</del> <span role="img" aria-label="becomes">
+        →
+      </span>{' '}
+      <ins>{labelled(row.to, row.field, kit)}</ins>
     </>
   );
 }

@@ -76,6 +76,9 @@ export type Tone = 'success' | 'warning' | 'danger' | 'info' | undefined;
 /** A tone as the colour of a text on a page: the darker variant in a light theme, which is read on white too. */
 export const tint = (tone: Tone) => `var(--bui-fg-${tone ? `${tone}-on-bg` : 'primary'}, currentColor)`;
 
+/** Less weight than the text around it; in the framework's dark theme, its own such colour is too close to a card's. */
+export const SOFT = { color: 'color-mix(in srgb, var(--bui-fg-primary) 72%, transparent)' };
+
 const PHASES: Record<string, { tone: Tone; sign: string; sentence: string; title?: string }> = {
   Written: { tone: 'info', sign: '◌', sentence: 'It is in Git and waits to be delivered.' },
   Waiting: { tone: 'warning', sign: '◔', sentence: 'An approver has to approve first.', title: 'Waiting for approval' },

@@ -34,15 +34,16 @@ def plugin_form(
     if isinstance(parameters, list) and all(isinstance(page, dict) for page in parameters):
         pages = [_with_team(page, kit, team) for page in parameters]
         replacement["parameters"] = [*pages, _plan_page(kit, sent)]
-    texts = output.get("text") if isinstance(output, dict) else None
-    if isinstance(texts, list):
-        replacement["output"] = {**output, "text": [_text(text) for text in texts]}
+    if isinstance(output, dict) and isinstance(output.get("text"), list):
+        replacement["output"] = {**output, "text": [_text(text) for text in output["text"]]}
     return replacement
 
 
 def _with_team(page: Mapping[str, Any], kit: str, team: str) -> Mapping[str, Any]:
     properties = page.get("properties")
-    field = properties.get(team) if isinstance(properties, dict) else None
+    if not isinstance(properties, dict):
+        return page
+    field = properties.get(team)
     if not isinstance(field, dict) or field.get("ui:field") != "OwnerPicker":
         return page
     asked = {**field, "ui:field": "OrderkitTeam", "ui:options": {"kit": kit}}

@@ -18,7 +18,7 @@ import { Field } from './Field';
 import { fieldsOf, getAt, withoutPaths, toValues } from './values';
 import { Empty, Loading, Problem, Web } from './parts';
 import { losesData, PlanView } from './PlanView';
-import { cut, fieldTitle, labelled, person, short } from './words';
+import { cut, fieldTitle, labelled, person, short, SOFT } from './words';
 
 const TYPING_MS = 600;
 
@@ -240,10 +240,15 @@ function ChangeForm({
       {done ? (
         <Done done={done} />
       ) : (
-        <Flex>
+        <Flex gap="3" align="center" style={{ flexWrap: 'wrap' }}>
           <Button isDisabled={!touched || busy} isPending={busy} onPress={submit}>
             {offered.how === 'review' ? 'Propose it' : 'Change it'}
           </Button>
+          <Text style={SOFT}>
+            {offered.how === 'review'
+              ? 'It becomes a pull request. Someone else has to approve it before it is delivered.'
+              : 'It becomes one signed commit, which Argo CD delivers.'}
+          </Text>
         </Flex>
       )}
     </Flex>

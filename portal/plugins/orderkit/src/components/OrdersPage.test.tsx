@@ -1,9 +1,6 @@
 import { screen } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
-import { renderInTestApp } from '@backstage/frontend-test-utils';
-import { entityRouteRef } from '@backstage/plugin-catalog-react';
-import { Answers, clientOf, KITS, VIEW } from '../__testUtils__/service';
-import { orderkitApiRef } from '../api';
+import { Answers, clientOf, KITS, show, VIEW } from '../__testUtils__/service';
 import { OrdersPage } from './OrdersPage';
 import { PlanField } from './PlanField';
 import { TeamField } from './TeamField';
@@ -13,10 +10,7 @@ const ALL = 'GET /v1/orders?sort=phase&limit=50';
 const FAILING = `${ALL}&phase=Failing`;
 
 const open = (element: JSX.Element, answers: Answers, asked: any[] = []) =>
-  renderInTestApp(element, {
-    apis: [[orderkitApiRef, clientOf(answers, asked)]],
-    mountedRoutes: { '/catalog/:namespace/:kind/:name': entityRouteRef as any },
-  });
+  show(element, clientOf(answers, asked));
 
 describe('the page of orders', () => {
   it('shows state, reason and cost in columns, and only failing ones if the address says so', async () => {
@@ -35,7 +29,7 @@ describe('the page of orders', () => {
     const orders = { body: { orders: [ROW], cursor: 'next' } };
     await open(<OrdersPage />, { [ALL]: orders, [`${ALL}&text=disk`]: orders, 'GET /v1/orders?sort=phase&limit=100&text=disk': { body: { orders: [ROW, VIEW], cursor: null } } }, asked);
     await userEvent.type(await screen.findByLabelText('Search'), 'disk');
-    expect(await screen.findByText('1 order or more')).toBeInTheDocument();
+    expect(await screen.findByText('The first 1 orders')).toBeInTheDocument();
     await userEvent.click(screen.getByRole('button', { name: 'Show more' }));
 
     expect(await screen.findByText('2 orders', {}, { timeout: 3_000 })).toBeInTheDocument();

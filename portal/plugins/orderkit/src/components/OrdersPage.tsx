@@ -20,16 +20,18 @@ const FILTERS: Record<string, { label: string; phases: string }> = {
   ready: { label: 'Ready', phases: 'Ready' },
 };
 const NAMES = Object.keys(FILTERS);
+const LINE = '1px solid color-mix(in srgb, currentColor 20%, transparent)';
 const COLUMNS = ['Order', 'State', 'Why', 'Kit', 'Team', 'Ordered by', 'Cost', 'Since'];
 
 function Table({ orders }: { orders: ListedOrder[] }) {
-  const cell = { padding: '6px 16px 6px 0', textAlign: 'left', verticalAlign: 'top' } as const;
+  const cell = { padding: '8px 16px 8px 0', textAlign: 'left', verticalAlign: 'top', borderBottom: LINE } as const;
+  const hasCosts = orders.some(row => row.cost);
   return (
     <div style={{ overflowX: 'auto' }} tabIndex={0} role="region" aria-label="Orders">
       <table style={{ borderCollapse: 'collapse', width: '100%' }}>
         <thead>
           <tr>
-            {COLUMNS.map(title => (
+            {COLUMNS.filter(title => title !== 'Cost' || hasCosts).map(title => (
               <th key={title} scope="col" style={cell}>
                 {title}
               </th>
@@ -49,7 +51,7 @@ function Table({ orders }: { orders: ListedOrder[] }) {
               <td style={cell}>{cut(row.kit, 40)}</td>
               <td style={cell}>{cut(row.team, 40)}</td>
               <td style={cell}>{person(row.owner)}</td>
-              <td style={{ ...cell, whiteSpace: 'nowrap' }}>{cut(row.cost, 60)}</td>
+              {hasCosts && <td style={{ ...cell, whiteSpace: 'nowrap' }}>{cut(row.cost, 60)}</td>}
               <td style={{ ...cell, whiteSpace: 'nowrap' }}>
                 <When time={row.since} />
               </td>
@@ -96,8 +98,7 @@ export function OrdersPage() {
         {!data && !error && <Loading what="the orders" lines={8} />}
         {data && (
           <Text as="p" role="status">
-            {count(data.orders.length, 'order')}
-            {data.cursor && ' or more'}
+            {data.cursor ? `The first ${data.orders.length} orders` : count(data.orders.length, 'order')}
           </Text>
         )}
         {data?.orders.length === 0 && <Empty>No order of your teams is like this.</Empty>}

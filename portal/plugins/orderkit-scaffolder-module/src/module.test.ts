@@ -309,6 +309,7 @@ describe('orderkit:order', () => {
     answers = () => [200, { order: 'garage-ae86', markdown: '# Plan\n\n2 added', plan: {} }];
 
     const { log, outputs } = await run('orderkit:order', { input: order, isDryRun: true });
+    expect(outputs.message).toContain('nothing is written');
 
     expect(asked.map(({ path }) => path)).toEqual(['/api/proxy/orderkit/v1/kits/garage/plan']);
     expect(log).toEqual(['Nothing is written. The plan:', '# Plan', '2 added']);

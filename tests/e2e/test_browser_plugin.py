@@ -135,7 +135,7 @@ def test_a_change_shows_its_plan_and_is_committed(browser: RealBrowser, orderkit
 
     browser.tap("Change it")
 
-    browser.shows("Somebody changed the same meanwhile", timeout_s=60)
+    browser.shows("Someone changed the same meanwhile", timeout_s=60)
     shoot(browser, "conflict")
     browser.tap("Keep mine")
     browser.shows("theirs → mine", timeout_s=60)

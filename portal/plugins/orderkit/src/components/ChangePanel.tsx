@@ -76,7 +76,7 @@ function Conflicts({
       <Alert
         status="warning"
         icon
-        title="Somebody changed the same meanwhile. Nothing was written."
+        title="Someone changed the same meanwhile. Nothing was written."
         description={
           <table data-testid="orderkit-conflicts">
             <thead>

@@ -42,7 +42,7 @@ export function When({ time }: { time: string | null | undefined }) {
 export function Web({ to, children }: { to: string | null | undefined; children: ReactNode }) {
   const address = web(to);
   return address ? (
-    <a href={address} target="_blank" rel="noopener noreferrer">
+    <a href={address} target="_blank" rel="noopener noreferrer" style={{ textDecoration: 'underline' }}>
       {children}
     </a>
   ) : (

@@ -85,7 +85,7 @@ const PHASES: Record<string, { tone: Tone; sign: string; sentence: string; title
   Delivering: { tone: 'info', sign: '◔', sentence: 'Argo CD brings it to the cluster.' },
   Assembling: { tone: 'info', sign: '◑', sentence: 'Its parts are being made.' },
   Ready: { tone: 'success', sign: '●', sentence: 'Everything is as its newest commit asks.' },
-  Attention: { tone: 'warning', sign: '▲', sentence: 'It works, but somebody should look at it.' },
+  Attention: { tone: 'warning', sign: '▲', sentence: 'It works, but someone should look at it.' },
   Failing: { tone: 'danger', sign: '✕', sentence: 'Something of it fails.' },
   Ending: { tone: undefined, sign: '◐', sentence: 'It is being taken away.' },
   Ended: { tone: undefined, sign: '○', sentence: 'It has ended.' },

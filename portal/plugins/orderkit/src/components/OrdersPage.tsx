@@ -27,6 +27,7 @@ function Table({ orders }: { orders: ListedOrder[] }) {
   const cell = { padding: '8px 16px 8px 0', textAlign: 'left', verticalAlign: 'top', borderBottom: LINE } as const;
   const hasCosts = orders.some(row => row.cost);
   return (
+    // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- keys can scroll only what has the focus
     <div style={{ overflowX: 'auto' }} tabIndex={0} role="region" aria-label="Orders">
       <table style={{ borderCollapse: 'collapse', width: '100%' }}>
         <thead>

@@ -73,8 +73,16 @@ export const count = (number: number, thing: string) => `${number} ${thing}${num
 
 export type Tone = 'success' | 'warning' | 'danger' | 'info' | undefined;
 
-/** A tone as the colour of a text on a page: the darker variant in a light theme, which is read on white too. */
-export const tint = (tone: Tone) => `var(--bui-fg-${tone ? `${tone}-on-bg` : 'primary'}, currentColor)`;
+/** For a framework without its colours for texts on a tinted ground, which 0.20 calls deprecated: in light, in dark. */
+const TINTS: Record<string, string> = {
+  success: '#116932, #86efac',
+  warning: '#92310a, #fdba74',
+  danger: '#991919, #fca5a5',
+  info: '#173da6, #a3cfff',
+};
+
+/** A tone as the colour of a text; the framework's plain colours of that name are too light to be read on white. */
+export const tint = (tone: Tone) => (tone ? `var(--bui-fg-${tone}-on-bg, light-dark(${TINTS[tone]}))` : 'inherit');
 
 /** Less weight than the text around it; in the framework's dark theme, its own such colour is too close to a card's. */
 export const SOFT = { color: 'color-mix(in srgb, var(--bui-fg-primary) 72%, transparent)' };

@@ -228,7 +228,7 @@ def _config(wanted: Wanted, port: int, kits: list[str], org: Path) -> dict[str, 
             "cluster": _cluster(settings),
             "url": settings.service.url,
             "publicUrl": settings.service_address,
-            **({"catalog": {"token": _file(_catalog_token(wanted))}} if wanted.packages else {}),
+            **({"catalog": _provided(wanted)} if wanted.packages else {}),
         },
         **({"scaffolder": {"taskRecovery": _RECOVERY}} if wanted.recovers else {}),
     }
@@ -252,6 +252,11 @@ def _with_cards() -> dict[str, Any]:
     """Return the front end with Orderkit's plugin: its cards come first, the rest as it is."""
     extensions = yaml.safe_load(_CONFIG.read_text())["app"]["extensions"]
     return {"packageName": "app-with-orderkit", "extensions": [*_CARDS, *extensions]}
+
+
+def _provided(wanted: Wanted) -> dict[str, Any]:
+    """Return how the catalog's provider is set up; beside the tab, forms need no links."""
+    return {"token": _file(_catalog_token(wanted)), "formLinks": not wanted.cards}
 
 
 def _catalog_token(wanted: Wanted) -> Path:

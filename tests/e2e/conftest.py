@@ -78,7 +78,14 @@ def cards_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     assert run(["kit", "generate", "--pack", str(pack)]) == 0
     more = ("--team", "ae86", "--team", "rx7", "--user", "guest=platform", "--user", "eve=rx7")
     with portal_world(
-        folder, "service", front_end=True, pack=pack, more=more, cards=True, reread_s=20
+        folder,
+        "plugin",
+        front_end=True,
+        pack=pack,
+        packages=PACKAGES,
+        more=more,
+        cards=True,
+        reread_s=20,
     ) as found:
         yield found
 

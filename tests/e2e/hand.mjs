@@ -87,6 +87,7 @@ const steps = {
     return page.evaluate(() => Math.round(performance.now()));
   },
   offline: ({ cut }) => page.setOfflineMode(cut),
+  size: ({ width }) => page.setViewport({ width, height: 860 }),
   escape: () => page.keyboard.press('Escape'),
   attribute: ({ selector, name }) => page.$eval(selector, (node, of) => node.getAttribute(of), name),
   async fill({ label, value }) {
@@ -108,11 +109,12 @@ const steps = {
   wide: () => steady(() => page.$eval('html', html => html.scrollWidth > html.clientWidth)),
   async shoot({ file, full = true }) {
     if (full) await page.evaluate(() => scrollTo(0, 0));
+    if (page.viewport().width > 1000) await page.mouse.move(1000, 850);   // a sidebar opens below the pointer
     await page.screenshot({ path: file, fullPage: full });
   },
-  async axe() {
+  async axe({ within }) {
     await page.evaluate(axe);
-    const result = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }));
+    const result = await page.evaluate(part => globalThis.axe.run(part ? { include: [[part]] } : document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }), within);
     return result.violations.map(({ id, impact, help, nodes }) => ({ id, impact, help, at: nodes.slice(0, 3).map(node => node.html) }));
   },
   seen: () => seen,

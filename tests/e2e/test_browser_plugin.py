@@ -22,11 +22,9 @@ from lab.realbackstage import GUEST, HOST, INSTALLED, Backstage, Wanted, serving
 from portalsides import eventually
 from published import Up
 from pusher import Pusher
-from realbrowser import RealBrowser, guest_browser
+from realbrowser import RealBrowser, enter, guest_browser
 
-from orderkit.adapters.backstage.backstage_catalog import BackstageCatalog
 from orderkit.cli.connecting import token
-from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.ports.requesters import Requester
 from orderkit_standins.platform import BOT, PortalOptions
@@ -53,12 +51,6 @@ def shoot(browser: RealBrowser, name: str) -> None:
     browser.shoot(name, of="plugin")
 
 
-def register(portal: Backstage, up: PlatformSettings, team: str, order: str) -> None:
-    """Put an order that was not ordered in the portal into its catalog."""
-    catalog = BackstageCatalog(portal.url, token=token(up.portal))
-    catalog.register(f"{up.forge.url}/{team}/{order}/src/branch/main/catalog-info.yaml")
-
-
 def test_the_tarball_has_what_backstage_discovers_plugins_by() -> None:
     """Without ``./package.json`` among its exports a plugin is skipped silently."""
     (tarball,) = INSTALLED.parent.glob("plugins/backstage-plugin-orderkit-*.tgz")
@@ -80,12 +72,20 @@ def test_the_tarball_has_what_backstage_discovers_plugins_by() -> None:
 def test_an_order_becomes_ready_on_its_card_without_a_reload(
     browser: RealBrowser, orderkit: Command
 ) -> None:
-    entered = {"team_name": TEAM, "stage": "stage2", "budget": 5, "level": "low"}
+    entered = {"stage": "stage2", "budget": 5, "level": "low"}
     browser.goto(f"/create/templates/default/garage?formData={quote(json.dumps(entered))}")
     browser.shows("Next", timeout_s=120)
-    for button in ("Next", "Review", "Order"):
+    browser.shows("Who gets the bay", timeout_s=60)
+    assert "Platform team" not in browser.text, "the platform's group is no team that may order"
+    browser.step("choose", label="Team", option=TEAM)
+    for _ in range(2):
+        browser.tap("Next")
+    assert ORDER in browser.shows("What that does", timeout_s=60)
+    shoot(browser, "plan")
+    for button in ("Review", "Order"):
         browser.tap(button)
-    browser.shows("What happens now", timeout_s=180)
+    text = browser.shows("How it is", timeout_s=180)
+    assert f"{ORDER} is Ready" in text
     browser.find(PAGE, "Parts")
     browser.step("mark")
     browser.shows("● Ready", timeout_s=120)
@@ -135,7 +135,7 @@ def test_a_change_shows_its_plan_and_is_committed(browser: RealBrowser, orderkit
 
     browser.tap("Change it")
 
-    browser.shows("Somebody changed the same meanwhile", timeout_s=60)
+    browser.shows("Someone changed the same meanwhile", timeout_s=60)
     shoot(browser, "conflict")
     browser.tap("Keep mine")
     browser.shows("theirs → mine", timeout_s=60)
@@ -174,14 +174,11 @@ def test_the_history_takes_a_change_back(browser: RealBrowser) -> None:
     browser.shows("Committed as", timeout_s=60)
 
 
-def test_a_failing_order_looks_failing(
-    browser: RealBrowser, orderkit: Command, up: Up, backstage: Backstage
-) -> None:
+def test_a_failing_order_looks_failing(browser: RealBrowser, orderkit: Command) -> None:
     """The station refuses 99 bays without a lift, which no form can know."""
     order = f"garage-{OTHER}"
     values = (f"team_name={OTHER}", "stage=stage2", 'pit={"bays": 99}')
     assert orderkit("order", "garage", *values, "--no-wait").code == 0
-    register(backstage, up.settings, OTHER, order)
 
     browser.find(f"/catalog/default/component/{order}", "✕ Failing")
 
@@ -192,6 +189,63 @@ def test_a_failing_order_looks_failing(
     assert "Failing 1" in text
     assert "99 bays need a lift" in text
     shoot(browser, "team")
+
+
+def test_the_page_of_orders_shows_the_failing_ones(browser: RealBrowser) -> None:
+    browser.goto("/catalog")
+    browser.tap("Orders")
+    browser.shows(f"garage-{OTHER}", timeout_s=60)
+    assert ORDER in browser.text
+    browser.step("choose", label="State", option="Failing")
+
+    browser.shows("1 order", timeout_s=60)
+    browser.loses(ORDER)
+
+    assert "state=failing" in str(browser.step("url"))
+    assert "99 bays need a lift" in browser.text
+    shoot(browser, "orders")
+    browser.tap(f"garage-{OTHER}")
+    browser.shows("✕ Failing", timeout_s=60)
+
+
+def test_the_catalogs_own_list_filters_by_the_state(browser: RealBrowser) -> None:
+    browser.goto("/catalog?filters[kind]=component&filters[user]=all&filters[tags]=failing")
+
+    text = browser.shows(f"garage-{OTHER}", timeout_s=60)
+
+    assert ORDER not in text
+
+
+PAGES = {
+    "orders": ("/orderkit/orders", "Ordered by"),
+    "approvals": ("/orderkit/approvals", "for others"),
+    "card": (PAGE, "Ordered by"),
+    "parts": (f"{PAGE}/order", "Events"),
+    "change": (f"{PAGE}/order?panel=change", "What to change"),
+    "history": (f"{PAGE}/order?panel=history", "theirs"),
+    "end": (f"{PAGE}/order?panel=end", "What stays"),
+    "team": (f"/catalog/default/group/{OTHER}", "Failing 1"),
+}
+
+
+@pytest.mark.parametrize("look", [(1440, "light"), (390, "dark")], ids=str)
+def test_pages_can_be_read(browser: RealBrowser, look: tuple[int, str]) -> None:
+    """What axe finds within the plugin's own parts; the rest of the page is Backstage's."""
+    width, theme = look
+    browser.open(dark=theme == "dark")
+    enter(browser)
+    browser.step("size", width=width)
+    found = {}
+    for name, (path, words) in PAGES.items():
+        browser.goto(path)
+        browser.shows(words, timeout_s=60)
+        assert name == "team" or not browser.step("wide"), f"{name} needs to be scrolled sideways"
+        shoot(browser, f"look-{name}-{width}-{theme}")
+        found[name] = browser.serious(within="[data-testid^=orderkit-]")
+    browser.open()
+    enter(browser)
+
+    assert {name: problems for name, problems in found.items() if problems} == {}
 
 
 def test_a_broken_push_is_said_on_the_card(browser: RealBrowser, up: Up, tmp_path: Path) -> None:

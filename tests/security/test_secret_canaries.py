@@ -314,6 +314,7 @@ OPERATIONS: Mapping[str, tuple[str, str, object] | str] = {
     "viewOrder": ("GET", "/v1/orders/ORDER/view", None),
     "revealOutputs": ("POST", "/v1/orders/ORDER/outputs", {"names": ["namespace"]}),
     "listKits": ("GET", "/v1/kits", None),
+    "listKitTeams": ("GET", "/v1/kits/garage/teams", None),
     "listActivity": ("GET", "/v1/activity", None),
     "getTeam": ("GET", "/v1/teams/TEAM", None),
     "teamStatement": ("GET", "/v1/teams/TEAM/statement", None),

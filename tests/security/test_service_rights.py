@@ -47,6 +47,7 @@ ORDER, OTHER = "garage-ae86", "garage-fd3s"
 CLAIM = {"requester": "user:default/ann"}
 REQUESTS: tuple[tuple[str, str, object], ...] = (
     ("GET", "/v1/kits", None),
+    ("GET", "/v1/kits/garage/teams", None),
     ("POST", "/v1/kits/garage/plan", {"values": {"team_name": "rx7", "stage": "stage1"}, **CLAIM}),
     ("GET", "/v1/orders", None),
     ("GET", f"/v1/orders/{ORDER}", None),

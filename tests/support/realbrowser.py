@@ -80,9 +80,9 @@ class RealBrowser:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         self.step("shoot", file=str(SCREENSHOTS / f"{of}-{name}.png"), full=full)
 
-    def serious(self) -> list[dict[str, Any]]:
-        """Return what axe-core finds serious or critical on the page."""
-        found = self.step("axe")
+    def serious(self, within: str = "") -> list[dict[str, Any]]:
+        """Return what axe-core finds serious or critical on the page, or in parts of it."""
+        found = self.step("axe", within=within)
         return [entry for entry in found if entry["impact"] in ("serious", "critical")]
 
     def step(self, step: str, **given: Any) -> Any:
@@ -123,8 +123,13 @@ def guest_browser(portal: str, profile: Path) -> Iterator[RealBrowser]:
     """Open a browser and enter a Backstage as its guest."""
     with real_browser(portal, profile) as browser:
         browser.open()
-        browser.goto("/catalog")
-        browser.shows("Guest", timeout_s=120)
-        browser.tap("Enter")
-        browser.shows("Starred", timeout_s=120)
+        enter(browser)
         yield browser
+
+
+def enter(browser: RealBrowser) -> None:
+    """Enter a Backstage as its guest, in a window that has not done so yet."""
+    browser.goto("/catalog")
+    browser.shows("Guest", timeout_s=120)
+    browser.tap("Enter")
+    browser.shows("Starred", timeout_s=120)

@@ -19,6 +19,11 @@ export interface Config {
        */
       system?: string;
       /**
+       * Whether an order's page links to the forms that change and end it; default: true. With the front-end
+       * plugin, false leaves one way: the tab Order.
+       */
+      formLinks?: boolean;
+      /**
        * Who owns the system, and kits without an owner; default: group:default/platform.
        */
       owner?: string;

@@ -145,6 +145,7 @@ class ListedField(Answer, frozen=True, kw_only=True):
     type: str
     required: bool
     choices: tuple[Any, ...] | None
+    labels: Mapping[str, str]
 
 
 class ListedChange(Answer, frozen=True):
@@ -174,6 +175,13 @@ class Kits(Answer, frozen=True):
     """All that the platform offers."""
 
     kits: tuple[ListedKit, ...]
+
+
+class KitTeams(Answer, frozen=True):
+    """The teams for which the caller may order a kit, sorted."""
+
+    kit: str
+    teams: tuple[str, ...]
 
 
 class Team(Answer, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ from orderkit.web.answers import (
     Events,
     Gate,
     Kits,
+    KitTeams,
     Ready,
     Revealed,
     TaskDone,
@@ -224,6 +225,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
             CampaignView,
             Revealed,
             Kits,
+            KitTeams,
             StatementAnswer,
             Team,
         ]

@@ -215,15 +215,7 @@ def _viewing() -> tuple[ServiceOperation, ...]:
             body=json_schema(request_bodies.Reveal),
             person=True,
         ),
-        ServiceOperation(
-            "listKits",
-            "GET",
-            "/v1/kits",
-            "List what the platform offers: fields, changes and the form of each kit.",
-            view_handlers.get_kits,
-            {200: ("The kits of the published pack.", named("Kits"))},
-            "read",
-        ),
+        *view_handlers.kit_operations(),
         ServiceOperation(
             "listActivity",
             "GET",

@@ -23,6 +23,7 @@ from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.web.answers import (
     Kits,
+    KitTeams,
     ListedChange,
     ListedField,
     ListedKit,
@@ -31,7 +32,8 @@ from orderkit.web.answers import (
     Team,
 )
 from orderkit.web.change_handlers import member
-from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
+from orderkit.web.openapi_schemas import named
+from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import located_for
 from orderkit.web.request_bodies import Reveal
 
@@ -74,6 +76,33 @@ def get_kits(service: Service, call: ServiceRequest) -> ServiceResponse:
     return ServiceResponse(200, Kits(tuple(_kit(kit, portal) for kit in kits)).to_json())
 
 
+def kit_operations() -> tuple[ServiceOperation, ...]:
+    """Return the operations that say what can be ordered, and for whom."""
+    return (
+        ServiceOperation(
+            "listKits",
+            "GET",
+            "/v1/kits",
+            "List what the platform offers: fields, changes and the form of each kit.",
+            get_kits,
+            {200: ("The kits of the published pack.", named("Kits"))},
+            "read",
+        ),
+        ServiceOperation(
+            "listKitTeams",
+            "GET",
+            "/v1/kits/{kit}/teams",
+            "List the teams for which the caller may order a kit.",
+            get_kit_teams,
+            {
+                200: ("Their names, sorted.", named("KitTeams")),
+                404: ("No such kit.", named("Error")),
+            },
+            "order",
+        ),
+    )
+
+
 def _kit(kit: Kit, portal_url: str) -> ListedKit:
     fields = tuple(
         ListedField(
@@ -84,6 +113,7 @@ def _kit(kit: Kit, portal_url: str) -> ListedKit:
             type=str(field.schema.get("type") or ""),
             required=field.required,
             choices=field.schema.get("enum"),
+            labels={str(value): text for value, text in field.hints.labels.items()},
         )
         for field in fields_of(kit).form
         if field.visible
@@ -101,6 +131,15 @@ def _kit(kit: Kit, portal_url: str) -> ListedKit:
         ),
         form=f"{portal_url}/create/templates/default/{kit.name}" if portal_url else "",
     )
+
+
+def get_kit_teams(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """List the teams for which the caller may order a kit."""
+    kit = published_pack(service.platform).kit(call.path["kit"]).name
+    snapshot, mine = ledger_snapshot(service.platform), call.who.teams("order")
+    teams = (team for team in ledger.teams(snapshot.blobs) if mine is None or team in mine)
+    may = tuple(team for team in teams if team_of(service.platform, team, snapshot).may_order(kit))
+    return ServiceResponse(200, KitTeams(kit, may).to_json())
 
 
 def get_activity(service: Service, call: ServiceRequest) -> ServiceResponse:

@@ -293,6 +293,13 @@ def test_a_team_sees_and_orders_its_own_and_nothing_else(headers: Headers, site:
 
 
 @pytest.mark.parametrize("headers", GOOD.values(), ids=GOOD)
+def test_a_form_offers_a_team_its_own_name_and_no_other(headers: Headers, site: Site) -> None:
+    status, found = site.ask("GET", "/v1/kits/garage/teams", headers(site))
+
+    assert (status, found) == (200, {"kit": "garage", "teams": [OURS]})
+
+
+@pytest.mark.parametrize("headers", GOOD.values(), ids=GOOD)
 def test_an_order_that_is_not_there_looks_like_another_teams(headers: Headers, site: Site) -> None:
     there = site.ask("GET", f"/v1/orders/{order(THEIRS)}", headers(site))
     not_there = site.ask("GET", "/v1/orders/garage-nobody", headers(site))
@@ -325,6 +332,12 @@ LACKING = [
         "POST",
         f"/v1/orders/{order(OURS)}/outputs",
         {"names": ["password"]},
+    ),
+    Lacking(
+        "a reader asks where to order",
+        lambda _: bearer(TOKENS["reader"]),
+        "GET",
+        "/v1/kits/garage/teams",
     ),
     Lacking("a scraper reads kits", lambda _: bearer(TOKENS["scraper"]), "GET", "/v1/kits"),
     Lacking(

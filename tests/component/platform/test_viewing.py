@@ -13,15 +13,16 @@ import requests
 from commands import Command
 from viewedkit import PASSWORD, declared_outputs, put_secret
 
-from ground.names import RepoId
+from ground.names import RepoId, TeamName
 from orderkit.cli.connecting import SECRET_HEADER, token
+from orderkit.core.order.team_file import TeamFile, path_of
 from orderkit.flows.order import order_damage
 from orderkit.flows.order.damaged_orders import damaged_orders
 from orderkit.flows.order.order_report import list_orders
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
-from orderkit.ports.forge import Forge
+from orderkit.ports.forge import FileChange, Forge, Operation
 from orderkit_standins.serve_platform import Running
 
 ATTENTION = """\
@@ -209,7 +210,23 @@ def test_kits_say_what_can_be_ordered_and_changed(platform: Running) -> None:
     stage = kit["fields"][1]
     assert (stage["path"], stage["choices"]) == ("stage", ["stage1", "stage2", "stage3"])
     assert stage["required"] is True
+    assert stage["labels"]["stage1"] == "Stage 1"
     assert [change["name"] for change in kit["changes"]] == ["stage"]
+
+
+def test_a_kit_names_the_teams_that_may_order_it(platform: Running, team: str) -> None:
+    address = "/v1/kits/garage/teams"
+    assert team in ask(platform, "GET", address)[1]["teams"]
+
+    text = TeamFile(TeamName(team), kits=("seats",)).to_yaml()
+    platform.platform.forge.write(
+        platform.platform.ledger,
+        [FileChange(path_of(TeamName(team)), text.encode(), None)],
+        Operation("limit-kits", "user:default/x", "only seats"),
+    )
+
+    assert team not in ask(platform, "GET", address)[1]["teams"]
+    assert ask(platform, "GET", "/v1/kits/cathedral/teams")[0] == 404
 
 
 def test_a_team_has_its_orders_with_those_that_need_somebody_first(

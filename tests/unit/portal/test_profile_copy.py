@@ -167,6 +167,58 @@ def test_the_plugins_copy_is_one_action_that_registers_nothing() -> None:
     assert copy["output"] == service["output"]
 
 
+def test_the_plugins_form_offers_teams_that_may_order_and_shows_the_plan() -> None:
+    path = PurePosixPath("templates/garage/template.yaml")
+    teams = {"garage": "team_name"}
+
+    found = apply_profile({path: GARAGE}, Profile.PLUGIN, actions=ACTIONS, team_parameters=teams)
+
+    natural, copy = (yaml12.load(data, name="t")["spec"] for data in (GARAGE, found[path]))
+    first, plan = copy["parameters"]
+    team, before = first["properties"].pop("team_name"), natural["parameters"][0]["properties"]
+    asked = {"ui:field": "OrderkitTeam", "ui:options": {"kit": "garage"}}
+    assert team == {**before.pop("team_name"), **asked}
+    assert first == natural["parameters"][0]
+    assert plan["properties"]["orderkit_plan"] == {
+        "type": "null",
+        "ui:field": "OrderkitPlan",
+        "ui:options": {"kit": "garage", "parameters": ["team_name", "stage"]},
+        "ui:backstage": {"review": {"show": False}},
+    }
+    assert "orderkit_plan" not in copy["steps"][0]["input"]["values"]
+    (text,) = copy["output"]["text"]
+    assert text == {"title": "How it is", "content": "${{ steps.service.output.message }}"}
+    assert found[path.with_name("natural.yaml")] == GARAGE
+
+
+@pytest.mark.parametrize("profile", [Profile.SERVICE, Profile.JOB, Profile.NATURAL])
+def test_an_unmodified_backstage_gets_no_field_of_the_plugin(profile: Profile) -> None:
+    path = PurePosixPath("templates/garage/template.yaml")
+    teams = {"garage": "team_name"}
+
+    found = apply_profile({path: GARAGE}, profile, actions=ACTIONS, team_parameters=teams)
+
+    assert b"OrderkitTeam" not in found[path]
+    assert b"OrderkitPlan" not in found[path]
+
+
+def test_a_form_of_placeholders_stays_as_it_is() -> None:
+    data = template(
+        "{id: l, action: debug:log, input: {}}", parameters="[{$yaml: ./page.yaml}]"
+    ).encode()
+    copy = service_copy(
+        data,
+        name="t",
+        folder="t",
+        actions=ACTIONS,
+        plugin=True,
+        team_parameter="team",
+        read=lambda _: b"{properties: {team: {type: string}}}",
+    )
+
+    assert yaml12.load(copy, name="t")["spec"]["parameters"][0] == {"$yaml": "./page.yaml"}
+
+
 DAY2 = {PurePosixPath(f"day2/garage/{name}.yaml"): name for name in ("stage", "end")}
 
 

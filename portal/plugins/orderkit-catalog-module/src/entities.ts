@@ -29,6 +29,8 @@ export interface EntityOptions {
   system: string;
   /** Whose the system is. */
   systemOwner: string;
+  /** Whether an order links to the forms that change and end it. */
+  formLinks: boolean;
 }
 
 const API_VERSION = 'backstage.io/v1alpha1';
@@ -93,12 +95,13 @@ export function orderEntity(
         ...optional('backstage.io/view-url', repository),
         ...optional('backstage.io/source-location', repository && `url:${repository}/src/branch/main/`),
       },
-      tags: [...new Set(['orderkit', kitName])].filter(tag => TAG.test(tag)),
+      // The catalog's own list shows tags in a column, and filters by them.
+      tags: [...new Set(['orderkit', kitName, line(row.phase, 40).toLowerCase()])].filter(tag => TAG.test(tag)),
       links: [
         ...link('Repository', repository),
         ...link('Console', `${options.publicUrl}/orders/${order}`),
         ...outputLinks(row),
-        ...formLinks(kit, row, page, title),
+        ...(options.formLinks ? formLinks(kit, row, page, title) : []),
       ].slice(0, LINKS_MAX),
     },
     spec: {

@@ -78,13 +78,13 @@ afterEach(async () => {
   await new Promise(resolve => server.close(resolve));
 });
 
-async function start(orderkit?: JsonObject): Promise<EntityProvider | undefined> {
+async function start(orderkit?: JsonObject, more: JsonObject = {}): Promise<EntityProvider | undefined> {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const config = {
     orderkit: orderkit ?? {
       url,
       publicUrl: 'https://orderkit.example.org/',
-      catalog: { token: TOKEN },
+      catalog: { token: TOKEN, ...more },
     },
   };
   let provider: EntityProvider | undefined;
@@ -161,6 +161,7 @@ it('gives an order its owner, kit, phase and links', async () => {
     'orderkit.dev/phase': 'Delivering',
     'orderkit.dev/ordered-by': 'user:default/eve',
   });
+  expect(entity.metadata.tags).toEqual(['orderkit', 'garage', 'delivering']);
   const page = 'https://orderkit.example.org/v1/orders/garage-ae86';
   expect(entity.metadata.links).toEqual([
     { title: 'Repository', url: ROW.repository },
@@ -169,6 +170,15 @@ it('gives an order its owner, kit, phase and links', async () => {
     { title: 'Change the stage', url: `${page}/changes/stage/form` },
     { title: 'End the Stage Kit', url: `${page}/end/form` },
   ]);
+});
+
+it('links to no form where the tab of the order changes it', async () => {
+  await start(undefined, { formLinks: false });
+  await until(() => mutations.length === 1);
+
+  const links = entities(mutations[0]).get('component:default/garage-ae86')!.metadata.links!;
+
+  expect(links.map(link => link.title)).toEqual(['Repository', 'Console', 'Address']);
 });
 
 it('writes what the stream says, and only what it changes', async () => {

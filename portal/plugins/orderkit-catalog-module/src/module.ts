@@ -27,6 +27,7 @@ export const orderkitCatalogModule = createBackendModule({
           new OrderkitReader(url, token.trim()),
           {
             publicUrl: config.getOptionalString('orderkit.publicUrl')?.replace(/\/+$/, '') ?? url,
+            formLinks: config.getOptionalBoolean('orderkit.catalog.formLinks') ?? true,
             system: config.getOptionalString('orderkit.catalog.system') ?? 'orderkit',
             systemOwner:
               config.getOptionalString('orderkit.catalog.owner') ?? 'group:default/platform',

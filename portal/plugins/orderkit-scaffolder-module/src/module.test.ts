@@ -187,6 +187,7 @@ describe('orderkit:order', () => {
       repository: ROW.repository,
       entityRef: 'component:default/garage-ae86',
       created: true,
+      message: '`garage-ae86` is Ready \\(3 of 3 parts ready\\). Change or end it on its page in the catalog, on the tab *Order*.',
       links: [
         { title: 'Repository', url: ROW.repository },
         { title: 'Address', url: 'https://bay.example.org/' },
@@ -203,6 +204,14 @@ describe('orderkit:order', () => {
     expect(asked.map(({ method }) => method)).toEqual(['POST', 'GET']);
   });
 
+  it('shows a reason in its outcome as text, not as Markdown', async () => {
+    answers = reads({ ...DELIVERING, reason: '[click](https://evil.example) <b>' });
+
+    const { outputs } = await run('orderkit:order', { input: { ...order, waitFor: 'written' } });
+
+    expect(outputs.message).toContain('\\[click\\]\\(https://evil.example\\) \\<b\\>');
+  });
+
   it('does not wait for a person who has to agree', async () => {
     answers = reads({ ...ROW, ready: false, phase: 'Waiting', approval: 'rx7 has to agree: cost' });
 
@@ -210,6 +219,7 @@ describe('orderkit:order', () => {
 
     expect(error).toBeUndefined();
     expect(outputs.phase).toBe('Waiting');
+    expect(outputs.message).toContain('`garage-ae86` is ordered and waits for approval: rx7 has to agree: cost.');
     expect(log).toContain('waits for approval: rx7 has to agree: cost');
   });
 
@@ -299,6 +309,7 @@ describe('orderkit:order', () => {
     answers = () => [200, { order: 'garage-ae86', markdown: '# Plan\n\n2 added', plan: {} }];
 
     const { log, outputs } = await run('orderkit:order', { input: order, isDryRun: true });
+    expect(outputs.message).toContain('nothing is written');
 
     expect(asked.map(({ path }) => path)).toEqual(['/api/proxy/orderkit/v1/kits/garage/plan']);
     expect(log).toEqual(['Nothing is written. The plan:', '# Plan', '2 added']);

@@ -5,7 +5,7 @@ import type { LoggerService } from '@backstage/backend-plugin-api';
 import { JsonObject, JsonValue } from '@backstage/types';
 import { ServiceError, TaskError } from './errors';
 import { Caller, object, OrderkitService, Write } from './OrderkitService';
-import { oneLine, sentences, webAddress } from './texts';
+import { asMarkdown, oneLine, sentences, webAddress } from './texts';
 
 export interface FollowOptions {
   service: OrderkitService;
@@ -91,6 +91,14 @@ export async function readState(options: FollowOptions): Promise<OrderState> {
     repository: webAddress(row.repository) ?? '',
     links: linksOf(row.outputs),
   };
+}
+
+/** How an order is, as Markdown for the end of a task: its state and why, what it waits for, where to change it. */
+export function outcome(order: string, state: OrderState): string {
+  const isWaiting = state.phase === 'Waiting';
+  const now = isWaiting ? `ordered and waits for approval: ${state.approval || state.reason}` : state.line;
+  const said = [now, ...(isWaiting ? [] : [state.advice])].map(asMarkdown);
+  return `\`${order}\` is ${sentences(...said)} Change or end it on its page in the catalog, on the tab *Order*.`;
 }
 
 /** The steps of an end, each of them logged once. */

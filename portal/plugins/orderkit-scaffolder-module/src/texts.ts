@@ -20,6 +20,11 @@ export function webAddress(value: unknown): string | undefined {
   return protocol === 'https:' || protocol === 'http:' ? href : undefined;
 }
 
+/** Return a text as Markdown that shows it as it is. */
+export function asMarkdown(text: string): string {
+  return text.replace(/[\\`*_{}[\]()#+!<>|~]/g, '\\$&');
+}
+
 /** Join what went wrong and the way out to sentences. */
 export function sentences(...parts: string[]): string {
   return parts

@@ -7,8 +7,8 @@ import { clientOf, orderEntity, VIEW } from './__testUtils__/service';
 import { orderkitApiRef } from './api';
 
 describe('the plugin', () => {
-  it('adds its cards, its tab, its page and its API', () => {
-    for (const id of ['entity-card:orderkit/order', 'entity-content:orderkit/order', 'entity-card:orderkit/team', 'page:orderkit/approvals', 'api:orderkit']) {
+  it('adds its cards, its tab, its pages, the fields of forms and its API', () => {
+    for (const id of ['entity-card:orderkit/order', 'entity-content:orderkit/order', 'entity-card:orderkit/team', 'page:orderkit/approvals', 'page:orderkit/orders', 'scaffolder-form-field:orderkit/team', 'scaffolder-form-field:orderkit/plan', 'api:orderkit']) {
       expect(plugin.getExtension(id as any)).toBeDefined();
     }
   });

@@ -8,6 +8,7 @@ import {
   PageBlueprint,
 } from '@backstage/frontend-plugin-api';
 import { EntityCardBlueprint, EntityContentBlueprint } from '@backstage/plugin-catalog-react/alpha';
+import { createFormField, FormFieldBlueprint } from '@backstage/plugin-scaffolder-react/alpha';
 import { OrderkitClient, orderkitApiRef } from './api';
 import { isOrder, isTeam } from './entities';
 
@@ -49,6 +50,43 @@ const teamCard = EntityCardBlueprint.make({
   },
 });
 
+const teamField = FormFieldBlueprint.make({
+  name: 'team',
+  params: {
+    field: () =>
+      import('./components/TeamField').then(({ TeamField }) =>
+        createFormField({ name: 'OrderkitTeam', component: TeamField as any }),
+      ),
+  },
+});
+
+const planField = FormFieldBlueprint.make({
+  name: 'plan',
+  params: {
+    field: () =>
+      import('./components/PlanField').then(({ PlanField }) =>
+        createFormField({ name: 'OrderkitPlan', component: PlanField as any }),
+      ),
+  },
+});
+
+const ordersRoute = createRouteRef();
+
+const ordersPage = PageBlueprint.make({
+  name: 'orders',
+  params: {
+    path: '/orderkit/orders',
+    title: 'Orders',
+    routeRef: ordersRoute,
+    icon: (
+      <svg viewBox="0 0 24 24" width="1em" height="1em" fill="currentColor" aria-hidden="true">
+        <path d="M3 5h2v2H3zm4 0h14v2H7zM3 11h2v2H3zm4 0h14v2H7zM3 17h2v2H3zm4 0h14v2H7z" />
+      </svg>
+    ),
+    loader: () => import('./components/OrdersPage').then(({ OrdersPage }) => <OrdersPage />),
+  },
+});
+
 /** Without it, the sidebar does not list the page. */
 const approvalsRoute = createRouteRef();
 
@@ -70,6 +108,6 @@ const approvalsPage = PageBlueprint.make({
 /** Shows orders of an Orderkit platform on the pages of their entities. */
 export default createFrontendPlugin({
   pluginId: 'orderkit',
-  extensions: [serviceApi, orderCard, orderContent, teamCard, approvalsPage],
-  routes: { approvals: approvalsRoute },
+  extensions: [serviceApi, orderCard, orderContent, teamCard, teamField, planField, ordersPage, approvalsPage],
+  routes: { orders: ordersRoute, approvals: approvalsRoute },
 });

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { useApi } from '@backstage/frontend-plugin-api';
-import { orderkitApiRef, Row, ServiceError, StreamEvent, Team, View } from './api';
+import { Kit, orderkitApiRef, Row, ServiceError, StreamEvent, Team, View } from './api';
 
 const POLL_MS = 10_000;
 /** The stream has what the cluster says; a commit that was not delivered, and pull requests, are only in the forge. */
@@ -110,6 +110,7 @@ export function useTeam(team: string): Live<Team> {
 export function useRead<T>(read: (signal: AbortSignal) => Promise<T>, again: unknown = undefined) {
   const [data, setData] = useState<T>();
   const [error, setError] = useState<ServiceError>();
+  const [asOf, setAsOf] = useState<Date>();
   const [count, setCount] = useState(0);
   useEffect(() => {
     const mine = new AbortController();
@@ -118,6 +119,7 @@ export function useRead<T>(read: (signal: AbortSignal) => Promise<T>, again: unk
         if (mine.signal.aborted) return;
         setData(found);
         setError(undefined);
+        setAsOf(new Date());
       },
       problem => {
         if (mine.signal.aborted) return;
@@ -127,5 +129,11 @@ export function useRead<T>(read: (signal: AbortSignal) => Promise<T>, again: unk
     return () => mine.abort();
   }, [read, again, count]);
   const refresh = useCallback(() => setCount(value => value + 1), []);
-  return { data, error, refresh };
+  return { data, error, asOf, refresh };
+}
+
+/** A kit, for the titles of its fields and the words of their values; undefined until it is read. */
+export function useKit(name: string): Kit | undefined {
+  const api = useApi(orderkitApiRef);
+  return useRead(useCallback(signal => api.kit(name, signal), [api, name])).data;
 }

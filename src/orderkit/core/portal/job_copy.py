@@ -30,6 +30,8 @@ PROXY_ROOT = "/proxy/orderkit/"
 PROXY = f"{PROXY_ROOT}v1/"
 """Where templates reach the service."""
 IMAGE = runner_job.image_of("__ORDERKIT_REGISTRY__")
+NEXT_TITLE = "What happens now"
+"""The title of the text that a generated template shows at the end."""
 CLUSTER = "__ORDERKIT_CLUSTER_NAME__"
 """The portal's name for the cluster to which it applies Jobs."""
 _APPLY, REQUEST = "cnoe:kubernetes:apply", "http:backstage:request"
@@ -175,7 +177,7 @@ def _output(output: dict[str, Any], changed: Sequence[Mapping[str, Any]]) -> dic
         return not asks.search(json.dumps(entry))
 
     notice = {
-        "title": "What happens now",
+        "title": NEXT_TITLE,
         "content": f"The Job `orderkit-{_TASK}` in namespace `{runner_job.NAMESPACE}` does it "
         "within a minute; its log says how it went.",
         **({"if": conditions.pop()} if len(conditions) == 1 and None not in conditions else {}),

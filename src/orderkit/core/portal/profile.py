@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import enum
 import posixpath
-from collections.abc import Callable, Collection, Container
+from collections.abc import Callable, Collection, Container, Mapping
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import dig
@@ -59,13 +60,18 @@ def read_profile(field: str, value: str) -> Profile:
 
 
 def apply_profile(
-    files: Files, profile: Profile, *, actions: Collection[str]
+    files: Files,
+    profile: Profile,
+    *,
+    actions: Collection[str],
+    team_parameters: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[PurePosixPath, bytes]:
     """
     Return the pack's files as this platform's portal should see them. Not yet baked.
 
     Args:
         actions: Ids of the actions that the service can run.
+        team_parameters: By kit, the parameter that names the team.
 
     Raises:
         InvalidInputError: A template cannot run in the service (the step is named), or a file of
@@ -99,6 +105,7 @@ def apply_profile(
                 folder=path.parent.name,
                 actions=actions,
                 plugin=file_profile is Profile.PLUGIN,
+                team_parameter=team_parameters.get(path.parent.name, ""),
                 read=_reader_beside(files, path.parent),
             )
         )

@@ -7,7 +7,8 @@ names the template and sends the form's values, never a template. If the service
 step fails with its sentence (``core.portal.refusal_step``). ``catalog:register`` stays after them,
 and so do the outputs, which read each natural step's outputs from the service's answer. With
 `plugin` there is one step, the action ``orderkit:order``, which sends the same request and fails
-with the sentence; nothing is registered, because a plugin of the catalog reads the orders.
+with the sentence; nothing is registered, because a plugin of the catalog reads the orders. Its form
+asks with the fields of the portal's plugin (``core.portal.plugin_form``).
 
 Baked values (a parameter whose default is a sentinel of ``core.platform.baking``) are not sent: the
 service takes them from the platform's own pack. What cannot be done this way is refused, with the
@@ -22,6 +23,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ground.errors import InvalidInputError
+from orderkit.core.portal.plugin_form import plugin_form
 from orderkit.core.portal.refusal_step import REFUSED, refusal_step
 from orderkit.core.portal.template_copy import rewritten
 from softwaretemplates.placeholders import ReadBeside, resolve_placeholders
@@ -58,16 +60,18 @@ def service_copy(
     folder: str,
     actions: Collection[str],
     plugin: bool = False,
+    team_parameter: str = "",
     read: ReadBeside | None = None,
 ) -> bytes:
     """
-    Return the copy of a template.yaml. Deterministic; the form's text is untouched.
+    Return the copy of a template.yaml. Deterministic; without `plugin` the form stays as it is.
 
     Args:
         name: The file's name in messages.
         folder: The template's folder in the pack, by which the service finds it.
         actions: Ids of the actions that the service can run.
         plugin: The portal has Orderkit's plugins.
+        team_parameter: The kit's parameter that names the team; empty: the template has no kit.
         read: Reads the files that its placeholders name; those of the form stay placeholders.
 
     Raises:
@@ -87,6 +91,14 @@ def service_copy(
     new_spec: dict[str, Any] = {"steps": steps}
     if "output" in document["spec"]:
         new_spec["output"] = _readdressed(document["spec"]["output"])
+    if plugin and team_parameter:
+        new_spec |= plugin_form(
+            yaml12.load(data, name=name)["spec"].get("parameters"),
+            new_spec.get("output"),
+            kit=folder,
+            team=team_parameter,
+            sent=list(_values(template)),
+        )
     head = _HEAD.format("plugin" if plugin else "service")
     return rewritten(data, new_spec, name=name, head=head)
 

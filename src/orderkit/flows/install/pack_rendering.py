@@ -121,7 +121,9 @@ def render_pack(files: Files, values: PlatformValues) -> dict[PurePosixPath, byt
         _check_values(kit, baked)
     delivered = {**files, **_service_layer(files, values, kits)}
     fit = fitted(delivered, values.installation, pack.providers)
-    rendered = bake(apply_profile(fit, values.profile, actions=ACTIONS), baked)
+    teams = {kit.name: kit.team_parameter for kit in kits}
+    copied = apply_profile(fit, values.profile, actions=ACTIONS, team_parameters=teams)
+    rendered = bake(copied, baked)
     return _with_pages(rendered, values)
 
 

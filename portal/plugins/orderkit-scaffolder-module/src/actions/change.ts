@@ -100,7 +100,7 @@ export function createChangeAction(service: OrderkitService) {
       }
       // A pull request waits for a person: nothing becomes Ready by itself.
       const until = state === 'proposed' ? 'written' : input.waitFor ?? 'ready';
-      await followed(followOptions(service, ctx, input.order), ctx, until);
+      await followed(followOptions(service, ctx, input.order), ctx, until, false);
     },
   });
 }

@@ -5,7 +5,7 @@ import type { ActionContext } from '@backstage/plugin-scaffolder-node';
 import { JsonObject } from '@backstage/types';
 import { ServiceError, TaskError } from '../errors';
 import { operationKey, OrderkitService, Write } from '../OrderkitService';
-import { FollowOptions, OrderState, readState, untilReady } from '../progress';
+import { FollowOptions, OrderState, outcome, readState, untilReady } from '../progress';
 
 type ZodImpl = typeof Zod;
 export type Context = ActionContext<any, any>;
@@ -45,6 +45,7 @@ export const reasonInput = {
 export const orderOutput = {
   order: (z: ZodImpl) => z.string().describe('The id of the order.').optional(),
   phase: (z: ZodImpl) => z.string().describe('Its phase at the end of the step.').optional(),
+  message: (z: ZodImpl) => z.string().describe('How the order is at the end, as Markdown.').optional(),
   repository: (z: ZodImpl) => z.string().describe('The address of its repository.').optional(),
   entityRef: (z: ZodImpl) => z.string().describe('Its entity in the catalog.').optional(),
   links: (z: ZodImpl) =>
@@ -101,11 +102,16 @@ export async function written(
 }
 
 /**
- * Wait for an order as the step says, and put out what it came to.
+ * Wait for an order as the step says, and put out what it came to; `says`: in words too.
  *
  * @throws TaskError that says what is written, also if the task is cancelled.
  */
-export async function followed(options: FollowOptions, ctx: Context, until: 'ready' | 'written') {
+export async function followed(
+  options: FollowOptions,
+  ctx: Context,
+  until: 'ready' | 'written',
+  says = true,
+) {
   const { order } = options;
   ctx.output('order', order);
   ctx.output('entityRef', `component:default/${order}`);
@@ -122,6 +128,7 @@ export async function followed(options: FollowOptions, ctx: Context, until: 'rea
     if (until === 'written') {
       ctx.logger.warn(`its state cannot be read now: ${(error as Error).message}`);
       ctx.output('phase', 'Written');
+      if (says) ctx.output('message', `\`${order}\` is written.`);
       return;
     }
     throw error;
@@ -133,6 +140,7 @@ export async function followed(options: FollowOptions, ctx: Context, until: 'rea
   }
   const repository = state.repository ? [{ title: 'Repository', url: state.repository }] : [];
   ctx.output('phase', state.phase);
+  if (says) ctx.output('message', outcome(order, state));
   ctx.output('repository', state.repository);
   ctx.output('links', [...repository, ...state.links]);
 }

@@ -42,6 +42,7 @@ export function createOrderAction(service: OrderkitService) {
       if (ctx.isDryRun) {
         const path = `/v1/kits/${ctx.input.kit}/plan`;
         await logPlan(ctx, await written(service, ctx, { path, body: { values, ...requester } }));
+        ctx.output('message', 'This was a dry run: nothing is written. The log has the plan.');
         return;
       }
       // No key is needed: an order is found by its id, and compared.

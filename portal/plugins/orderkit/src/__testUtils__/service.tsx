@@ -1,5 +1,5 @@
 import { ReactElement } from 'react';
-import { EntityProvider } from '@backstage/plugin-catalog-react';
+import { EntityProvider, entityRouteRef } from '@backstage/plugin-catalog-react';
 import { renderInTestApp } from '@backstage/frontend-test-utils';
 import { OrderkitClient, orderkitApiRef, View } from '../api';
 
@@ -71,6 +71,7 @@ export const KITS = {
           type: 'integer',
           required: false,
           choices: null,
+          labels: {},
         },
       ],
     },
@@ -95,5 +96,6 @@ export const teamEntity = {
 export function show(element: ReactElement, client: OrderkitClient, entity: any = orderEntity) {
   return renderInTestApp(<EntityProvider entity={entity}>{element}</EntityProvider>, {
     apis: [[orderkitApiRef, client]],
+    mountedRoutes: { '/catalog/:namespace/:kind/:name': entityRouteRef as any },
   });
 }

@@ -283,6 +283,11 @@ export type KeptPart = {
   path: string;
 };
 
+export type KitTeams = {
+  kit: string;
+  teams: string[];
+};
+
 export type Kits = {
   kits: ListedKit[];
 };
@@ -331,6 +336,7 @@ export type ListedField = {
   type: string;
   required: boolean;
   choices: unknown[] | null;
+  labels: Record<string, string>;
 };
 
 export type ListedKit = {

@@ -11,8 +11,11 @@ import {
   Kit,
   Node,
   OrderEvent,
+  Orders,
   Plan,
+  Planned,
   Team,
+  Value,
   View,
 } from './types';
 import { StreamHub } from './stream';
@@ -42,6 +45,13 @@ export class ServiceError extends Error {
   }
 }
 
+/** Which orders: phases with commas, words in them, and how many; empty selects all. */
+export interface OrdersQuery {
+  phase: string;
+  text: string;
+  limit: number;
+}
+
 /** The operations of Orderkit's service that the plugin uses, as the person who is signed in. */
 export interface OrderkitApi {
   readonly stream: StreamHub;
@@ -49,7 +59,13 @@ export interface OrderkitApi {
   trace(order: string, signal?: AbortSignal): Promise<{ tree: Node }>;
   events(order: string, signal?: AbortSignal): Promise<OrderEvent[]>;
   history(order: string, signal?: AbortSignal): Promise<HistoryEntry[]>;
+  /** Orders of the caller's teams, the most urgent first. */
+  orders(query: OrdersQuery, signal?: AbortSignal): Promise<Orders>;
   kit(name: string, signal?: AbortSignal): Promise<Kit | undefined>;
+  /** Teams for which the person who is signed in may order a kit. */
+  mayOrder(kit: string, signal?: AbortSignal): Promise<string[]>;
+  /** What an order would make and cost; nothing is written. */
+  planOrder(kit: string, values: Record<string, Value>, signal?: AbortSignal): Promise<Planned>;
   plan(order: string, request: ChangeRequest, signal?: AbortSignal): Promise<Plan>;
   change(order: string, request: ChangeRequest, key: string): Promise<Changed>;
   revert(
@@ -100,6 +116,19 @@ export class OrderkitClient implements OrderkitApi {
 
   history = async (order: string, signal?: AbortSignal) =>
     (await this.ask<{ entries: HistoryEntry[] }>(`${at(order)}/history?limit=100`, { signal })).entries;
+
+  orders = ({ phase, text, limit }: OrdersQuery, signal?: AbortSignal) => {
+    const query = new URLSearchParams({ sort: 'phase', limit: String(limit) });
+    if (phase) query.set('phase', phase);
+    if (text) query.set('text', text);
+    return this.ask<Orders>(`/v1/orders?${query}`, { signal });
+  };
+
+  mayOrder = async (kit: string, signal?: AbortSignal) =>
+    (await this.ask<{ teams: string[] }>(`/v1/kits/${encodeURIComponent(kit)}/teams`, { signal })).teams;
+
+  planOrder = (kit: string, values: Record<string, Value>, signal?: AbortSignal) =>
+    this.ask<Planned>(`/v1/kits/${encodeURIComponent(kit)}/plan`, { body: { values }, signal });
 
   kit = async (name: string, signal?: AbortSignal) =>
     (await this.ask<{ kits: Kit[] }>('/v1/kits', { signal })).kits.find(kit => kit.name === name);

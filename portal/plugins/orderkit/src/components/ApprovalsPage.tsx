@@ -3,8 +3,8 @@ import { useApi } from '@backstage/frontend-plugin-api';
 import { Alert, Button, Container, Flex, Text, TextField } from '@backstage/ui';
 import { Approval, Decided, orderkitApiRef, ServiceError } from '../api';
 import { useRead } from '../useLive';
-import { Empty, Heading, Loading, Problem, Web, When } from './parts';
-import { count, cut, person } from './words';
+import { Empty, Heading, Loading, OrderLink, Problem, Web, When } from './parts';
+import { count, cut, person, SOFT } from './words';
 
 const LOOK_MS = 30_000;
 
@@ -42,16 +42,16 @@ function Row({ approval, onDecided }: { approval: Approval; onDecided: (text: st
   return (
     <Flex direction="column" gap="2" data-testid="orderkit-approval" style={{ overflowWrap: 'anywhere' }}>
       <Flex gap="3" align="center" style={{ flexWrap: 'wrap' }}>
-        <Text weight="bold">{name}</Text>
+        {approval.number ? <OrderLink order={approval.order} /> : <Text weight="bold">{name}</Text>}
         <Web to={approval.url}>{approval.number ? `change #${approval.number}` : 'new order'}</Web>
-        <Text color="secondary">
+        <Text style={SOFT}>
           {cut(approval.kit, 80)} of team {cut(approval.team, 80)}, asked for by {person(approval.requester) || 'nobody known'}{' '}
           <When time={approval.since} />
         </Text>
       </Flex>
       <Text as="p">Approval by {cut(approval.approval)}</Text>
       {error && <Problem error={error} />}
-      {!approval.yours && approval.reason && <Text color="secondary">You cannot approve it: {cut(approval.reason)}.</Text>}
+      {!approval.yours && approval.reason && <Text style={SOFT}>You cannot approve it: {cut(approval.reason)}.</Text>}
       {approval.yours && (
         <Flex gap="3" align="end" style={{ flexWrap: 'wrap' }}>
           {declining ? (

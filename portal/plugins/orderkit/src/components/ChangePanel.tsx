@@ -12,13 +12,13 @@ import {
   Text,
   TextField,
 } from '@backstage/ui';
-import { Changed, ChangeRequest, Conflict, KitField, orderkitApiRef, Plan, ServiceError, Value, View } from '../api';
+import { Changed, ChangeRequest, Conflict, Kit, orderkitApiRef, Plan, ServiceError, Value, View } from '../api';
 import { useRead } from '../useLive';
 import { Field } from './Field';
 import { fieldsOf, getAt, withoutPaths, toValues } from './values';
 import { Empty, Loading, Problem, Web } from './parts';
 import { losesData, PlanView } from './PlanView';
-import { cut, person, short, shown } from './words';
+import { cut, fieldTitle, labelled, person, short, SOFT } from './words';
 
 const TYPING_MS = 600;
 
@@ -62,10 +62,12 @@ function useLivePlan(order: string, request: ChangeRequest | undefined) {
 
 function Conflicts({
   conflicts,
+  kit,
   onMine,
   onTheirs,
 }: {
   conflicts: Conflict[];
+  kit: Kit;
   onMine: () => void;
   onTheirs: () => void;
 }) {
@@ -74,7 +76,7 @@ function Conflicts({
       <Alert
         status="warning"
         icon
-        title="Somebody changed the same meanwhile. Nothing was written."
+        title="Someone changed the same meanwhile. Nothing was written."
         description={
           <table data-testid="orderkit-conflicts">
             <thead>
@@ -90,11 +92,11 @@ function Conflicts({
               {conflicts.slice(0, 40).map(conflict => (
                 <tr key={conflict.field}>
                   <th scope="row" style={{ textAlign: 'left' }}>
-                    <code>{cut(conflict.field, 120)}</code>
+                    <code title={cut(conflict.field, 200)}>{fieldTitle(conflict.field, kit)}</code>
                   </th>
-                  <td>{shown(conflict.seen)}</td>
-                  <td>{shown(conflict.now)}</td>
-                  <td>{shown(conflict.wanted)}</td>
+                  <td>{labelled(conflict.seen, conflict.field, kit)}</td>
+                  <td>{labelled(conflict.now, conflict.field, kit)}</td>
+                  <td>{labelled(conflict.wanted, conflict.field, kit)}</td>
                   <td>{person(conflict.requester || conflict.author)}</td>
                 </tr>
               ))}
@@ -117,9 +119,10 @@ function Conflicts({
 }
 
 function Done({ done }: { done: Changed }) {
+  const who = cut(done.plan?.approval ?? '');
   const title = {
     committed: `Committed as ${short(done.commit)}. It is being delivered.`,
-    proposed: `Pull request #${done.pull?.number} waits for review.`,
+    proposed: `Pull request #${done.pull?.number} waits for ${who ? `approval by ${who}` : 'review'}.`,
     unchanged: 'The order has these values already; nothing was written.',
     planned: 'Nothing was written.',
   }[done.state];
@@ -139,12 +142,12 @@ function Done({ done }: { done: Changed }) {
 function ChangeForm({
   view,
   name,
-  fields,
+  kit,
   onChanged,
 }: {
   view: View;
   name: string;
-  fields: KitField[];
+  kit: Kit;
   onChanged: () => void;
 }) {
   const api = useApi(orderkitApiRef);
@@ -207,7 +210,7 @@ function ChangeForm({
   if (!offered.allowed) return <Alert status="info" icon title="You may not make this change" description={cut(offered.whyNot)} />;
   return (
     <Flex direction="column" gap="3">
-      {fields.map(field => (
+      {fieldsOf(kit.fields, offered.fields).map(field => (
         <Field
           key={field.path}
           field={field}
@@ -217,11 +220,12 @@ function ChangeForm({
       ))}
       <TextField label="Why" value={reason} onChange={setReason} maxLength={500} />
       {pending && <Loading what="the plan" lines={2} />}
-      {!pending && plan && <PlanView plan={plan} />}
+      {!pending && plan && <PlanView plan={plan} kit={kit} />}
       {planError && !error && (planError.conflicts.length ? null : <Problem error={planError} />)}
       {(error ?? planError)?.conflicts.length ? (
         <Conflicts
           conflicts={(error ?? planError)!.conflicts}
+          kit={kit}
           onMine={() => resolve([])}
           onTheirs={() => resolve((error ?? planError)!.conflicts.map(conflict => conflict.field))}
         />
@@ -236,10 +240,15 @@ function ChangeForm({
       {done ? (
         <Done done={done} />
       ) : (
-        <Flex>
+        <Flex gap="3" align="center" style={{ flexWrap: 'wrap' }}>
           <Button isDisabled={!touched || busy} isPending={busy} onPress={submit}>
             {offered.how === 'review' ? 'Propose it' : 'Change it'}
           </Button>
+          <Text style={SOFT}>
+            {offered.how === 'review'
+              ? 'It becomes a pull request. Someone else has to approve it before it is delivered.'
+              : 'It becomes one signed commit, which Argo CD delivers.'}
+          </Text>
         </Flex>
       )}
     </Flex>
@@ -277,7 +286,7 @@ export function ChangePanel({ view, change, onChanged }: { view: View; change?: 
           key={offered.name}
           view={view}
           name={offered.name}
-          fields={fieldsOf(kit.fields, offered.fields)}
+          kit={kit}
           onChanged={onChanged}
         />
       )}

@@ -4,7 +4,7 @@ import { Alert, Button, Checkbox, Flex, Text, TextField } from '@backstage/ui';
 import { End, Node, orderkitApiRef, ServiceError, View } from '../api';
 import { useRead } from '../useLive';
 import { Empty, Heading, Loading, Problem, When } from './parts';
-import { count, cut } from './words';
+import { count, cut, SOFT } from './words';
 
 const LOOK_MS = 2_000;
 const ROWS_MAX = 60;
@@ -156,7 +156,7 @@ export function EndPanel({ view, onChanged }: { view: View; onChanged: () => voi
           End {cut(view.order, 80)}
         </Button>
       </Flex>
-      <Text as="p" variant="body-small" color="secondary">
+      <Text as="p" variant="body-small" style={SOFT}>
         Each step is recorded in the ledger before it is taken. An end that is cut off continues when you repeat it.
       </Text>
     </Flex>

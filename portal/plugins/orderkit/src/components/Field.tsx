@@ -24,7 +24,7 @@ export function Field({
       <Select
         {...common}
         name={name}
-        options={field.choices.map((choice, index) => ({ id: texts[index], label: cut(choice, 80) }))}
+        options={field.choices.map((choice, index) => ({ id: texts[index], label: cut(field.labels[String(choice)] ?? choice, 80) }))}
         value={texts.includes(now) ? now : null}
         onChange={key => onChange(JSON.parse(String(key)))}
       />

@@ -1,21 +1,23 @@
 import { useCallback, useState } from 'react';
 import { useApi } from '@backstage/frontend-plugin-api';
 import { Alert, Badge, Button, Checkbox, Dialog, DialogBody, DialogHeader, Flex, Text, TextField } from '@backstage/ui';
-import { Changed, HistoryEntry, orderkitApiRef, ServiceError, View } from '../api';
-import { useRead } from '../useLive';
+import { Changed, HistoryEntry, Kit, orderkitApiRef, ServiceError, View } from '../api';
+import { useKit, useRead } from '../useLive';
 import { Empty, Fields, Loading, Problem, Web, When } from './parts';
 import { losesData, PlanView } from './PlanView';
-import { cut, person, short, web } from './words';
+import { cut, person, short, SOFT, web } from './words';
 
 /** What taking a commit back would do, and the button. */
 function Revert({
   view,
   entry,
+  kit,
   onClose,
   onChanged,
 }: {
   view: View;
   entry: HistoryEntry;
+  kit?: Kit;
   onClose: () => void;
   onChanged: () => void;
 }) {
@@ -53,7 +55,7 @@ function Revert({
           <Text as="p">{cut(entry.summary)}</Text>
           {planned.error && <Problem error={planned.error} onRetry={planned.refresh} />}
           {!planned.data && !planned.error && <Loading what="the plan" />}
-          {planned.data?.plan && <PlanView plan={planned.data.plan} />}
+          {planned.data?.plan && <PlanView plan={planned.data.plan} kit={kit} />}
           {planned.data?.planWhyNot && <Text as="p">{cut(planned.data.planWhyNot)}</Text>}
           {planned.data?.state === 'unchanged' && <Empty>There is nothing to take back: the order has the old values.</Empty>}
           <TextField label="Why" value={reason} onChange={setReason} maxLength={500} />
@@ -95,6 +97,7 @@ export function HistoryPanel({ view, onChanged }: { view: View; onChanged: () =>
     view.head ?? view.revision,
   );
   const [chosen, setChosen] = useState<HistoryEntry>();
+  const kit = useKit(view.kit);
   const repository = web(view.repository);
   if (error && !data) return <Problem error={error} onRetry={refresh} />;
   if (!data) return <Loading what="the history" lines={6} />;
@@ -111,11 +114,11 @@ export function HistoryPanel({ view, onChanged }: { view: View; onChanged: () =>
             {entry.byHand && <Badge size="small">by hand</Badge>}
             {entry.signature === 'valid' && <Badge size="small">proved</Badge>}
           </Flex>
-          <Text color="secondary">
+          <Text style={SOFT}>
             {person(entry.requester || entry.author)}, <When time={entry.when} />
             {entry.reason && `: ${cut(entry.reason, 300)}`}
           </Text>
-          {entry.fields.length > 0 && <Fields rows={entry.fields} />}
+          {entry.fields.length > 0 && <Fields rows={entry.fields} kit={kit} />}
           {!entry.ordered && entry.fields.length > 0 && (
             <Flex>
               <Button
@@ -134,6 +137,7 @@ export function HistoryPanel({ view, onChanged }: { view: View; onChanged: () =>
         <Revert
           view={view}
           entry={chosen}
+          kit={kit}
           onClose={() => setChosen(undefined)}
           onChanged={() => {
             refresh();

@@ -3,7 +3,7 @@ import { useApi } from '@backstage/frontend-plugin-api';
 import { Alert, Button, Flex, Text } from '@backstage/ui';
 import { orderkitApiRef, Output, ServiceError, View } from '../api';
 import { Fact, Phase, Web, When } from './parts';
-import { cut, person, phaseOf, short, web } from './words';
+import { cut, person, phaseOf, short, SOFT, tint, web } from './words';
 
 /** How an order is, why, and what to do: on the card and above the tab's panels. */
 export function OrderHeader({ view, onChange }: { view: View; onChange: (change: string) => void }) {
@@ -16,7 +16,7 @@ export function OrderHeader({ view, onChange }: { view: View; onChange: (change:
       <Flex align="center" gap="3" style={{ flexWrap: 'wrap' }}>
         <Phase name={view.phase} large />
         {view.since && (
-          <Text as="span" color="secondary">
+          <Text as="span" style={SOFT}>
             <When time={view.since} />
           </Text>
         )}
@@ -95,7 +95,7 @@ function OutputValue({ view, output }: { view: View; output: Output }) {
   const reveal = () =>
     api.reveal(view.order, output.name).then(setRevealed, problem => setError(problem as ServiceError));
   if (output.secret) {
-    if (error) return <Text color="danger">{cut(error.message)}</Text>;
+    if (error) return <span style={{ color: tint('danger') }}>{cut(error.message)}</span>;
     if (revealed !== undefined) return <code>{revealed === null ? 'not known yet' : cut(revealed, 20_000)}</code>;
     return (
       <Button size="small" variant="secondary" aria-label={`Reveal ${cut(output.title, 60)}`} onPress={reveal}>
@@ -103,7 +103,7 @@ function OutputValue({ view, output }: { view: View; output: Output }) {
       </Button>
     );
   }
-  if (output.value === null) return <Text color="secondary">not known yet</Text>;
+  if (output.value === null) return <Text style={SOFT}>not known yet</Text>;
   return output.link ? <Web to={output.value}>{cut(output.value, 200)}</Web> : <code>{cut(output.value, 200)}</code>;
 }
 
@@ -122,7 +122,7 @@ export function OrderOutputs({ view }: { view: View }) {
       )}
       {view.pulls.length > 0 && (
         <Flex direction="column" gap="1">
-          <Text as="span" variant="body-small" color="secondary">
+          <Text as="span" variant="body-small" style={SOFT}>
             Open pull requests
           </Text>
           {view.pulls.map(pull => (

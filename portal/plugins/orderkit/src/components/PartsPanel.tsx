@@ -4,7 +4,7 @@ import { Badge, Flex, Text } from '@backstage/ui';
 import { Node, ObjectKey, OrderEvent, orderkitApiRef, View } from '../api';
 import { useRead } from '../useLive';
 import { Empty, Heading, Loading, Problem, When } from './parts';
-import { cut } from './words';
+import { cut, SOFT, tint } from './words';
 
 const EVENTS_MAX = 30;
 const CHILDREN_MAX = 200;
@@ -19,19 +19,19 @@ const leads = (node: Node): boolean => fails(node) || node.children.some(leads);
 function Mark({ node }: { node: Node }) {
   if (fails(node)) {
     return (
-      <Text as="span" color="danger" aria-label="not ready">
+      <span role="img" style={{ color: tint('danger') }} aria-label="not ready">
         ✕
-      </Text>
+      </span>
     );
   }
   return node.ready === 'True' ? (
-    <Text as="span" color="success" aria-label="ready">
+    <span role="img" style={{ color: tint('success') }} aria-label="ready">
       ●
-    </Text>
+    </span>
   ) : (
-    <Text as="span" color="secondary" aria-label="has no state of its own">
+    <span role="img" aria-label="has no state of its own">
       ○
-    </Text>
+    </span>
   );
 }
 
@@ -42,10 +42,10 @@ function Branch({ node, events, top }: { node: Node; events: Map<string, OrderEv
       <details open={top || leads(node)} data-testid="orderkit-part" data-failing={fails(node)}>
         <summary style={{ cursor: 'pointer', overflowWrap: 'anywhere' }}>
           <Mark node={node} /> <strong>{cut(node.kind, 80)}</strong> <code>{cut(node.name, 120)}</code>
-          {node.reason && <Text color="danger"> {cut(node.reason)}</Text>}
+          {node.reason && <span style={{ color: tint('danger') }}> {cut(node.reason)}</span>}
         </summary>
         <div style={{ paddingInlineStart: 24 }}>
-          <Text as="p" variant="body-small" color="secondary">
+          <Text as="p" variant="body-small" style={SOFT}>
             {cut(node.apiVersion, 120)}
             {node.namespace && `, namespace ${cut(node.namespace, 80)}`} · Synced {cut(node.synced, 20)} · Ready{' '}
             {cut(node.ready, 20)}
@@ -73,12 +73,12 @@ function Event({ event, named = false }: { event: OrderEvent; named?: boolean })
       {event.type === 'Warning' && <Badge size="small">Warning</Badge>}
       <Text weight="bold">{cut(event.reason, 80)}</Text>
       {named && (
-        <Text color="secondary">
+        <Text style={SOFT}>
           {cut(event.object.kind, 80)} {cut(event.object.name, 120)}
         </Text>
       )}
       <Text>{cut(event.message)}</Text>
-      <Text color="secondary">
+      <Text style={SOFT}>
         <When time={event.at} />
         {event.count > 1 && `, ${event.count} times`}
       </Text>

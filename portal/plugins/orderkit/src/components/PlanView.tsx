@@ -1,22 +1,42 @@
 import { Alert, Flex, Text } from '@backstage/ui';
-import { Costs, Plan } from '../api';
+import { Costs, Kit, Plan } from '../api';
 import { Fields, Heading } from './parts';
-import { count, cut } from './words';
+import { count, cut, SOFT } from './words';
 
 const SIGNS: Record<string, string> = { added: '+', changed: '~', removed: '−', replaced: '±' };
 const RESOURCES_MAX = 60;
+const LIST = { margin: 0, paddingInlineStart: 20, overflowWrap: 'anywhere' } as const;
 
-function Money({ costs }: { costs: Costs }) {
+function Money({ costs, isNew }: { costs: Costs; isNew: boolean }) {
   const { before, after, difference } = costs.monthly;
   const same = Number(difference) === 0;
   const currency = cut(costs.currency, 10);
+  const step = same ? `${cut(after, 30)} ${currency} a month, as before` : `${cut(before, 30)} → ${cut(after, 30)} ${currency} a month`;
   return (
-    <Text as="p" weight="bold">
-      {same
-        ? `${cut(after, 30)} ${currency} a month, as before`
-        : `${cut(before, 30)} → ${cut(after, 30)} ${currency} a month`}
-      {Number(costs.upTo.after) !== 0 && ` and up to ${cut(costs.upTo.after, 30)} ${currency} more`}
-    </Text>
+    <div>
+      <Text as="p" weight="bold">
+        {isNew ? `${cut(after, 30)} ${currency} a month` : step}
+        {Number(costs.upTo.after) !== 0 && ` and up to ${cut(costs.upTo.after, 30)} ${currency} more`}
+      </Text>
+      <details>
+        <summary style={{ cursor: 'pointer' }}>How it is reckoned</summary>
+        <ul style={LIST}>
+          {costs.after.slice(0, RESOURCES_MAX).map((line, index) => (
+            <li key={index}>
+              {cut(line.title, 120)}: {cut(line.reckoned, 200)}
+              {line.upTo && ' (up to)'} {cut(line.assumes, 200)}
+            </li>
+          ))}
+          {costs.notPriced.length > 0 && <li>Not priced: {cut(costs.notPriced.join(', '))}</li>}
+          {[...costs.notReckoned, ...costs.stale].slice(0, RESOURCES_MAX).map((text, index) => (
+            <li key={`more-${index}`}>{cut(text)}</li>
+          ))}
+        </ul>
+        <Text as="p" variant="body-small" style={SOFT}>
+          Prices: {cut(costs.table, 80)}, {cut(costs.source, 200)}, {cut(costs.date, 40)}
+        </Text>
+      </details>
+    </div>
   );
 }
 
@@ -24,11 +44,17 @@ function Money({ costs }: { costs: Costs }) {
 export const losesData = (plan: Plan | null | undefined) =>
   Boolean(plan?.dangers.some(danger => danger.code === 'data-loss'));
 
-/** What a change would do: a sentence, what is dangerous or refused, the cost, fields and resources. */
-export function PlanView({ plan }: { plan: Plan }) {
+/**
+ * What an order or a change would do: a sentence, who has to approve, what is dangerous or refused, the cost,
+ * fields and resources. With a kit, fields have the words of its form.
+ */
+export function PlanView({ plan, kit, isNew = false }: { plan: Plan; kit?: Kit; isNew?: boolean }) {
   return (
     <Flex direction="column" gap="2" data-testid="orderkit-plan">
-      <Text as="p">{cut(plan.summary)}</Text>
+      <Text as="p">
+        {cut(plan.summary).replace(/\.$/, '')}.{plan.ready && ' It would be Ready in the end.'}
+      </Text>
+      {plan.approval && <Alert status="info" icon title={`This will wait for approval by ${cut(plan.approval)}`} />}
       {plan.faults.map((fault, index) => (
         <Alert
           key={`fault-${index}`}
@@ -41,12 +67,16 @@ export function PlanView({ plan }: { plan: Plan }) {
       {plan.dangers.map((danger, index) => (
         <Alert key={`danger-${index}`} status="warning" icon title={cut(danger.message)} />
       ))}
-      {plan.costs && <Money costs={plan.costs} />}
-      {plan.fields.length > 0 && <Fields rows={plan.fields} />}
+      {[...plan.paused, ...plan.pinned, ...plan.drift].slice(0, RESOURCES_MAX).map((row, index) => (
+        <Alert key={`note-${index}`} status="warning" icon title={cut(row.message)} />
+      ))}
+      {plan.costs && <Money costs={plan.costs} isNew={isNew} />}
+      {isNew && !plan.costs && <Text as="p">This kit has no prices.</Text>}
+      {plan.fields.length > 0 && !isNew && <Fields rows={plan.fields} kit={kit} />}
       {plan.resources.length > 0 && (
         <>
           <Heading>What that does</Heading>
-          <ul style={{ margin: 0, paddingInlineStart: 20, overflowWrap: 'anywhere' }}>
+          <ul style={LIST}>
             {plan.resources.slice(0, RESOURCES_MAX).map((resource, index) => (
               <li key={index}>
                 <span aria-hidden="true">{SIGNS[resource.action] ?? '?'} </span>
@@ -60,12 +90,12 @@ export function PlanView({ plan }: { plan: Plan }) {
         </>
       )}
       {plan.unchanged > 0 && (
-        <Text as="p" variant="body-small" color="secondary">
+        <Text as="p" variant="body-small" style={SOFT}>
           {count(plan.unchanged, 'part')} {plan.unchanged === 1 ? 'stays as it is' : 'stay as they are'}.
         </Text>
       )}
       {plan.unknowns.slice(0, 10).map((text, index) => (
-        <Text as="p" variant="body-small" color="secondary" key={index}>
+        <Text as="p" variant="body-small" style={SOFT} key={index}>
           Not known: {cut(text)}
         </Text>
       ))}

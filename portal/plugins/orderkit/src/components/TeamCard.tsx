@@ -2,8 +2,8 @@ import { Flex, Text } from '@backstage/ui';
 import { EntityInfoCard, useEntity } from '@backstage/plugin-catalog-react';
 import { Row, Team } from '../api';
 import { useTeam } from '../useLive';
-import { Empty, Fact, Loading, Phase, Problem, Stale, When } from './parts';
-import { count, cut } from './words';
+import { Empty, Fact, Loading, OrderLink, Phase, Problem, Stale, When } from './parts';
+import { count, cut, SOFT } from './words';
 
 const SOON_MS = 7 * 86_400_000;
 const ROWS_MAX = 8;
@@ -36,17 +36,17 @@ function Content({ team }: { team: Team }) {
       {looks.length === 0 && <Empty>Nothing needs a look.</Empty>}
       {looks.slice(0, ROWS_MAX).map(row => (
         <Flex key={row.order} direction="column" gap="0.5" style={{ overflowWrap: 'anywhere' }}>
-          <Flex gap="2" align="center">
+          <Flex gap="2" align="center" style={{ flexWrap: 'wrap' }}>
             <Phase name={row.phase} />
-            <Text weight="bold">{cut(row.order, 80)}</Text>
+            <OrderLink order={row.order} />
             {row.expires && (
-              <Text color="secondary">
+              <Text style={SOFT}>
                 expires <When time={row.expires} />
               </Text>
             )}
-            {row.cost && <Text color="secondary">{cut(row.cost, 60)}</Text>}
+            {row.cost && <Text style={SOFT}>{cut(row.cost, 60)}</Text>}
           </Flex>
-          {(row.approval || row.reason) && <Text color="secondary">{cut(row.approval || row.reason, 300)}</Text>}
+          {(row.approval || row.reason) && <Text style={SOFT}>{cut(row.approval || row.reason, 300)}</Text>}
         </Flex>
       ))}
       {looks.length > ROWS_MAX && <Empty>and {count(looks.length - ROWS_MAX, 'order')} more</Empty>}

@@ -1,7 +1,8 @@
 import { ReactNode, useEffect, useReducer } from 'react';
+import { EntityRefLink } from '@backstage/plugin-catalog-react';
 import { Alert, Button, Flex, Skeleton, Text, VisuallyHidden } from '@backstage/ui';
-import { Difference, ServiceError } from '../api';
-import { ago, cut, phaseOf, shown, web } from './words';
+import { Difference, Kit, ServiceError } from '../api';
+import { ago, cut, fieldTitle, labelled, phaseOf, SOFT, tint, web } from './words';
 
 /** "3 seconds ago" becomes wrong while somebody looks at it. */
 const TICK_MS = 5_000;
@@ -15,7 +16,7 @@ export function Phase({ name, large = false }: { name: string; large?: boolean }
       as="span"
       variant={large ? 'title-small' : 'body-medium'}
       weight="bold"
-      color={tone ?? 'secondary'}
+      style={{ color: tint(tone) }}
       data-testid="orderkit-phase"
     >
       <span aria-hidden="true">{sign} </span>
@@ -41,7 +42,7 @@ export function When({ time }: { time: string | null | undefined }) {
 export function Web({ to, children }: { to: string | null | undefined; children: ReactNode }) {
   const address = web(to);
   return address ? (
-    <a href={address} target="_blank" rel="noopener noreferrer">
+    <a href={address} target="_blank" rel="noopener noreferrer" style={{ textDecoration: 'underline' }}>
       {children}
     </a>
   ) : (
@@ -52,7 +53,7 @@ export function Web({ to, children }: { to: string | null | undefined; children:
 export function Fact({ title, children }: { title: string; children: ReactNode }) {
   return (
     <Flex direction="column" gap="0.5" style={{ minWidth: 120, maxWidth: 360, overflowWrap: 'anywhere' }}>
-      <Text as="span" variant="body-small" color="secondary">
+      <Text as="span" variant="body-small" style={SOFT}>
         {title}
       </Text>
       <Text as="span" variant="body-medium">
@@ -133,31 +134,42 @@ export function Loading({ what, lines = 3 }: { what: string; lines?: number }) {
 
 export function Empty({ children }: { children: ReactNode }) {
   return (
-    <Text as="p" color="secondary">
+    <Text as="p" style={SOFT}>
       {children}
     </Text>
   );
 }
 
-export function FromTo({ from, to }: { from: unknown; to: unknown }) {
+function FromTo({ row, kit }: { row: Difference; kit?: Kit }) {
   return (
     <>
-      <del>{shown(from)}</del> <span aria-label="becomes">→</span> <ins>{shown(to)}</ins>
+      <del>{labelled(row.from, row.field, kit)}</del> <span role="img" aria-label="becomes">
+        →
+      </span>{' '}
+      <ins>{labelled(row.to, row.field, kit)}</ins>
     </>
   );
 }
 
 const ROWS_MAX = 40;
 
-export function Fields({ rows }: { rows: Difference[] }) {
+/** What changes, field by field; with a kit, in the words of its form. */
+export function Fields({ rows, kit }: { rows: Difference[]; kit?: Kit }) {
   return (
     <ul style={{ margin: 0, paddingInlineStart: 20, overflowWrap: 'anywhere' }}>
       {rows.slice(0, ROWS_MAX).map((row, index) => (
         <li key={index}>
-          <code>{cut(row.field, 120) || 'everything'}</code> <FromTo from={row.from} to={row.to} />
+          <code title={cut(row.field, 200)}>{fieldTitle(row.field, kit)}</code> <FromTo row={row} kit={kit} />
         </li>
       ))}
       {rows.length > ROWS_MAX && <li>and {rows.length - ROWS_MAX} more</li>}
     </ul>
+  );
+}
+
+/** An order's name, which leads to its page in the catalog. */
+export function OrderLink({ order }: { order: string }) {
+  return (
+    <EntityRefLink entityRef={{ kind: 'component', namespace: 'default', name: order }}>{cut(order, 80)}</EntityRefLink>
   );
 }

@@ -44,6 +44,6 @@ export function fieldsOf(fields: KitField[], paths: string[]): KitField[] {
   return paths.flatMap(path => {
     const below = fields.filter(field => field.path === path || field.path.startsWith(`${path}.`));
     if (below.length) return below;
-    return [{ path, parameter: path, title: path, description: '', type: 'object', required: false, choices: null }];
+    return [{ path, parameter: path, title: path, description: '', type: 'object', required: false, choices: null, labels: {} }];
   });
 }

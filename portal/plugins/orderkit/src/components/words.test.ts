@@ -1,5 +1,5 @@
 /* eslint-disable no-script-url */
-import { ago, cut, phaseOf, shown, web } from './words';
+import { ago, cut, fieldTitle, labelled, phaseOf, shown, tint, web } from './words';
 import { fieldsOf, getAt, toValues, withoutPaths } from './values';
 
 describe('words', () => {
@@ -24,6 +24,21 @@ describe('words', () => {
     expect(ago('soon', now)).toBe('soon');
   });
 
+  it('has the words of the form for fields and choices, and no others', () => {
+    const stage = { path: 'stage', parameter: 'stage', title: 'Kit', description: '', type: 'string', required: true, choices: ['stage1'], labels: { stage1: 'Stage 1' } };
+    const kit = { fields: [stage] } as any;
+    expect(fieldTitle('spec.stage', kit)).toBe('Kit');
+    expect(labelled('stage1', 'stage', kit)).toBe('Stage 1');
+    expect(labelled('toString', 'stage', kit)).toBe('toString');
+    expect(labelled('stage1', 'stage', undefined)).toBe('stage1');
+    expect(fieldTitle('metadata.name', kit)).toBe('metadata.name');
+  });
+
+  it('writes words in colours that can be read on a page', () => {
+    expect(tint('success')).toMatch(/success-on-bg, light-dark\(#116932, #86efac\)\)$/);
+    expect(tint(undefined)).toBe('inherit');
+  });
+
   it('knows no phase by accident', () => {
     expect(phaseOf('toString').tone).toBeUndefined();
     expect(phaseOf('Ready').tone).toBe('success');
@@ -41,7 +56,7 @@ describe('values', () => {
   });
 
   it('asks for the fields below a change', () => {
-    const field = (path: string) => ({ path, parameter: path, title: path, description: '', type: 'string', required: false, choices: null });
+    const field = (path: string) => ({ path, parameter: path, title: path, description: '', type: 'string', required: false, choices: null, labels: {} });
     const fields = [field('pit.bays'), field('pit.lift'), field('pitch')];
     expect(fieldsOf(fields, ['pit']).map(each => each.path)).toEqual(['pit.bays', 'pit.lift']);
     expect(fieldsOf(fields, ['yaml'])[0].type).toBe('object');

@@ -1,4 +1,4 @@
-import { Value } from '../api';
+import { Kit, Value } from '../api';
 
 /** Characters of one text on a page; whoever pushes may have written ten megabytes. */
 const TEXT_MAX = 600;
@@ -17,6 +17,24 @@ export function cut(text: unknown, most = TEXT_MAX): string {
 export function shown(value: Value): string {
   if (value === null || value === undefined) return 'not set';
   return cut(typeof value === 'string' ? value : JSON.stringify(value), 200);
+}
+
+/** The field of a kit that a plan, a commit or a conflict names, as its form names it; else as it is written. */
+export function fieldTitle(field: string, kit: Kit | undefined): string {
+  const known = fieldOf(field, kit);
+  return cut(known?.title || field, 120) || 'everything';
+}
+
+/** A value of a field as its form shows it: the label of a choice instead of the choice. */
+export function labelled(value: Value, field: string, kit: Kit | undefined): string {
+  const labels = fieldOf(field, kit)?.labels ?? {};
+  const name = String(value);
+  return Object.hasOwn(labels, name) ? cut(labels[name], 200) : shown(value);
+}
+
+function fieldOf(field: string, kit: Kit | undefined) {
+  const path = field.replace(/^spec\./, '');
+  return kit?.fields.find(known => known.path === path);
 }
 
 /** An address that a browser may open: the web's, and nothing that runs. */
@@ -55,13 +73,27 @@ export const count = (number: number, thing: string) => `${number} ${thing}${num
 
 export type Tone = 'success' | 'warning' | 'danger' | 'info' | undefined;
 
+/** For a framework without its colours for texts on a tinted ground, which 0.20 calls deprecated: in light, in dark. */
+const TINTS: Record<string, string> = {
+  success: '#116932, #86efac',
+  warning: '#92310a, #fdba74',
+  danger: '#991919, #fca5a5',
+  info: '#173da6, #a3cfff',
+};
+
+/** A tone as the colour of a text; the framework's plain colours of that name are too light to be read on white. */
+export const tint = (tone: Tone) => (tone ? `var(--bui-fg-${tone}-on-bg, light-dark(${TINTS[tone]}))` : 'inherit');
+
+/** Less weight than the text around it; in the framework's dark theme, its own such colour is too close to a card's. */
+export const SOFT = { color: 'color-mix(in srgb, var(--bui-fg-primary) 72%, transparent)' };
+
 const PHASES: Record<string, { tone: Tone; sign: string; sentence: string; title?: string }> = {
   Written: { tone: 'info', sign: '◌', sentence: 'It is in Git and waits to be delivered.' },
   Waiting: { tone: 'warning', sign: '◔', sentence: 'An approver has to approve first.', title: 'Waiting for approval' },
   Delivering: { tone: 'info', sign: '◔', sentence: 'Argo CD brings it to the cluster.' },
   Assembling: { tone: 'info', sign: '◑', sentence: 'Its parts are being made.' },
   Ready: { tone: 'success', sign: '●', sentence: 'Everything is as its newest commit asks.' },
-  Attention: { tone: 'warning', sign: '▲', sentence: 'It works, but somebody should look at it.' },
+  Attention: { tone: 'warning', sign: '▲', sentence: 'It works, but someone should look at it.' },
   Failing: { tone: 'danger', sign: '✕', sentence: 'Something of it fails.' },
   Ending: { tone: undefined, sign: '◐', sentence: 'It is being taken away.' },
   Ended: { tone: undefined, sign: '○', sentence: 'It has ended.' },

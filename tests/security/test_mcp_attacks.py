@@ -281,7 +281,7 @@ def test_a_team_that_lets_agents_read_gets_no_proposal(tool: str, site: Site) ->
     change_team(site.running.platform, "agents", requester="user:default/boss",
                 change=TeamChange(agents="read"))  # fmt: skip
     mains = site.mains()
-    arguments = {
+    arguments: dict[str, dict[str, Any]] = {
         "order": {"kit": "garage", "values": {"team_name": "agents", "stage": "stage2"}},
         "extend": {"order": site.own.order, "by": "1d", "reason": "r"},
         "end": {"order": site.own.order, "reason": "r"},

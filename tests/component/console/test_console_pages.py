@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import http.client
 import time
 from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
 import requests
 from answering import says, server
 from bays import TEAM, Bay, ask, set_
 from consolebrowser import Answer, Browser
 from tests.component.console.conftest import PLATFORM, Site, serving
 
+from ground.names import TeamName
 from ground.objects.kube_objects import Kind, ObjectKey
 from orderkit.adapters.folders.pack_folder import reference_pack
+from orderkit.core.order.ledger import team_path
+from orderkit.flows.approval.pending import pending
+from orderkit.flows.platform import write_ledger
 from orderkit.flows.team.teams import TeamChange, add_team
+from orderkit.ports.forge import Operation
 from orderkit_standins.commands.up import welcome
 
 
@@ -111,6 +120,51 @@ def test_a_team_page_shows_what_waits_and_the_limits(lead: Browser, site: Site) 
     assert "of 90" in page.text
     assert "garage: budget at most 50" in page.text
     assert "Namespaces" in page.text
+    assert "AI agents may propose" in page.text
+
+
+def test_a_platform_of_many_teams_shows_pages_of_them_and_a_search(
+    engineer: Browser, site: Site
+) -> None:
+    """Those that need a look come first; the search and the page stand in the address."""
+    there = site.running.platform
+    names = [TeamName(f"many-{number:02d}") for number in range(60)]
+    files: dict[PurePosixPath, str | None] = {team_path(name): "# a team\n" for name in names}
+    write_ledger(there, files, Operation("many-teams", "user:default/test", "many teams"))
+
+    first = until(engineer, "/teams", "1 of 2").page.text
+    assert "many-00" in first
+    assert "many-59" not in first
+    assert "many-59" in engineer.get("/teams?page=2").page.text
+    found = engineer.get("/teams?text=many-5").page.text
+    assert "many-59" in found
+    assert "many-49" not in found
+    assert "No team has this in its name" in engineer.get("/teams?text=<b>").page.text
+    write_ledger(there, dict.fromkeys(files), Operation("few", "user:default/test", "few teams"))
+
+
+def test_the_forge_is_asked_for_proposals_only_of_teams_that_may_need_an_approval(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With kits without rules of approval: a page for 400 teams took 400 requests."""
+    there, asked = site.running.platform, list[str]()
+    send = http.client.HTTPConnection.putrequest
+
+    def listening(self: Any, method: str, url: str, *more: Any, **named: Any) -> None:
+        asked.append(url)
+        send(self, method, url, *more, **named)
+
+    monkeypatch.setattr(http.client.HTTPConnection, "putrequest", listening)
+    assert list(pending(there, teams=None)) == []
+    quiet = [url for url in asked if "owner=" in url]
+    change = TeamChange(over="ask")
+    add_team(there, "rx7", requester="user:default/test", change=change)
+    asked.clear()
+    assert list(pending(there, teams=None)) == []
+
+    assert quiet == []
+    assert len([url for url in asked if "owner=rx7" in url]) == 1
+    assert not [url for url in asked if "owner=ae86" in url]
 
 
 def test_the_platform_page_shows_health_and_why_orders_fail(engineer: Browser, bay: Bay) -> None:

@@ -31,7 +31,13 @@ from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.order.change_approvals import may_need_approval
 from orderkit.flows.order.live_order import LiveOrder, find_living, new_live_order, read_xr
 from orderkit.flows.order.order_proposals import open_proposal, proposal_of
-from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot
+from orderkit.flows.platform import (
+    Platform,
+    RepositorySnapshot,
+    ledger_snapshot,
+    published_pack,
+)
+from orderkit.flows.team.limit_check import team_of
 from orderkit.ports.forge import OpenPullRef, PullRequest
 from orderkit.ports.requesters import Requester
 
@@ -133,7 +139,11 @@ def _open_changes(
     platform: Platform, snapshot: RepositorySnapshot
 ) -> Iterator[tuple[LiveOrder, PullRequest]]:
     """Yield the open pull requests that may need approval; one that cannot be read is left out."""
+    kits_ask = any(kit.approval.rules for kit in published_pack(platform).kits())
     for team in ledger.teams(snapshot.blobs):
+        # without this, a platform of 400 teams whose kits ask nobody is asked 400 times
+        if not kits_ask and team_of(platform, team, snapshot).limits.over != "ask":
+            continue
         for ref in platform.forge.open_pulls(team):
             try:
                 change = _change_at(platform, snapshot, ref)

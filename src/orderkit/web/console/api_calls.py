@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from ground.errors import InvalidInputError, OrderkitError, SeveralProblemsError
 from orderkit.web.console.rendering import html
@@ -20,6 +20,8 @@ from orderkit.web.exchange import check
 from orderkit.web.openapi_schemas import KEY, LABEL
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
 
+T = TypeVar("T")
+_PAGE, _DIGITS = 50, 7
 _NAMED = re.compile(r"\{(\w+)\}")
 
 
@@ -110,6 +112,13 @@ def page(
             **values,
         ),
     )
+
+
+def paged(call: ServiceRequest, items: Sequence[T]) -> tuple[Sequence[T], int, int]:
+    """Return the items of the page that the address names, its number, and how many there are."""
+    number = call.query.get("page", "")
+    at = max(1, int(number)) if number.isdecimal() and len(number) < _DIGITS else 1
+    return items[_PAGE * (at - 1) : _PAGE * at], at, -(-len(items) // _PAGE)
 
 
 def redirect(address: str, **headers: str) -> ServiceResponse:

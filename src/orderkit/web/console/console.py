@@ -132,7 +132,7 @@ def _ordering(kits: KitPages) -> tuple[ServiceOperation, ...]:
 
 def _leading(teams: TeamPages) -> tuple[ServiceOperation, ...]:
     return (
-        _page("teamsPage", "/teams", teams.teams, "read"),
+        _page("teamsPage", "/teams", teams.teams, "read", "text", "page"),
         _page("teamPage", "/teams/{team}", teams.team, "read"),
         _page("platformPage", "/platform", teams.platform, "read"),
     )

@@ -23,7 +23,7 @@ from orderkit.core.order.order_view import OrderRow
 from orderkit.flows.order.activity import LEASE
 from orderkit.flows.order.part_reading import read_part
 from orderkit.ports.forge import OpenPullRef
-from orderkit.web.console.api_calls import ApiCalls, page, redirect, sentence
+from orderkit.web.console.api_calls import ApiCalls, page, paged, redirect, sentence
 from orderkit.web.console.page_exchange import cookie, last, own_path
 from orderkit.web.console.parts_tree import PartsTree, node_id
 from orderkit.web.console.rendering import cut
@@ -35,7 +35,7 @@ FILTERS = ("team", "kit", "owner", "phase", "text", "cost", "expires", "only")
 ACTIVITY_FILTERS = ("team", "person", "kit", "since")
 _OPTIONAL = ("owner", "outputs", "cost", "expires")
 """Columns that stand there if an order has something in them."""
-_PAGE, _DIGITS, _TEXT_MAX = 50, 7, 200_000
+_DIGITS, _TEXT_MAX = 7, 200_000
 _AT_ONCE, PULLS_KEPT_S = 8, 30.0
 FAVOURITES_MAX = 40
 """Favourites of a browser: their ids fill a cookie."""
@@ -69,9 +69,8 @@ class OrderPages:
         )
         in_any_phase, _ = select(matching, query)
         chosen = [row for row in in_any_phase if phase in ("", row.phase)]
-        number = call.query.get("page", "")
-        at = max(1, int(number)) if number.isdecimal() and len(number) < _DIGITS else 1
-        shown = [row.to_json() for row in chosen[_PAGE * (at - 1) : _PAGE * at]]
+        of_page, at, pages = paged(call, chosen)
+        shown = [row.to_json() for row in of_page]
         return page(
             call,
             "orders.html",
@@ -80,7 +79,7 @@ class OrderPages:
             total=len(rows),
             chosen=len(chosen),
             at=at,
-            pages=-(-len(chosen) // _PAGE),
+            pages=pages,
             filters=filters,
             sort=sort,
             pulls=self._open_pulls(service, shown),

@@ -24,7 +24,7 @@ from orderkit.flows.order.viewing import open_pulls
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.flows.team.teams import list_teams
-from orderkit.web.console.api_calls import page
+from orderkit.web.console.api_calls import page, paged
 from orderkit.web.console.platform_checks import PlatformChecks
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import readable_rows
@@ -46,8 +46,8 @@ class TeamPages:
         self._pulls_read_s = float("-inf")
 
     def teams(self, service: Service, call: ServiceRequest) -> ServiceResponse:
-        """Show the caller's teams."""
-        mine = call.who.teams("read")
+        """Show the caller's teams whose names have a text, those that need a look first."""
+        mine, text = call.who.teams("read"), call.query.get("text", "").strip().lower()
         rows_of = defaultdict[str, list[OrderRow]](list)
         for live in readable_rows(service, call):
             rows_of[live.row.team].append(live.row)
@@ -56,7 +56,20 @@ class TeamPages:
             for team in list_teams(service.platform)
             if mine is None or team in mine
         ]
-        return page(call, "teams.html", "Teams", teams=teams)
+        found = [team for team in teams if text in team["team"]]
+        found.sort(key=lambda team: not {"Failing", "Attention", "Waiting"} & {*team["phases"]})
+        shown, at, pages = paged(call, found)
+        return page(
+            call,
+            "teams.html",
+            "Teams",
+            teams=shown,
+            total=len(teams),
+            found=len(found),
+            text=text,
+            at=at,
+            pages=pages,
+        )
 
     def team(self, service: Service, call: ServiceRequest) -> ServiceResponse:
         """Show a team: what fails, waits and expires, what it costs, and its limits."""
@@ -77,6 +90,7 @@ class TeamPages:
             team={
                 "team": name,
                 "members": team.members,
+                "agents": team.agents,
                 "kits": team.kits,
                 "namespaces": [ledger.team_namespace(name), *team.namespaces],
             },

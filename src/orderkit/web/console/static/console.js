@@ -185,6 +185,7 @@ function conditions(form) {
   show();
 }
 
+document.querySelector('.top nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });   // on a phone
 const address = document.body.dataset.stream;
 if (address) follow(address);
 live.awaits();

@@ -237,9 +237,10 @@ class _Page:
 
     def _find_shown(self, log: str, commits: Sequence[Commit]) -> None:
         """Note where the page before ended, if that was in this log, which may be longer now."""
+        second, of, _, shown = self.before
         for rank, commit in enumerate(commits):
-            if (log, commit.id) == (self.before[1], self.before[3]):
-                self.before = (*self.before[:2], -rank, commit.id)
+            if (log, commit.id) == (of, shown):
+                self.before = (second, log, -rank, shown)
 
     def _of_ledger(self, rank: int, commit: Commit) -> _Event | None:
         subject = _SUBJECT.match(commit.summary)

@@ -266,7 +266,7 @@ class Mischief:
         )
 
 
-MENDED = [
+MENDED = [  # in this order: main cannot be found again in a repository that was made again
     Mischief(
         "branch main is deleted",
         delete_main,
@@ -300,11 +300,10 @@ MENDED = [
         "{file} delivers the order again",
     ),
     Mischief(
-        "the repository is deleted",
-        delete_repository,
-        "the repository {repo} does not exist any more, or we may not read it; Git does not record"
-        " who deleted it",
-        "{repo} is made again from the XR in the cluster (",
+        "the entry in the ledger is an unresolved merge",
+        break_entry,
+        "an unresolved merge: the line begins with '<<<<<<<' (in ",
+        "{file} is put back",
     ),
     Mischief(
         "the entry in the ledger has sources",
@@ -356,10 +355,11 @@ MENDED = [
         "{file} delivers the order again",
     ),
     Mischief(
-        "the entry in the ledger is an unresolved merge",
-        break_entry,
-        "an unresolved merge: the line begins with '<<<<<<<' (in ",
-        "{file} is put back",
+        "the repository is deleted",
+        delete_repository,
+        "the repository {repo} does not exist any more, or we may not read it; Git does not record"
+        " who deleted it",
+        "{repo} is made again from the XR in the cluster (",
     ),
     Mischief(
         "the entry in the ledger is empty",

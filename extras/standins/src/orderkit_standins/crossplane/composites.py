@@ -228,8 +228,7 @@ class Composites:
         After a failure too: a station that refuses for want of a fact is woken by the fact.
         """
         keys = [applying.key_of_reference(reference, xr) for reference in references]
-        self._tracker.track(ObjectKey.of(xr), keys, required)
-        for kind in self._tracker.kinds():
+        for kind in self._tracker.track(ObjectKey.of(xr), keys, required):
             self._controller.watch(kind, self._dependants)
 
     def _tell(

@@ -9,60 +9,63 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from compositions.station import Selector
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, labels_of, metadata
 
 
-@dataclass(frozen=True, slots=True)
-class _Dependencies:
-    composed: frozenset[ObjectKey]
-    required: tuple[Selector, ...]
-
-
 class Tracker:
-    """The dependencies of one kind of XR. Thread-safe."""
+    """The dependencies of one kind of XR. Thread-safe; a question does not walk through all XRs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[ObjectKey, _Dependencies] = {}
+        self._composed: dict[ObjectKey, frozenset[ObjectKey]] = {}
+        self._composers: dict[ObjectKey, set[ObjectKey]] = {}
+        self._required: dict[Kind, dict[ObjectKey, list[Selector]]] = {}
 
     def track(
         self, xr: ObjectKey, composed: Iterable[ObjectKey], required: Iterable[Selector]
-    ) -> None:
-        """Replace the dependencies of an XR."""
+    ) -> frozenset[Kind]:
+        """Replace the dependencies of an XR; return their kinds."""
+        composed = frozenset(composed)
+        by_kind: dict[Kind, list[Selector]] = {}
+        for selector in required:
+            by_kind.setdefault(Kind.parse(selector.api_version, selector.kind), []).append(selector)
         with self._lock:
-            self._known[xr] = _Dependencies(frozenset(composed), tuple(required))
+            self._unlink(xr)
+            self._composed[xr] = composed
+            for key in composed:
+                self._composers.setdefault(key, set()).add(xr)
+            for kind, selectors in by_kind.items():
+                self._required.setdefault(kind, {})[xr] = selectors
+        return frozenset({key.kind for key in composed} | by_kind.keys())
 
     def forget(self, xr: ObjectKey) -> None:
         with self._lock:
-            self._known.pop(xr, None)
+            self._unlink(xr)
 
-    def kinds(self) -> frozenset[Kind]:
-        """Return every kind that an XR depends on."""
-        with self._lock:
-            tracked = tuple(self._known.values())
-        composed = {key.kind for dependencies in tracked for key in dependencies.composed}
-        required = {Kind.parse(s.api_version, s.kind) for d in tracked for s in d.required}
-        return frozenset(composed | required)
+    def _unlink(self, xr: ObjectKey) -> None:
+        for key in self._composed.pop(xr, ()):
+            composers = self._composers[key]
+            composers.discard(xr)
+            if not composers:
+                del self._composers[key]
+        for xrs in self._required.values():
+            xrs.pop(xr, None)
 
     def dependants(self, changed: Manifest) -> tuple[ObjectKey, ...]:
         """Return the XRs that depend on this object."""
         key = ObjectKey.of(changed)
         with self._lock:
-            tracked = tuple(self._known.items())
-        return tuple(
-            xr
-            for xr, dependencies in tracked
-            if key in dependencies.composed
-            or any(_selects(selector, key, changed) for selector in dependencies.required)
-        )
+            found = set(self._composers.get(key, ()))
+            requiring = tuple(self._required.get(key.kind, {}).items())
+        for xr, selectors in requiring:
+            if any(_selects(selector, key, changed) for selector in selectors):
+                found.add(xr)
+        return tuple(found)
 
 
 def _selects(selector: Selector, key: ObjectKey, manifest: Manifest) -> bool:
-    if Kind.parse(selector.api_version, selector.kind) != key.kind:
-        return False
     if selector.namespace is not None and selector.namespace != key.namespace:
         return False
     if selector.name:

@@ -29,7 +29,7 @@ PAUSED = ObjectKey(
     "appenvironment-checkout-staging",
     "team-checkout",
 )
-SIZE_PX = (1280, 1000)
+SIZE_PX = (1280, 800)
 
 
 def main() -> int:

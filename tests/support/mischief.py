@@ -300,10 +300,10 @@ MENDED = [  # in this order: main cannot be found again in a repository that was
         "{file} delivers the order again",
     ),
     Mischief(
-        "the entry in the ledger is an unresolved merge",
-        break_entry,
-        "an unresolved merge: the line begins with '<<<<<<<' (in ",
-        "{file} is put back",
+        "the entry in the ledger names somebody else's repository",
+        deliver_from_others,
+        "{file} was edited: spec.source.repoURL is '",
+        "{file} delivers the order again",
     ),
     Mischief(
         "the entry in the ledger has sources",
@@ -349,17 +349,17 @@ MENDED = [  # in this order: main cannot be found again in a repository that was
         "main is the default branch again",
     ),
     Mischief(
-        "the entry in the ledger names somebody else's repository",
-        deliver_from_others,
-        "{file} was edited: spec.source.repoURL is '",
-        "{file} delivers the order again",
-    ),
-    Mischief(
         "the repository is deleted",
         delete_repository,
         "the repository {repo} does not exist any more, or we may not read it; Git does not record"
         " who deleted it",
         "{repo} is made again from the XR in the cluster (",
+    ),
+    Mischief(
+        "the entry in the ledger is an unresolved merge",
+        break_entry,
+        "an unresolved merge: the line begins with '<<<<<<<' (in ",
+        "{file} is put back",
     ),
     Mischief(
         "the entry in the ledger is empty",

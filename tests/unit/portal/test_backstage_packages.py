@@ -24,6 +24,7 @@ OF_1_56 = {
     "@backstage/plugin-catalog-node": "2.2.6",
     "@backstage/plugin-catalog-react": "3.3.0",
     "@backstage/plugin-scaffolder-node": "0.13.8",
+    "@backstage/plugin-scaffolder-react": "2.1.1",
     "@backstage/ui": "0.19.0",
     "react": "18.3.1",
     "react-dom": "18.3.1",
@@ -37,6 +38,7 @@ OF_1_57 = {
     "@backstage/plugin-catalog-node": "3.0.0",
     "@backstage/plugin-catalog-react": "4.0.0",
     "@backstage/plugin-scaffolder-node": "1.0.0",
+    "@backstage/plugin-scaffolder-react": "3.0.0",
     "@backstage/ui": "0.20.0",
 }
 

@@ -70,6 +70,7 @@ const planField = FormFieldBlueprint.make({
   },
 });
 
+/** Without a route, the sidebar does not list a page. */
 const ordersRoute = createRouteRef();
 
 const ordersPage = PageBlueprint.make({
@@ -87,7 +88,6 @@ const ordersPage = PageBlueprint.make({
   },
 });
 
-/** Without it, the sidebar does not list the page. */
 const approvalsRoute = createRouteRef();
 
 const approvalsPage = PageBlueprint.make({

@@ -273,10 +273,12 @@ class Comparer:
         try:
             live = self._look(key)
         except NoSuchKindError:
-            return _compared(ComparedResource(key, target, None, "OutOfSync", is_served=False), ())
+            return _with_status(
+                ComparedResource(key, target, None, "OutOfSync", is_served=False), ()
+            )
         if last is not None and _is_unchanged(last.live, live):
             return last
-        return _compared(ComparedResource(key, target, live, "OutOfSync"), context.ignored)
+        return _with_status(ComparedResource(key, target, live, "OutOfSync"), context.ignored)
 
     def _refusal(self, project: Project, key: ObjectKey) -> str:
         """Say why the project does not permit an object; empty if its kind is not served."""
@@ -306,7 +308,7 @@ def _is_unchanged(before: Manifest | None, live: Manifest | None) -> bool:
     return before is not None and live is not None and metadata(before) is metadata(live)
 
 
-def _compared(resource: ComparedResource, ignored: tuple[IgnoreRule, ...]) -> ComparedResource:
+def _with_status(resource: ComparedResource, ignored: tuple[IgnoreRule, ...]) -> ComparedResource:
     target, live = resource.target, resource.live
     if target is not None and is_skipped(target):
         return replace(resource, status="")

@@ -90,7 +90,8 @@ class BareRepositories:
     """
     The repositories under ``<root>/<owner>/<name>.git``, named by URLs below `base_url`.
 
-    Nothing is cached: a repository that was deleted or made again is seen as it is now.
+    Nothing is cached but which trees have only links within: a repository that was deleted or made
+    again is seen as it is now.
     """
 
     def __init__(self, base_url: str, root: Path) -> None:

@@ -162,10 +162,11 @@ class Person {
 
   // Open an order's page, which the catalog has a moment later.
   async open(order, words = 'End the') {
-    for (let attempt = 0; attempt < 25; attempt += 1) {
+    for (let attempt = 0; attempt < 15; attempt += 1) {
       await this.goto(`/catalog/default/component/${order}`);
-      if (await this.comes(words, 3_000 + 1_000 * attempt)) break;   // a busy portal draws slowly
+      if (await this.comes(words, 3_000 + 1_000 * attempt)) return;   // a busy portal draws slowly
     }
+    throw new Error(`the page of ${order} does not show '${words}'`);
   }
 
   // Follow a link of an order's page to a form, in a page of its own, as a click does.

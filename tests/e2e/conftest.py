@@ -71,6 +71,16 @@ def plugin_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.fixture(scope="package")
+def changing_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A garage whose kit names its changes, in a Backstage as it is: an order's page has links."""
+    folder = tmp_path_factory.mktemp("changing")
+    pack = changing_pack(folder / "pack")
+    assert run(["kit", "generate", "--pack", str(pack)]) == 0
+    with portal_world(folder, "service", front_end=True, pack=pack) as found:
+        yield found
+
+
+@pytest.fixture(scope="package")
 def cards_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A garage whose kit names its changes, and Orderkit's plugin in the front end."""
     folder = tmp_path_factory.mktemp("cards")

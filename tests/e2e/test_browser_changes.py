@@ -20,7 +20,7 @@ from orderkit.core.order import ledger
 from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.ports.forge import MergeStyle, Operation
 
-PROFILE = "cards"
+PROFILE = "changing"
 READY_S = 180.0
 
 

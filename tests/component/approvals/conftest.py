@@ -35,9 +35,12 @@ def forge_admin(site: Running) -> ForgeUser:
 
 
 @pytest.fixture
-def desk(site: Running, forge_admin: ForgeUser) -> Desk:
-    """A team of its own."""
-    return new_desk(site.platform, forge_admin)
+def desk(site: Running, forge_admin: ForgeUser) -> Iterator[Desk]:
+    """A team of its own, whose people are of the platform team for one test at most."""
+    made = new_desk(site.platform, forge_admin)
+    yield made
+    for each in (made.eve, made.frank, made.carol):
+        forge_admin.call("DELETE", f"/repos/{made.platform.ledger}/collaborators/{each.login}")
 
 
 @pytest.fixture

@@ -1,78 +1,231 @@
 """
-Take docs/console-orders.png: the environments of a shop, as the console lists them.
+Take the pictures of the console and of the embedded forge in docs/: a shop's environments.
 
-Starts an embedded platform with the pack of environments and twins of the clouds, orders a dozen,
-and pauses one. Needs Debian's Chromium (``scripts/browser.sh``). Takes about a minute.
+Starts an embedded platform with the pack of environments, its example of prices, and twins of the
+clouds. People of four teams order a dozen, then change, propose and end some in a browser. Needs
+what ``scripts/browser.sh`` and ``scripts/backstage.sh`` install. Takes about three minutes.
 """
 
 from __future__ import annotations
 
-import subprocess
+import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from orderkit.cli.commands.console import console_link
-from orderkit.cli.connecting import load_settings
-from orderkit.controllers import Kind, ObjectKey
-from orderkit_standins.testing import TrialPlatform, trial_platform
+import yaml
 
 ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+
+from realbrowser import RealBrowser, real_browser  # noqa: E402
+
+from ground.names import RepoId  # noqa: E402
+from orderkit.adapters.state_folder import PLATFORM_FILE  # noqa: E402
+from orderkit.cli.commands.console import console_link  # noqa: E402
+from orderkit.cli.main import run  # noqa: E402
+from orderkit.controllers import Kind, ObjectKey  # noqa: E402
+from orderkit.flows.order.placing import OrderRequest, order  # noqa: E402
+from orderkit_standins.platform import Ports  # noqa: E402
+from orderkit_standins.serve_platform import (  # noqa: E402
+    EmbeddedRunRequest,
+    Person,
+    Running,
+    running,
+)
+
+KIT = "appenvironment"
+PACK = ROOT / "packs" / "environments"
 PLATFORM_VALUES = {"PROJECT_ID": "acme-lab", "BUCKET_PREFIX": "acme"}
 OWNERS = {"catalog": "frank", "checkout": "grace", "payments": "heidi", "search": "ivan"}
 """By team: who orders for it."""
-STAGES = (("dev", "small"), ("staging", "small"), ("prod", "large"))
+ENGINEER = "judy"
+"""Of the platform team."""
+STAGES = (("dev", "small", "20"), ("staging", "small", "50"), ("prod", "large", "100"))
+KEPT = ("payments-ledger", "catalog-archive")
+"""New environments that are to stay after their end, so they wait for approval."""
+RULE = {
+    "when": "order.isNew && has(new.parameters.deletionPolicy) &&"
+    " new.parameters.deletionPolicy == 'Orphan'",
+    "by": ["platform"],
+    "because": "its data stay after its end, and cost money until somebody deletes them",
+}
 PAUSED = ObjectKey(
     Kind("platform.acme.io", "v1alpha1", "ApplicationEnvironment"),
-    "appenvironment-checkout-staging",
+    f"{KIT}-checkout-staging",
     "team-checkout",
 )
-SIZE_PX = (1280, 800)
+CAMPAIGN = f"""\
+apiVersion: orderkit.dev/v1alpha1
+kind: Campaign
+metadata: {{name: one-disk-size}}
+spec:
+  reason: one size of disk everywhere
+  what: {{fields: {{set: {{parameters.storageGB: 50}}}}}}
+  which: {{kit: {KIT}, where: "!spec.name.endsWith('-dev')"}}
+  how: direct
+  waves: [{{name: canary, count: 2}}, {{name: rest}}]
+  gates: {{ready: 2m}}
+  stop: {{failed: 1}}
+"""
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory(prefix="orderkit-pictures-") as folder:
-        started = trial_platform(
-            Path(folder) / "state",
-            ROOT / "packs/environments",
-            teams=tuple(OWNERS),
-            values=PLATFORM_VALUES,
-        )
-        with started as platform:
-            for name in _ordered(platform):
-                print(f"{name} is Ready", flush=True)
-            pause = {"metadata": {"annotations": {"crossplane.io/paused": "true"}}}
-            platform.cluster.patch(PAUSED, pause, owner="kubectl")
-            _take(platform, "/", ROOT / "docs/console-orders.png")
+    with tempfile.TemporaryDirectory(prefix="orderkit-pictures-") as name:
+        folder = Path(name)
+        with _shop(folder) as shop:
+            address = shop.settings.service_address
+            with real_browser(address, folder / "profile") as browser:
+                browser.open()
+                Photographer(shop, browser).take_all(folder)
     return 0
 
 
-def _ordered(platform: TrialPlatform) -> Iterator[str]:
-    for team, owner in OWNERS.items():
-        theirs = replace(platform, requester=f"user:default/{owner}")
-        for stage, size in STAGES:
-            values = {"name": f"{team}-{stage}", "team": team, "nodeSize": size}
-            yield theirs.order("appenvironment", values).id
+@contextmanager
+def _shop(folder: Path) -> Iterator[Running]:
+    """Run the shop's platform, with a dozen environments that are Ready and two that wait."""
+    pack = folder / "pack"
+    shutil.copytree(PACK, pack)
+    shutil.copy(pack / "gitops/prices.example.yaml", pack / "gitops/prices.yaml")
+    kit = pack / "templates" / KIT / "kit.yaml"
+    document = yaml.safe_load(kit.read_text())
+    document["spec"]["approval"] = {"rules": [RULE]}
+    kit.write_text(yaml.safe_dump(document, sort_keys=False))
+    request = EmbeddedRunRequest(
+        folder / "state",
+        pack,
+        Ports(0, 0, 0, 0),
+        tuple(OWNERS),
+        values=PLATFORM_VALUES,
+        people=(Person(ENGINEER, "platform"), *(Person(o, team) for team, o in OWNERS.items())),
+    )
+    with running(request, on_step=lambda *_: None) as shop:
+        for team in OWNERS:
+            for stage, size, disk in STAGES:
+                _order(shop, team, f"{team}-{stage}", nodeSize=size, storageGB=disk)
+        for name in KEPT:
+            kept = {"nodeSize": "small", "deletionPolicy": "Orphan"}
+            _order(shop, name.partition("-")[0], name, wait=False, **kept)
+        pause = {"metadata": {"annotations": {"crossplane.io/paused": "true"}}}
+        shop.platform.cluster.patch(PAUSED, pause, owner="kubectl")
+        yield shop
 
 
-def _take(platform: TrialPlatform, page: str, picture: Path) -> None:
-    """Sign in by a link, as `orderkit console` prints it, and write the picture of a window."""
-    link = console_link(load_settings(str(platform.file)), "user:default/grace")
-    with tempfile.TemporaryDirectory() as profile:
-        options = (
-            "--headless=new",
-            "--no-sandbox",
-            "--hide-scrollbars",
-            "--no-proxy-server",
-            f"--user-data-dir={profile}",
-            f"--window-size={SIZE_PX[0]},{SIZE_PX[1]}",
-            "--timeout=8000",
-            f"--screenshot={picture}",
-        )
-        command = ("chromium", *options, f"{link}&onward={page}")
-        subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own link
+def _order(shop: Running, team: str, name: str, *, wait: bool = True, **more: str) -> None:
+    values = {"name": name, "team": team, **more}
+    owner = f"user:default/{OWNERS[team]}"
+    request = OrderRequest(KIT, values, owner, wait=wait, timeout_s=120)
+    ordered = order(shop.platform, request, on_step=lambda *_: None)
+    print(f"{ordered.order}: {ordered.report.state.phase}", flush=True)
+
+
+@dataclass(frozen=True)
+class Photographer:
+    """Who plays the people of the shop in a browser, and takes a picture now and then."""
+
+    shop: Running
+    browser: RealBrowser
+
+    def take_all(self, folder: Path) -> None:
+        self._enter(ENGINEER, "/")
+        self.browser.shows("is paused")
+        self._take("console-orders", full=False)
+        self._look()
+        self._change()
+        self._end()
+        self._enter("grace", "/teams/checkout", "checkout")
+        self._take("console-team")
+        self._enter(ENGINEER, "/approvals")
+        self.browser.shows("its data stay")
+        self._take("console-approvals")
+        campaign = folder / "one-disk-size.yaml"
+        campaign.write_text(CAMPAIGN)
+        self._command("campaign", "start", str(campaign), "--requester", f"user:default/{ENGINEER}")
+        self._enter(ENGINEER, "/campaigns/one-disk-size")
+        self.browser.shows("may only grow")
+        self._take("console-campaign")
+
+    def _look(self) -> None:
+        """Order, and look at an order."""
+        self._enter("frank", f"/kits/{KIT}", "catalog")
+        self.browser.fill("Name", "catalog-review")
+        self.browser.fill("Team", "catalog")
+        self.browser.fill("Size", "medium")
+        self.browser.shows(f"What {KIT}-catalog-review would be")
+        self.browser.shows("a month")
+        self._take("console-new-order")
+        self._enter("heidi", f"/orders/{KIT}-payments-prod", "payments")
+        self.browser.shows("Everything in Git is delivered and works")
+        self._take("console-order")
+        self.browser.press("Parts")
+        self.browser.shows("DatabaseInstance")
+        self._take("console-parts")
+
+    def _change(self) -> None:
+        """Change an order, past a conflict; propose another change; look back."""
+        name = f"{KIT}-search-prod"
+        self._enter("ivan", f"/orders/{name}/change?change=storage", "search")
+        self.browser.fill("Disk of the database", "200")
+        self.browser.fill("Why", "the index grows")
+        self.browser.shows("In the order")
+        self._take("console-change")
+        theirs = ("--requester", f"user:default/{ENGINEER}", "--reason", "disks were full")
+        self._command("change", name, "parameters.storageGB=150", *theirs)
+        self.browser.press("Change it")
+        self.browser.shows("Somebody else was faster")
+        self._take("console-conflict")
+        self.browser.press("Go on with yours")
+        self.browser.shows("In the order")
+        self.browser.press("Change it")
+        self.browser.shows("It is committed")
+        self._enter("ivan", f"/orders/{name}/change?change=deletion", "search")
+        self.browser.fill("At its end", "Orphan")
+        self.browser.press("Propose it")
+        self.browser.shows("What merging #1 would do")
+        self._take("console-pull")
+        self.browser.press("History")
+        self.browser.shows("What happened, from Git")
+        self._take("console-history")
+        self._take_of_forge(name)
+
+    def _take_of_forge(self, name: str) -> None:
+        """See a commit and a pull request on the forge, as everybody may."""
+        base = f"{self.shop.settings.forge.address}/search/{name}"
+        newest = self.shop.platform.forge.head(RepoId("search", name))
+        self.browser.goto(f"{base}/commit/{newest}")
+        self._take("forge-commit")
+        self.browser.goto(f"{base}/pulls/1")
+        self._take("forge-pull")
+
+    def _end(self) -> None:
+        name = f"{KIT}-search-dev"
+        self._enter("ivan", f"/orders/{name}/end", "search")
+        self.browser.shows("What stays")
+        self._take("console-end")
+        self.browser.fill(f"Type {name} to confirm", name)
+        self.browser.fill("Why", "the feature is live")
+        self.browser.press(f"End {name}")
+        self.browser.shows("Proof of its end", timeout_s=120)
+        self._take("console-proof")
+
+    def _enter(self, login: str, page: str, *teams: str) -> None:
+        """Sign in by a link, as `orderkit console` prints it, and open a page."""
+        self.browser.goto(console_link(self.shop.settings, f"user:default/{login}", teams))
+        self.browser.goto(page)
+
+    def _command(self, *arguments: str) -> None:
+        """Run a command as a person at a terminal; a campaign that stops is no failure here."""
+        file = str(self.shop.embedded.state.folder / PLATFORM_FILE)
+        run([*arguments, "--platform", file])
+
+    def _take(self, name: str, *, full: bool = True) -> None:
+        time.sleep(1)  # a picture must not show half of what moves
+        self.browser.step("shoot", file=str(ROOT / "docs" / f"{name}.png"), full=full)
+        print(f"docs/{name}.png", flush=True)
 
 
 if __name__ == "__main__":

@@ -306,6 +306,12 @@ MENDED = [  # in this order: main cannot be found again in a repository that was
         "{file} delivers the order again",
     ),
     Mischief(
+        "the entry in the ledger is an unresolved merge",
+        break_entry,
+        "an unresolved merge: the line begins with '<<<<<<<' (in ",
+        "{file} is put back",
+    ),
+    Mischief(
         "the entry in the ledger has sources",
         use_sources,
         "{file} was edited: spec.sources is [{{'path': '.', 'repoURL': 'http://127.0.0.1:9/mallory",
@@ -354,12 +360,6 @@ MENDED = [  # in this order: main cannot be found again in a repository that was
         "the repository {repo} does not exist any more, or we may not read it; Git does not record"
         " who deleted it",
         "{repo} is made again from the XR in the cluster (",
-    ),
-    Mischief(
-        "the entry in the ledger is an unresolved merge",
-        break_entry,
-        "an unresolved merge: the line begins with '<<<<<<<' (in ",
-        "{file} is put back",
     ),
     Mischief(
         "the entry in the ledger is empty",

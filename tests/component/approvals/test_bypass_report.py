@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import secrets
+from collections.abc import Callable, Iterator
 
 import pytest
 from approvaldesk import RULES, Desk, published_approval
@@ -13,6 +14,7 @@ from tests.component.approvals.test_approval_ways import await_phase
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.approval.settling import settle
 from orderkit.flows.order.order_report import status
+from orderkit.ports.forge import FileChange, Operation
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +26,16 @@ def reporting(desk: Desk) -> Iterator[None]:
 def register(orderkit: Command, desk: Desk, order: str) -> None:
     done = orderkit("register", order, "--kit", "garage", "--team", desk.team)
     assert done.code == 0, done.err
+
+
+def write_in_ledger(desk: Desk, entry: OrderEntry, edit: Callable[[str], str]) -> None:
+    """Edit an order's file in the ledger past Orderkit."""
+    platform, path = desk.platform, entry.application_path
+    file = platform.forge.read(platform.ledger, path, "main")
+    assert file is not None
+    change = FileChange(path, edit(file.data.decode()).encode(), file.sha)
+    operation = Operation(f"edit-{secrets.token_hex(3)}", "user:default/mallory", "by hand")
+    platform.forge.write(platform.ledger, [change], operation)
 
 
 def assert_reported(orderkit: Command, desk: Desk, entry: OrderEntry, words: str) -> None:
@@ -59,6 +71,22 @@ def test_an_order_that_an_admin_merged_is_delivered_and_reported(
     assert_reported(orderkit, desk, entry, words)
     register(orderkit, desk, entry.order)
     assert_reported(orderkit, desk, entry, words)
+
+
+def test_a_ledger_that_could_not_be_read_for_a_while_hides_no_report(
+    desk: Desk, orderkit: Command
+) -> None:
+    entry = desk.order(stage="stage1").entry
+    bay = Bay(desk.platform, desk.team, desk.team)
+    bay.edit("stage1", "stage3")
+    register(orderkit, desk, entry.order)
+    write_in_ledger(desk, entry, lambda text: f"{text}<<<<<<< HEAD\n")
+    write_in_ledger(desk, entry, lambda text: text.replace("<<<<<<< HEAD\n", ""))
+    ask(bay, set_("budget", 5))
+
+    register(orderkit, desk, entry.order)
+
+    assert_reported(orderkit, desk, entry, "without group finance, because stage 3 is expensive")
 
 
 def test_a_change_by_hand_is_delivered_and_reported_until_it_is_taken_back(

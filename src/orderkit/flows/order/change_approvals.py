@@ -24,6 +24,7 @@ from orderkit.flows.order import cost_limit
 from orderkit.flows.order.approval_needs import Asking, change_needs
 from orderkit.flows.order.live_order import LiveOrder, XrFile, read_xr
 from orderkit.flows.platform import Platform
+from yamlfiles.manifests import ManifestError
 
 _DELIVERIES_MAX = 500
 """Deliveries that are searched for what was delivered at a time."""
@@ -155,7 +156,10 @@ def noted_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: A
     for commit in (
         platform.forge.commits(platform.ledger, path=entry.application_path) if note else ()
     ):
-        application = application_at(platform, entry, commit.id)
+        try:
+            application = application_at(platform, entry, commit.id)
+        except ManifestError:  # nothing was delivered by it
+            continue
         delivered = ledger.delivered_commit(application)
         if BYPASSED in annotations_of(application or {}):
             noted_at = delivered

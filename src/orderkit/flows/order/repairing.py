@@ -77,6 +77,7 @@ from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation, PullDraft
 from orderkit.ports.requesters import Requester
 from yamlfiles import yaml11
+from yamlfiles.manifests import ManifestError
 
 _PROJECT_S, _SOURCE_S = 60.0, 30.0
 _ROUNDS = len(DamageKind)
@@ -341,13 +342,19 @@ class _Mending:
         """Return the commit that the ledger named before the edit; None: it followed main."""
         path = self._entry.application_path
         edits = self._platform.forge.commits(self._platform.ledger, path=path, limit=NEWEST)
-        before = (application_at(self._platform, self._entry, edit.id) for edit in edits)
+        before = (self._application_in(edit.id) for edit in edits)
         for known in (application, *filter(None, before)):
             revision = dig(known, "spec", "source", "targetRevision")
             if revision == MAIN or ledger.delivered_commit(known):
                 return ledger.delivered_commit(known)
         kit = published_kit(self._platform, self._kit)
         return commit_to_pin(self._platform, self._entry, kit)
+
+    def _application_in(self, ledger_commit: CommitSha) -> Manifest | None:
+        """Return the Application of an earlier ledger; None also if it could not be read."""
+        with suppress(ManifestError):
+            return application_at(self._platform, self._entry, ledger_commit)
+        return None
 
     def _name(self, damage: Damage) -> RepairStep:
         if self._writes:

@@ -157,13 +157,13 @@ class Photographer:
         self.browser.fill("Size", "medium")
         self.browser.shows(f"What {KIT}-catalog-review would be")
         self.browser.shows("a month")
-        self._take("console-new-order")
+        self._take("console-new-order", full=False)
         self._enter("heidi", f"/orders/{KIT}-payments-prod", "payments")
         self.browser.shows("Everything in Git is delivered and works")
         self._take("console-order")
         self.browser.press("Parts")
         self.browser.shows("DatabaseInstance")
-        self._take("console-parts")
+        self._take("console-parts", full=False)
 
     def _change(self) -> None:
         """Change an order, past a conflict; propose another change; look back."""
@@ -186,7 +186,7 @@ class Photographer:
         self.browser.fill("At its end", "Orphan")
         self.browser.press("Propose it")
         self.browser.shows("What merging #1 would do")
-        self._take("console-pull")
+        self._take("console-pull", full=False)
         self.browser.press("History")
         self.browser.shows("What happened, from Git")
         self._take("console-history")
@@ -199,7 +199,7 @@ class Photographer:
         self.browser.goto(f"{base}/commit/{newest}")
         self._take("forge-commit")
         self.browser.goto(f"{base}/pulls/1")
-        self._take("forge-pull")
+        self._take("forge-pull", full=False)
 
     def _end(self) -> None:
         name = f"{KIT}-search-dev"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-_VOID = {"meta", "link", "img", "input", "br", "hr"}
+_VOID = {"meta", "link", "img", "input", "br", "hr", "wbr"}
 _FORBIDDEN = {"script", "style", "iframe", "object", "embed", "base"}
 _INLINE = {"a", "b", "strong", "span", "bdi", "time", "code", "img"}
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}

@@ -92,6 +92,30 @@ def test_who_is_not_asked_sees_what_waits_and_cannot_agree(desk: Desk, browser_o
     assert desk.phase(entry) == "Waiting"
 
 
+def test_a_review_without_a_rule_waits_for_another_member(desk: Desk, browser_of: SignIn) -> None:
+    entry = desk.order(stage="stage1").entry
+    bay = Bay(desk.platform, desk.team, desk.team)
+    team = frozenset({f"group:default/{desk.team}"})
+    member = Requester(f"user:default/{desk.eve.login}", "a one-time link", team)
+    pull = ask(bay, set_("colour", "red"), requester=member).pull
+    assert pull is not None
+
+    listed = browser_of(desk.carol, of_team=True).get("/approvals")
+
+    why = f"nobody else has approved {pull.head_commit[:8]}"
+    assert entry.order in listed.page.text
+    assert f"Waits for another member of team {desk.team}: {why}" in listed.page.text
+
+
+def test_a_waiting_order_offers_no_change(desk: Desk, browser_of: SignIn) -> None:
+    entry = desk.order().entry
+
+    listed = browser_of(desk.carol, of_team=True).get("/")
+
+    assert f'href="/orders/{entry.order}/end"' in listed.text
+    assert f'href="/orders/{entry.order}/change"' not in listed.text
+
+
 def test_whoever_ordered_can_only_withdraw(desk: Desk, browser_of: SignIn) -> None:
     entry = desk.order(by=desk.frank).entry  # of finance, so asked, but not for this one
     frank = browser_of(desk.frank, of_team=True)

@@ -362,5 +362,7 @@ def test_the_console_extends_by_a_form(
     assert done.page.h1 == shared_order
     assert leases.expires(shared_order) == before + HOUR
     assert "<b>more</b>" in browser.get(path).page.text
-    assert "Extend" in browser.get(f"/orders/{shared_order}").page.text
+    order = browser.get(f"/orders/{shared_order}").page.text
+    assert "Extend" in order
+    assert f"Last change History Order {shared_order}" in order, "a note of the lease is no change"
     assert PurePosixPath(path).name in browser.get(f"/orders/{shared_order}/end").text

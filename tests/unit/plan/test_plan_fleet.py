@@ -203,7 +203,7 @@ def test_what_the_kit_accepts_is_listed_apart_once_for_all_orders() -> None:
 
     rest = "opens 0.0.0.0/0: public (access-widened): 2 orders (one, two)"
     assert f"Accepted by the kit:\n\n- {rest}" in text
-    assert "Mind:" not in text
+    assert "Dangers:" not in text
 
 
 def test_a_slim_plan_tells_the_same() -> None:

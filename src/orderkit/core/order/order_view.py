@@ -208,7 +208,11 @@ class OrderView(OrderRow, frozen=True, kw_only=True):
     pulls: tuple[OpenPull, ...] = ()
     changes: tuple[OfferedChange, ...] = ()
     last_change: Annotated[Mapping[str, Any], like("HistoryEntry")] | None = None
-    """The newest entry of its history, as ``GET /v1/orders/{order}/history`` shows it."""
+    """
+    The newest entry of its history that is no note of the lease.
+
+    As ``GET /v1/orders/{order}/history`` shows it.
+    """
     findings: tuple[Annotated[Mapping[str, Any], like("Finding")], ...] = ()
     """What is wrong with the files of the head."""
     observed: tuple[ObservedPart, ...] = ()

@@ -25,7 +25,7 @@ def fleet_markdown(fleet: FleetPlan) -> str:
     parts.append(f"From {_code(fleet.base.title)} to {_code(fleet.candidate.title)}.")
     parts += _list("Would be refused:", of_categories(all_folds, "fault"))
     parts += _list("Refused by both packs:", of_categories(all_folds, "standing-fault"))
-    parts += _list("Mind:", of_categories(all_folds, "danger"))
+    parts += _list("Dangers:", of_categories(all_folds, "danger"))
     parts += _list("Accepted by the kit:", of_categories(all_folds, "accepted"))
     parts += _list("Paused:", of_categories(all_folds, "paused"))
     parts += _list("Not affected: pinned:", of_categories(all_folds, "pinned"))
@@ -43,9 +43,9 @@ def fleet_markdown(fleet: FleetPlan) -> str:
 def _costs(costs: FleetCosts) -> list[str]:
     table = costs.sums.table
     rows = [f"Not priced: {plain_line(', '.join(costs.unpriced))}."] if costs.unpriced else []
-    rows += [f"Not reckoned: {plain_line(text)}." for text in costs.unread[:MAX_FOLDS]]
+    rows += [f"Not calculated: {plain_line(text)}." for text in costs.unread[:MAX_FOLDS]]
     hidden_count = len(costs.unread) - MAX_FOLDS
-    rows += [f"And {hidden_count:,} more amounts are not reckoned."] if hidden_count > 0 else []
+    rows += [f"And {hidden_count:,} more amounts are not calculated."] if hidden_count > 0 else []
     rows.append(plain_line(f"Prices: {table.origin}."))
     body = "\n".join(f"- {row}" for row in rows)
     return [f"<details><summary>Costs: {in_html(costs.summary)}</summary>\n\n{body}\n\n</details>"]

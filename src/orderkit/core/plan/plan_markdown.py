@@ -32,7 +32,9 @@ def to_markdown(plan: Plan) -> str:
     parts += _list("Not by the newest Composition:", tuple(plan.after.pinned.values()))
     parts += _list("Not as it should be now:", (drift.message for drift in plan.drift))
     parts += _list("It would be refused:", (_fault(plan, number) for number in _faults(plan)))
-    parts += _list("Mind:", (f"`{d.path or 'order'}` {d.message} ({d.code})" for d in plan.dangers))
+    parts += _list(
+        "Dangers:", (f"`{d.path or 'order'}` {d.message} ({d.code})" for d in plan.dangers)
+    )
     parts += _list("Accepted by the kit:", map(_accepted, plan.accepted))
     parts += _list("Not known:", plan.unknowns)
     settings = plan.settings[:_FIELDS_MAX]
@@ -65,7 +67,7 @@ def _costs(costs: Costs) -> list[str]:
         if costs.after.unpriced
         else []
     )
-    remarks += _list("Not reckoned:", costs.after.unread)
+    remarks += _list("Not calculated:", costs.after.unread)
     source = plain_line(f"Prices: {table.origin}.")
     body = "\n\n".join([*rows, *remarks, source])
     summary = f"<summary>Costs: {costs.sums}</summary>"

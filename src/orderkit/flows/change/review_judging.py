@@ -104,8 +104,8 @@ class Judgement:
             names = tuple(sorted(set(names)))
             return ReviewVerdict(() if refusal else names, refusal, self._approval(lacking), hint)
         except (RefusedError, UsageError) as error:
-            lacking = sentence(needs) or "; ".join(map(str, error.problems))
             text = "; ".join(map(str, error.problems))
+            lacking = sentence(needs) or f"another member of team {self.live.entry.team}: {text}"
             return ReviewVerdict((), text, self._approval(lacking), error.hint)
 
     @property

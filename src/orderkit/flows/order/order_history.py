@@ -20,6 +20,7 @@ from ground.shapes import Answer
 from orderkit.core.order.change import Difference
 from orderkit.core.order.change.differences import FieldDifference, differences, in_group
 from orderkit.core.order.order_file import MANIFESTS
+from orderkit.flows.order.activity import LEASE
 from orderkit.flows.order.commit_judging import CommitJudge, SignatureVerdict
 from orderkit.flows.order.live_order import LiveOrder, XrFile, find_living, read_xr
 from orderkit.flows.platform import Platform
@@ -89,6 +90,11 @@ class HistoryEntry:
     def trailer(self, trailer: str) -> str:
         """Return a trailer of the commit's message; empty if it has none, or if it proves none."""
         return self.commit.trailers.get(trailer, "") if self.proved else ""
+
+    @property
+    def is_lease_note(self) -> bool:
+        """Whether it only writes down when the order's lease ends."""
+        return self.trailer(OPERATION_TRAILER).startswith(LEASE) and not self.fields
 
     @property
     def claims(self) -> Mapping[str, str]:

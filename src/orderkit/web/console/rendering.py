@@ -11,17 +11,20 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.responses import Response
 
 from ground.visible_text import visible
 from orderkit import __version__
 from orderkit.core.durations import spoken_duration
+from orderkit.core.order.order_cost import money
 from orderkit.ports.urgency import longest_wait
 from orderkit.web.exchange import without_registered
 from yamlfiles import yaml11
@@ -92,6 +95,8 @@ def _environment() -> Environment:
         "query": urlencode,
         "cut": cut,
         "count": _count,
+        "amount": lambda text: money(Decimal(text)),
+        "dotted": _dotted,
     }
     return environment
 
@@ -99,6 +104,11 @@ def _environment() -> Environment:
 def _shown(value: Any) -> Any:
     """Make visible what a page would hide; Markup (what templates wrote) passes."""
     return visible(value) if type(value) is str else value
+
+
+def _dotted(path: str) -> Markup:
+    """Let a long path of a field break after its dots only."""
+    return Markup(".<wbr>").join(visible(path).split("."))
 
 
 @cache

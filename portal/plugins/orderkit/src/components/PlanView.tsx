@@ -7,19 +7,22 @@ const SIGNS: Record<string, string> = { added: '+', changed: '~', removed: '−'
 const RESOURCES_MAX = 60;
 const LIST = { margin: 0, paddingInlineStart: 20, overflowWrap: 'anywhere' } as const;
 
+const CENTS = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+const money = (amount: string) => Number(amount).toLocaleString('en', CENTS);
+
 function Money({ costs, isNew }: { costs: Costs; isNew: boolean }) {
   const { before, after, difference } = costs.monthly;
   const same = Number(difference) === 0;
   const currency = cut(costs.currency, 10);
-  const step = same ? `${cut(after, 30)} ${currency} a month, as before` : `${cut(before, 30)} → ${cut(after, 30)} ${currency} a month`;
+  const step = same ? `${money(after)} ${currency} a month, as before` : `${money(before)} → ${money(after)} ${currency} a month`;
   return (
     <div>
       <Text as="p" weight="bold">
-        {isNew ? `${cut(after, 30)} ${currency} a month` : step}
-        {Number(costs.upTo.after) !== 0 && ` and up to ${cut(costs.upTo.after, 30)} ${currency} more`}
+        {isNew ? `${money(after)} ${currency} a month` : step}
+        {Number(costs.upTo.after) !== 0 && ` and up to ${money(costs.upTo.after)} ${currency} more`}
       </Text>
       <details>
-        <summary style={{ cursor: 'pointer' }}>How it is reckoned</summary>
+        <summary style={{ cursor: 'pointer' }}>How the price is calculated</summary>
         <ul style={LIST}>
           {costs.after.slice(0, RESOURCES_MAX).map((line, index) => (
             <li key={index}>

@@ -205,11 +205,18 @@ def platform_upgrade(
     from orderkit.cli.output import Progress
     from orderkit.cli.serving.bootstrap_ports import service_files
     from orderkit.cli.views import upgrade_views
-    from orderkit.flows.install.upgrading import UpgradeRequest, plan_upgrade, upgrade
+    from orderkit.flows.install.upgrading import (
+        UpgradeRequest,
+        plan_upgrade,
+        refuse_other_pack,
+        upgrade,
+    )
 
     settings = load_settings(platform_file)
     rendered, values = _rendered(settings, pack_folder, settings.portal.profile)
     platform = connect(settings)
+    if pack_folder is None:
+        refuse_other_pack(platform, rendered)
     if plan:
         upgrade_views.show_plan(plan_upgrade(platform, rendered), as_json=as_json)
         return

@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from ground.errors import IncompleteError, NotFoundError
-from ground.names import BlobSha, CommitSha, blob_sha
+from ground.errors import IncompleteError, NotFoundError, RefusedError
+from ground.names import MAIN, BlobSha, CommitSha, blob_sha
 from ground.objects.kube_objects import dig, metadata
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.order.order_state import short
@@ -126,6 +126,27 @@ def plan_upgrade(platform: Platform, files: Files) -> UpgradePlan:
     layer_paths = {d.path for wave in waves for d in wave.differences}
     others_left = [d for d in differences if d.path not in layer_paths]
     return UpgradePlan(published.commit, (*waves, Wave(REST, None, tuple(others_left))))
+
+
+def refuse_other_pack(platform: Platform, files: Files) -> None:
+    """
+    Check that the platform publishes the pack of this name, and no kits beside those of `files`.
+
+    Raises:
+        RefusedError: It publishes another pack, which an upgrade to this one would replace.
+    """
+    data = platform.forge.read(platform.pack_repo, PurePosixPath("pack.yaml"), MAIN)
+    if data is None:
+        return  # nothing to lose
+    theirs, ours = read_pack({PurePosixPath("pack.yaml"): data.data}), read_pack(files)
+    lost = sorted({*theirs.kit_names} - {*ours.kit_names})
+    if theirs.name != ours.name or lost:
+        kits = f" with {', '.join(lost)}" if lost else ""
+        raise RefusedError(
+            f"{platform.pack_repo} holds pack '{theirs.name}'{kits}; without --pack, pack"
+            f" '{ours.name}' would replace it",
+            hint="name the folder of its pack: orderkit platform upgrade --pack DIR",
+        )
 
 
 def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> Upgraded:

@@ -2,7 +2,7 @@
 Argo CD's part of the embedded platform: deliver manifests from Git and keep them in the cluster.
 
 Controlled only through its custom resources, as the real one: Applications in namespace ``argocd``.
-Implemented as in Argo CD 3.2: comparison, automated sync with prune, self-heal and their refusals,
+Implemented as in Argo CD 3.6: comparison, automated sync with prune, self-heal and their refusals,
 waves across child Applications, retries, operations and their termination, refresh, tracking,
 cascading deletion, and the status fields. Every pass is level-based and all state is in the
 Applications, so a restart continues a waiting wave.

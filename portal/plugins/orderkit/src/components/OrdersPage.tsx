@@ -49,8 +49,8 @@ function Table({ orders }: { orders: ListedOrder[] }) {
                 <Phase name={row.phase} />
               </td>
               <td style={{ ...cell, minWidth: 220, overflowWrap: 'anywhere' }}>{cut(row.approval || row.reason, 200)}</td>
-              <td style={cell}>{cut(row.kit, 40)}</td>
-              <td style={cell}>{cut(row.team, 40)}</td>
+              <td style={{ ...cell, whiteSpace: 'nowrap' }}>{cut(row.kit, 40)}</td>
+              <td style={{ ...cell, whiteSpace: 'nowrap' }}>{cut(row.team, 40)}</td>
               <td style={cell}>{person(row.owner)}</td>
               {hasCosts && <td style={{ ...cell, whiteSpace: 'nowrap' }}>{cut(row.cost, 60)}</td>}
               <td style={{ ...cell, whiteSpace: 'nowrap' }}>

@@ -7,6 +7,8 @@ import { Loading, Problem } from './parts';
 import { cut } from './words';
 
 const GROUP = 'group:default/';
+/** So many are seen at a glance; more of them need a search. */
+const FEW = 12;
 
 /** The field of a form that Backstage hands to an extension: its value, its words, and the whole form's values. */
 export interface FormField<T> {
@@ -34,6 +36,8 @@ export function TeamField({ formData, onChange, rawErrors, required, schema, uiS
       <Select
         label={cut(schema.title, 80) || 'Team'}
         description={teams.length ? cut(schema.description, 300) || undefined : none}
+        searchable={teams.length > FEW}
+        searchPlaceholder="Search teams"
         isRequired={required}
         isInvalid={Boolean(foreign || rawErrors?.length)}
         options={[

@@ -246,6 +246,16 @@ def test_a_proposal_names_the_command_that_merges_it(orderkit: Command) -> None:
     assert orderkit("merge", "disk-one", number).code == 0
 
 
+@pytest.mark.usefixtures("site")
+def test_a_finding_about_a_file_of_two_kits_is_told_once(
+    own_pack: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["kit", "check", "--pack", str(own_pack)]) == 0
+
+    lines = [line for line in capsys.readouterr().out.splitlines() if "has no digest" in line]
+    assert len(lines) == len(set(lines)) > 0
+
+
 def test_kits_without_a_scenario_fail_the_test(own_pack: Path) -> None:
     folder = own_pack / "tests" / "kits"
     folder.rename(own_pack / "kits-aside")

@@ -130,7 +130,7 @@ def test_a_refusal_is_the_tasks_own_error(ordered: Ordered, scaffolder: Scaffold
 
     assert other.status == "failed"
     assert other.error.startswith(f"{ordered.name} was ordered by {GUEST} with other values")
-    assert "stage is 'stage2', asked for 'stage3'" in other.error
+    assert "stage was 'stage2', asked for 'stage3'" in other.error
     assert "    at " not in other.log, "a stack of ours in the log"
 
 

@@ -110,7 +110,7 @@ def test_other_values_for_it_fail_with_the_reason_in_the_log(
     assert other.status == "failed"
     assert "Status code: 409" in other.log
     assert f"{ordered.name} was ordered by {GUEST} with other values" in other.log
-    assert "stage is 'stage2', asked for 'stage3'" in other.log
+    assert "stage was 'stage2', asked for 'stage3'" in other.log
     assert _heads(up, ordered) == before
 
 

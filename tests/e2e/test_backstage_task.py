@@ -118,7 +118,7 @@ def test_ordering_it_again_by_command_says_that_it_exists(
     done = orderkit("order", "garage", f"team_name={ordered.team}", "stage=stage2")
 
     assert done.code == 0, done.err
-    assert "exists already with these values" in done.out + done.err
+    assert "was ordered already with these values" in done.out + done.err
     assert _heads(up.platform.forge, *repos) == before
 
 

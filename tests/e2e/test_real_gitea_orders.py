@@ -217,7 +217,7 @@ def test_the_service_runs_a_portals_task_on_it_and_finds_it_again(site: Site, te
 
     assert (first[0], again[0], other[0]) == (201, 200, 409), (first, again, other)
     assert first[1]["output"] == again[1]["output"]
-    assert "stage is 'stage2', asked for 'stage3'" in other[1]["error"]["message"]
+    assert "stage was 'stage2', asked for 'stage3'" in other[1]["error"]["message"]
     assert len(site.up.platform.forge.commits(order_of(team))) == 1
 
 

@@ -200,6 +200,42 @@ def test_a_kit_that_the_team_may_not_order_names_the_whole_command(orderkit: Com
 
 
 @pytest.mark.usefixtures("disk")
+def test_ordering_again_says_what_was_ordered(orderkit: Command) -> None:
+    """The order may have other values by now."""
+    again = orderkit("order", "disk", "name=one", "team=rx7", "tier=basic")
+    other = orderkit("order", "disk", "name=one", "team=rx7", "tier=fast")
+
+    assert "disk-one was ordered already with these values" in again.out, again.err
+    assert "tier was 'basic', asked for 'fast'" in other.err
+    assert "hint:  orderkit change disk-one tier=fast\n" in other.err
+
+
+def test_a_member_who_is_no_user_of_the_forge_is_refused_with_a_way_out(orderkit: Command) -> None:
+    done = orderkit("team", "add", "cv", "--member", "alice")
+
+    assert done.code == 1, done.out
+    assert "there is no user alice" in done.err
+    assert "orderkit up --user NAME=TEAM" in done.err
+
+
+@pytest.mark.parametrize(
+    ("command", "way_out"),
+    [(["kit", "check"], "orderkit init DIR"), (["kit", "import", "no.yaml"], "check the path")],
+)
+def test_a_missing_pack_or_file_has_a_hint(
+    command: list[str],
+    way_out: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert run(command) != 0
+    assert way_out in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("disk")
 def test_a_proposal_names_the_command_that_merges_it(orderkit: Command) -> None:
     """The embedded forge has no page that merges."""
     done = orderkit("change", "disk-one", "sizeGb=7", "--pr")
@@ -208,6 +244,16 @@ def test_a_proposal_names_the_command_that_merges_it(orderkit: Command) -> None:
     number = done.out.partition("/pulls/")[2].split()[0]
     assert f"orderkit merge disk-one {number}" in done.out
     assert orderkit("merge", "disk-one", number).code == 0
+
+
+@pytest.mark.usefixtures("site")
+def test_a_finding_about_a_file_of_two_kits_is_told_once(
+    own_pack: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["kit", "check", "--pack", str(own_pack)]) == 0
+
+    lines = [line for line in capsys.readouterr().out.splitlines() if "has no digest" in line]
+    assert len(lines) == len(set(lines)) > 0
 
 
 def test_kits_without_a_scenario_fail_the_test(own_pack: Path) -> None:

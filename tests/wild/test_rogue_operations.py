@@ -554,4 +554,5 @@ def test_an_order_that_never_was_is_not_repaired(orderkit: Command) -> None:
 
     assert done.code == 1
     assert "no order 'garage-nobody' in the ledger" in done.err
+    assert "orderkit repair" not in done.err, "the hint is not the command that failed"
     assert OrderId("garage-nobody") not in done.out

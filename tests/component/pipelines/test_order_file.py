@@ -97,7 +97,9 @@ def test_other_values_are_shown_and_written_only_on_request(
     assert (differs.code, as_json.code, planned.code) == (3, 3, 10)
     assert "stage1" in differs.out.partition("-  stage: ")[2][:9], differs.out
     assert f"garage-{team} has other values than {file}: " in differs.err
-    assert f"orderkit order --file {file} --change" in differs.err
+    assert f"orderkit order --file {file} --change; or" in differs.err
+    typed = orderkit("order", "--file", file, "stage=stage3").err
+    assert f"orderkit order --file {file} --change stage=stage3; or" in typed
     assert "stage stage1 → stage2" in as_json.json["error"]["message"]
     assert planned.json["state"] == "planned"
     assert heads(platform, team) == before

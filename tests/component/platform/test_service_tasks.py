@@ -156,7 +156,7 @@ def test_other_values_for_an_order_that_exists_are_a_conflict_in_words(
 
     assert done.status == 409
     assert f"garage-{team} was ordered by {GUEST} with other values" in done.error
-    assert "stage is 'stage2', asked for 'stage3'" in done.error
+    assert "stage was 'stage2', asked for 'stage3'" in done.error
     assert heads(platform.platform, team) == before
 
 

@@ -88,8 +88,10 @@ def test_the_same_order_twice_is_one_commit_and_other_values_are_a_conflict(worl
 
     for _ in range(2):
         world.run(template, {"team_name": "ae86", "stage": "stage1"}, files)
-    with pytest.raises(AlreadyOrderedError):
+    with pytest.raises(AlreadyOrderedError, match="stage was 'stage1', asked for") as caught:
         world.run(template, {"team_name": "ae86", "stage": "stage2"}, files)
+
+    assert caught.value.hint == "orderkit change garage-ae86 stage=stage2"
 
     assert len(world.forge.commits(RepoId("ae86", "garage-ae86"))) == 1
 

@@ -44,7 +44,13 @@ BROKEN = [
     Broken("misspelt key, with advice", "pack.yaml", "kits:", "kit:", "'kit'"),
     Broken("wrong version", "pack.yaml", "v1alpha1", "v0", "orderkit.dev/v1alpha1"),
     Broken("kit name that is not a name", "pack.yaml", "- garage", "- Gar_age", "Gar_age"),
-    Broken("no YAML", "templates/garage/kit.yaml", "spec:", "spec: [", "is not valid YAML"),
+    Broken(
+        "no YAML",
+        "templates/garage/kit.yaml",
+        "spec:",
+        "spec: [",
+        "garage/kit.yaml is not valid YAML",
+    ),
     Broken(
         "no referenceable version",
         "gitops/apis/garage/definition.yaml",

@@ -131,6 +131,11 @@ def test_what_is_no_field_or_no_value_of_it_is_refused(
     assert told in caught.value.hint
 
 
+def test_a_field_that_is_none_cannot_be_removed_in_the_words_that_were_typed() -> None:
+    with pytest.raises(InvalidInputError, match="note: 'note-' cannot be removed: kit"):
+        resolve(KIT, FieldEdit("note", "unset", typed=True))
+
+
 @pytest.mark.parametrize(
     ("path", "op", "before"),
     [("stage", "add", {"stage": "x"}), ("budget", "add", {"budget": "x"}),

@@ -168,13 +168,19 @@ def test_an_extension_after_the_expiry_counts_from_now() -> None:
     ("record", "found", "length", "says", "way_out"),
     [
         (None, None, DAY, "has no lease to extend", "kit.yaml"),
-        ("new", policy(), 5 * DAY, "longer than one extension may be, 4d", "extend garage-ae86 4d"),
+        (
+            "new",
+            policy(),
+            5 * DAY,
+            "one extension may be, 4d",
+            "extend garage-ae86 4d --reason TEXT",
+        ),
         (
             "new",
             policy(extend=Extend("", 2)),
             8 * DAY,
             "10d at most",
-            "orderkit lease extend garage-ae86 7d",
+            "orderkit lease extend garage-ae86 7d --reason TEXT",
         ),
         ("twice", policy(), HOUR, "was extended 2 times", "order it again"),
         ("new", policy(extend=Extend("4d", 0)), HOUR, "allows no extension", "order it again"),

@@ -67,7 +67,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_MISSING = "is missing"
+_WITHOUT_VALUE = ("is missing", "is not valid YAML")
 PROBLEMS_MAX = 20
 """How many problems of one request are shown."""
 EXIT_DONE = 0
@@ -113,8 +113,8 @@ class InvalidInputError(UsageError):
     def __init__(
         self, field: str, value: object, rule: str, *, hint: str = "", form_hint: str = ""
     ) -> None:
-        is_missing = value is None and rule.startswith(_MISSING)
-        subject = field if is_missing else f"{field}: {shorten(repr(value))}"
+        has_no_value = value is None and rule.startswith(_WITHOUT_VALUE)
+        subject = field if has_no_value else f"{field}: {shorten(repr(value))}"
         super().__init__(f"{subject} {rule}", hint=hint, form_hint=form_hint)
         self.field, self.value, self.rule = field, value, rule
 

@@ -88,7 +88,8 @@ def load(text: str | bytes, *, name: str, schema: dict[str, Any]) -> dict[str, A
         check_bounds(text, name=name)
         data = yaml.load(text, _Loader)  # noqa: S506 - a subclass of SafeLoader
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidInputError(name, "", f"is not valid YAML: {error}") from error
+        hint = "correct the line that the message names"
+        raise InvalidInputError(name, None, f"is not valid YAML: {error}", hint=hint) from error
     problem = first_problem(schema, data)
     if problem is not None:
         known = schema.get("properties", {}).get("apiVersion", {}).get("const", "")

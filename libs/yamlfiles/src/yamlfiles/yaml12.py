@@ -89,7 +89,8 @@ def _load_all(data: bytes, name: str) -> list[Any]:
         _check(text, name)
         return list(yaml.load_all(text, _Loader))
     except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
-        raise InvalidInputError(name, "", f"is not valid YAML: {error}") from error
+        hint = "correct the line that the message names"
+        raise InvalidInputError(name, None, f"is not valid YAML: {error}", hint=hint) from error
 
 
 def _check(text: str, name: str) -> None:

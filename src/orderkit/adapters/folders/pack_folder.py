@@ -64,9 +64,8 @@ def read_folder(folder: Path, *, docs: bool = False) -> Files:
         InvalidInputError: No pack there, a link, or more files or bytes than a pack may have.
     """
     if not (folder / "pack.yaml").is_file():
-        raise InvalidInputError(
-            "pack", str(folder), "has no pack.yaml", hint="give the root of a pack"
-        )
+        hint = "go to your pack's folder, name it with --pack DIR, or start one: orderkit init DIR"
+        raise InvalidInputError("pack", str(folder), "has no pack.yaml", hint=hint)
     files = {PurePosixPath("pack.yaml"): (folder / "pack.yaml").read_bytes()}
     for room in (*ROOMS, SCHEMAS, *((DOCS,) if docs else ())):
         files |= read_room(folder, room)

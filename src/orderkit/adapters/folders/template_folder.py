@@ -152,7 +152,8 @@ def read_limited(path: Path, *, field: str) -> bytes:
         size = path.stat().st_size
         data = path.read_bytes() if size <= MIB else b""
     except OSError as error:
-        raise NotFoundError(f"{field}: {path} cannot be read ({error.strerror})") from error
+        message = f"{field}: {path} cannot be read ({error.strerror})"
+        raise NotFoundError(message, hint="check the path") from error
     if size > MIB:
         raise InvalidInputError(field, str(path), f"is larger than {MIB} bytes")
     return data

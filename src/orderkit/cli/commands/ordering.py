@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -264,9 +265,11 @@ class _Ordering:
         if not self.as_json:
             change_views.show_changed(change_views.Finished(changed, None), as_json=False)
         edits = ", ".join(map(str, changed.edits))
+        typed = (f"{name}={text}" for name, text in self.values.items())
+        command = shlex.join(("orderkit", "order", "--file", str(file), "--change", *typed))
         return AlreadyOrderedError(
             f"{changed.order} has other values than {file}: {edits}",
-            hint=f"'orderkit order --file {file} --change' makes this change; or correct the file",
+            hint=f"this makes the change: {command}; or correct the file",
         )
 
     def _waited(self, platform: Platform, outcome: Declared) -> OrderReport:

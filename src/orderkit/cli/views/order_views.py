@@ -110,7 +110,7 @@ def _show_order(
         emit_json("orderkit.order/v1", order_json)
         return
     state, order = report.state, report.entry.order
-    words = "ordered" if created else "exists already with these values"
+    words = "ordered" if created else "was ordered already with these values"
     say(f"{order} {words}: {state.phase}{_reason_text(state.reason)}")
     emit_fields(
         [

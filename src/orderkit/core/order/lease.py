@@ -306,8 +306,9 @@ def extend(
     began = record.began if record else now
     if policy.maximum is not None and expires > began + policy.maximum:
         rest = began + policy.maximum - begin
+        command = f"orderkit lease extend {order} {_whole(rest)} --reason TEXT"
         way_out = (
-            f"{rough_duration(rest)} are left: orderkit lease extend {order} {_whole(rest)}"
+            f"{rough_duration(rest)} are left: {command}"
             if rest >= timedelta(minutes=1)
             else "nothing is left: order it again, or ask the platform for a longer maximum"
         )
@@ -349,7 +350,8 @@ def _check_extension(record: LeaseRecord | None, policy: LeasePolicy, extension:
         raise RefusedError(
             f"{order}: {duration_text(extension.duration)} is longer than one extension may be,"
             f" {longest}",
-            hint=f"orderkit lease extend {order} {longest}",
+            hint=f"orderkit lease extend {order} {longest} --reason TEXT",
+            form_hint=f"extend it by {longest} at most",
         )
 
 

@@ -340,7 +340,7 @@ def _at_once(platform: Platform, order: str) -> tuple[OrderEntry, bool] | None:
     return (entry, ending is not None) if living else None
 
 
-def find(order: str, paths: Collection[PurePosixPath]) -> OrderEntry:
+def find(order: str, paths: Collection[PurePosixPath], *, is_repairing: bool = False) -> OrderEntry:
     """
     Find an order among the ledger's paths.
 
@@ -354,8 +354,9 @@ def find(order: str, paths: Collection[PurePosixPath]) -> OrderEntry:
     if ended:
         raise NotFoundError(f"{order} has ended", hint=f"its tombstone in the ledger: {ended[-1]}")
     orders = [entry.order for entry in ledger.entries(paths)]
-    hint = did_you_mean(order, orders, "see 'orderkit list'")
-    hint += f"; if somebody removed it from the ledger: orderkit repair {order}"
+    hint = did_you_mean(order, orders, "see 'orderkit list'.")
+    if not is_repairing:
+        hint += f" If someone removed it from the ledger: orderkit repair {order}"
     raise NotFoundError(f"no order '{order}' in the ledger", hint=hint)
 
 

@@ -9,6 +9,8 @@ XR is checked against the XRD before the repository is even created.
 from __future__ import annotations
 
 import hashlib
+import json
+import shlex
 
 from ground.errors import AlreadyOrderedError, ConflictError
 from ground.names import CommitSha, blob_sha
@@ -97,7 +99,7 @@ def _same_order(
         raise AlreadyOrderedError(
             f"{request.repo.name} was ordered by {old.requester} with other values: "
             f"{_differences(old, new)}",
-            hint="change the live order through Git, or order under another name",
+            hint=_change_command(old, new) or f"see 'orderkit status {old.order}'",
         )
     return head
 
@@ -105,13 +107,25 @@ def _same_order(
 def _differences(old: order_file.OrderFile, new: order_file.OrderFile) -> str:
     keys = sorted({*old.ordered, *new.ordered})
     parts = [
-        f"{key} is {old.ordered.get(key)!r}, asked for {new.ordered.get(key)!r}"
+        f"{key} was {old.ordered.get(key)!r}, asked for {new.ordered.get(key)!r}"
         for key in keys
         if old.ordered.get(key) != new.ordered.get(key)
     ]
     if old.kit != new.kit or old.team != new.team:
         parts.append(f"kit {old.kit} of team {old.team}")
     return "; ".join(parts)
+
+
+def _change_command(old: order_file.OrderFile, new: order_file.OrderFile) -> str:
+    """Return the command that changes the order; empty if another one was meant."""
+    if (old.kit, old.team) != (new.kit, new.team):
+        return ""
+    edits = [
+        f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+        for key, value in sorted(new.ordered.items())
+        if old.ordered.get(key) != value
+    ]
+    return shlex.join(("orderkit", "change", old.order, *edits)) if edits else ""
 
 
 def publish_files(forge: Forge, request: PublishRequest) -> CommitSha:

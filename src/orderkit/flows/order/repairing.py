@@ -206,7 +206,7 @@ def _entry(platform: Platform, order: str) -> OrderEntry:
             newest = platform.forge.commits(platform.ledger, path=entry.application_path, limit=1)
             if newest and not was_taken_back(newest[0], entry):
                 return entry
-    return order_report.find(order, paths)
+    return order_report.find(order, paths, is_repairing=True)
 
 
 class _Mending:

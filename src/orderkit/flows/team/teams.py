@@ -323,9 +323,13 @@ def _refuse_foreign(platform: Platform, file: TeamFile, *, is_new: bool) -> None
 
 
 def _give_access(platform: Platform, file: TeamFile) -> None:
-    platform.forge.ensure_access(
-        file.team, DEVELOPERS, right=TeamRight.WRITE, members=file.members or ()
-    )
+    try:
+        platform.forge.ensure_access(
+            file.team, DEVELOPERS, right=TeamRight.WRITE, members=file.members or ()
+        )
+    except NotFoundError as error:
+        hint = "name users of the forge; 'orderkit up --user NAME=TEAM' makes one on this machine"
+        raise NotFoundError(str(error), hint=hint) from error
 
 
 def _contents(

@@ -214,7 +214,7 @@ def welcome(running: Running, folder: Path, people: Sequence[str] = ()) -> str:
         f" 'orderkit console --requester user:default/{login}'\n"
         for login in people
     )
-    docs = running.docs or "not built: 'make docs' in a checkout of Orderkit, then start this again"
+    docs = running.docs or "not built: 'make docs' in a checkout, --docs FOLDER/.cache/docs/site"
     missing = f"{_not_run_text(not_run)}{_unplayed_text(running, pack)}"
     return f"""
 Orderkit's embedded platform runs. State: {state}

@@ -89,11 +89,10 @@ def check_pack(
                 ".yamllint", None, f"is refused: {error}", hint="correct .yamllint, or delete it"
             ) from error
         differing = differing_parts(fingerprints())
-    findings = [
-        entry
-        for kit in checked
-        for entry in (*kit.findings, *_differences(kit, differing.get(kit.kit, {})))
-    ]
+    findings: list[Located] = []
+    for kit in checked:
+        own = (*kit.findings, *_differences(kit, differing.get(kit.kit, {})))
+        findings += [entry for entry in own if entry not in findings]  # kits share files
     if not kits:
         findings += _together(read_pack(files), facts)
     if since is not None:

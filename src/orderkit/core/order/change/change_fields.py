@@ -199,8 +199,10 @@ def _unknown(kit: Kit, edit: FieldEdit) -> InvalidInputError:
         known_names,
         f"use one of: {', '.join(known_names)}",
     )
-    rule = f"cannot be set: kit {kit.name} has no such field"
-    return InvalidInputError(edit.path, edit.value, rule, hint=hint)
+    unset = edit.op == "unset"
+    value, done = (f"{edit.path}-", "removed") if unset else (edit.value, "set")
+    rule = f"cannot be {done}: kit {kit.name} has no such field"
+    return InvalidInputError(edit.path, value, rule, hint=hint)
 
 
 def known_paths(schema: Schema, depth: int = _KNOWN_DEPTH) -> Iterator[str]:

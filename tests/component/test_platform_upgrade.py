@@ -79,6 +79,29 @@ def messages(platform: Running) -> list[str]:
     return [commit.message.splitlines()[0] for commit in found]
 
 
+def test_without_a_pack_no_other_pack_is_replaced(
+    platform: Running, pack: Path, orderkit: Orderkit, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The default is the reference pack; whose pack has other kits or another name forgot it."""
+    file = pack / "pack.yaml"
+    before, head = file.read_text(), platform.platform.forge.head(platform.platform.pack_repo)
+    where = ("--platform", str(platform.embedded.state.folder / "platform.yaml"))
+    swap(file, "name: reference", "name: ours")
+    assert orderkit("upgrade").code == 0
+    moved = platform.platform.forge.head(platform.platform.pack_repo)
+
+    refused = [run(["platform", "upgrade", *where, *flags]) for flags in ((), ("--plan",))]
+    told = capsys.readouterr().err
+
+    assert refused == [4, 4]
+    assert "holds pack 'ours'; without --pack, pack 'reference' would replace it" in told
+    assert "orderkit platform upgrade --pack DIR" in told
+    assert platform.platform.forge.head(platform.platform.pack_repo) == moved != head
+    file.write_text(before)
+    assert orderkit("upgrade").code == 0
+    assert run(["platform", "upgrade", "--plan", *where]) == 0
+
+
 def test_a_kit_that_is_published_later_appears_in_the_live_model(
     orderkit: Orderkit, platform: Running, pack: Path
 ) -> None:
@@ -117,29 +140,6 @@ def test_a_platform_that_is_as_it_should_be_is_left_alone(
     assert "nothing to do" in orderkit("upgrade", "--plan").out
     assert orderkit("upgrade").out == "nothing to do: every layer is up to date and ready\n"
     assert messages(platform) == before
-
-
-def test_without_a_pack_no_other_pack_is_replaced(
-    platform: Running, pack: Path, orderkit: Orderkit, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The default is the reference pack; whose pack has other kits or another name forgot it."""
-    file = pack / "pack.yaml"
-    before, head = file.read_text(), platform.platform.forge.head(platform.platform.pack_repo)
-    where = ("--platform", str(platform.embedded.state.folder / "platform.yaml"))
-    swap(file, "name: reference", "name: ours")
-    assert orderkit("upgrade").code == 0
-    moved = platform.platform.forge.head(platform.platform.pack_repo)
-
-    refused = [run(["platform", "upgrade", *where, *flags]) for flags in ((), ("--plan",))]
-    told = capsys.readouterr().err
-
-    assert refused == [4, 4]
-    assert "holds pack 'ours'; without --pack, pack 'reference' would replace it" in told
-    assert "orderkit platform upgrade --pack DIR" in told
-    assert platform.platform.forge.head(platform.platform.pack_repo) == moved != head
-    file.write_text(before)
-    assert orderkit("upgrade").code == 0
-    assert run(["platform", "upgrade", "--plan", *where]) == 0
 
 
 def test_each_layer_gets_its_own_commit_and_forms_come_last(

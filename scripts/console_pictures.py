@@ -125,7 +125,7 @@ def _order(shop: Running, team: str, name: str, *, wait: bool = True, **more: st
 
 @dataclass(frozen=True)
 class Photographer:
-    """Who plays the people of the shop in a browser, and takes a picture now and then."""
+    """Plays the people of the shop in a browser, and takes the pictures."""
 
     shop: Running
     browser: RealBrowser

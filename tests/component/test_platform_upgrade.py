@@ -82,7 +82,7 @@ def messages(platform: Running) -> list[str]:
 def test_without_a_pack_no_other_pack_is_replaced(
     platform: Running, pack: Path, orderkit: Orderkit, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The default is the reference pack; whose pack has other kits or another name forgot it."""
+    """The default is the reference pack, so a platform with another pack needs ``--pack``."""
     file = pack / "pack.yaml"
     before, head = file.read_text(), platform.platform.forge.head(platform.platform.pack_repo)
     where = ("--platform", str(platform.embedded.state.folder / "platform.yaml"))

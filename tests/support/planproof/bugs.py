@@ -117,7 +117,7 @@ def _statusless(answer: Any, *_: Any) -> Any:
 
 _CORE, _FLOW = "orderkit.core", "orderkit.flows.plan.order_plan"
 _CROSSPLANE = "compositions"
-_META = f"{_CROSSPLANE}.composed_metadata"
+_META = f"{_CROSSPLANE}.composed"
 BUGS = (
     Bug(
         "a generated name without the logical name in it", f"{_META}:child_name",
@@ -213,7 +213,7 @@ BUGS = (
 APPLIED = (
     Bug(
         "a dropped resource not deleted",
-        f"{_CROSSPLANE}.pipeline:composed_metadata.is_controlled_by",
+        f"{_CROSSPLANE}.pipeline:composed.is_controlled_by",
         _instead(answer=False), Sort.EXTRA, "reader-of-",
     ),
     Bug(
@@ -222,7 +222,7 @@ APPLIED = (
         Sort.FIELD, "dashboard metadata.labels",
     ),
     Bug(
-        "never ready", f"{_CROSSPLANE}.auto_ready:is_ready", _instead(answer=False),
+        "never ready", f"{_CROSSPLANE}.parts:is_ready", _instead(answer=False),
         Sort.CONDITION, "Ready",
     ),
 )  # fmt: skip

@@ -124,7 +124,7 @@ def compose(xr: Manifest, steps: Sequence[PipelineStep], world: World) -> Compos
     Run the pipeline for one XR and return what to apply and delete.
 
     Deterministic as long as the functions are. The XR needs a uid and the label
-    ``crossplane.io/composite`` (`composed_metadata.root_labelled` sets it). Never raises for what a
+    ``crossplane.io/composite`` (`composed.root_labelled` sets it). Never raises for what a
     function does: that ends in ``Composed.error``, in Crossplane's words.
     """
     run = _Run(xr, world)

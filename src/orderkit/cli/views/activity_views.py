@@ -28,7 +28,8 @@ def show_activity(told: Activity, as_json: bool, *, asked: str) -> None:
 
 def _who(entry: ActivityEntry) -> str:
     who = entry.who.removeprefix("user:default/").partition(" <")[0]
-    return f"{who} (by hand)" if entry.by_hand else who
+    how = "merge" if entry.merge else "by hand"
+    return f"{who} ({how})" if entry.by_hand else who
 
 
 def _what(entry: ActivityEntry) -> str:

@@ -32,11 +32,11 @@ _WHY_UNPROVED = {
 def _by_hand(entry: HistoryEntry) -> str:
     if entry.proved:
         return ""
-    if len(entry.commit.parents) > 1:
-        return " (merge)"
+    claimed = f"; claims {entry.commit.requester}" if entry.commit.requester else ""
+    if entry.commit.is_merge:
+        return f" (merge{claimed})"
     if entry.signature is SignatureVerdict.NONE:
         return " (by hand)"
-    claimed = f"; claims {entry.commit.requester}" if entry.commit.requester else ""
     return f" (by hand: {_WHY_UNPROVED[entry.signature]}{claimed})"
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ground.errors import NotFoundError, RefusedError
-from ground.names import RepoId, blob_sha
+from ground.names import CommitSha, RepoId, blob_sha
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.order import order_state
 from orderkit.core.platform import idpbuilder
@@ -122,16 +122,38 @@ class PackStep:
             return
         platform = self.site.platform
         repo, hint = platform.pack_repo, "name another spec.packRepository, or --replace-pack"
-        published = platform.forge.read(repo, _PACK_FILE, difference.published.commit)
-        if published is None:
-            raise RefusedError(f"{repo} holds files that are no pack", hint=hint)
-        theirs = read_pack({_PACK_FILE: published.data}).name
-        ours = read_pack(self.site.files).name
-        if theirs != ours:
-            raise RefusedError(f"{repo} holds pack '{theirs}', not '{ours}'", hint=hint)
+        refuse_other_pack(platform, difference.published.commit, self.site.files, hint=hint)
         owner = published_for(platform)
         if owner not in {"", platform.name}:
             raise RefusedError(f"{repo} holds the pack of platform '{owner}'", hint=hint)
+
+
+def refuse_other_pack(
+    platform: Platform, published: CommitSha, files: Files, *, hint: str, is_named: bool = True
+) -> None:
+    """
+    Check that the platform publishes the pack that these files are of.
+
+    Args:
+        published: The commit that it publishes.
+        is_named: A person named this pack, so it may lack kits of the published one.
+
+    Raises:
+        RefusedError: It publishes another pack, or no pack, which these files would replace.
+    """
+    repo = platform.pack_repo
+    data = platform.forge.read(repo, _PACK_FILE, published)
+    if data is None:
+        raise RefusedError(f"{repo} holds files that are no pack", hint=hint)
+    theirs, ours = read_pack({_PACK_FILE: data.data}), read_pack(files)
+    lost = [] if is_named else sorted({*theirs.kit_names} - {*ours.kit_names})
+    if theirs.name != ours.name or lost:
+        kits = f" with {', '.join(lost)}" if lost else ""
+        how = "" if is_named else "without --pack, "
+        raise RefusedError(
+            f"{repo} holds pack '{theirs.name}'{kits}; {how}pack '{ours.name}' would replace it",
+            hint=hint,
+        )
 
 
 def unknown_approvers(platform: Platform, files: Files) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,8 @@ from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, runnin
 
 DISK_XR = XR.with_name("xdisk.yaml")
 DISK = RepoId("rx7", "disk-one")
-FIELDS = ("--field", "sizeGb:integer:default=20", "--field", "tier:string:enum=basic|fast")
+SPECS = ("sizeGb:integer:default=20", "tier:string:enum=basic|fast", "label:string:optional")
+FIELDS = [argument for spec in SPECS for argument in ("--field", spec)]
 
 
 def kit_new(pack: Path, name: str, scope: str) -> None:
@@ -208,6 +210,16 @@ def test_ordering_again_says_what_was_ordered(orderkit: Command) -> None:
     assert "disk-one was ordered already with these values" in again.out, again.err
     assert "tier was 'basic', asked for 'fast'" in other.err
     assert "hint:  orderkit change disk-one tier=fast\n" in other.err
+
+
+@pytest.mark.usefixtures("disk")
+def test_the_change_that_a_hint_names_is_quoted_for_the_shell(orderkit: Command) -> None:
+    label = "it's $HOME; rm"
+
+    again = orderkit("order", "disk", "name=one", "team=rx7", "tier=basic", f"label={label}")
+
+    typed = again.err.partition("hint:  ")[2]
+    assert shlex.split(typed) == ["orderkit", "change", "disk-one", f"label={label}"]
 
 
 def test_a_member_who_is_no_user_of_the_forge_is_refused_with_a_way_out(orderkit: Command) -> None:

@@ -40,6 +40,7 @@ def test_a_team_shows_what_was_decided_and_keeps_what_is_not_decided_anew(
     assert "orders=3, garage.stage=stage2" in orderkit("team", "show", team).out
     assert shown["agents"] == "propose"
     changed = orderkit("team", "change", team, "--agents", "read")
+    assert "is changed: agents propose → read; orders=3, " in changed.out
     assert "agents may read" in changed.out
     assert orderkit("team", "change", team, "--over", "ask").code == 0
     assert "agents      may read" in orderkit("team", "show", team).out

@@ -55,8 +55,10 @@ def show_team_changed(result: TeamAdded, as_json: bool) -> None:
         emit_json("orderkit.team/v1", {"team": result.team, "changed": result.created})
         return
     words = "is changed" if result.created else "is unchanged"
-    limits, agents = _limits(result.file.limits.texts()), result.file.agents
-    say(f"team {result.team} {words}: {limits}; agents may {agents}")
+    told = [*_differences(result.before or result.file, result.file)]
+    told = [", ".join(told)] if told else []
+    told += [_limits(result.file.limits.texts()), f"agents may {result.file.agents}"]
+    say(f"team {result.team} {words}: {'; '.join(told)}")
 
 
 def show_teams(teams: Iterable[str], as_json: bool) -> None:

@@ -11,7 +11,9 @@ import pytest
 from bays import XR
 from commands import Command, in_process
 
+from ground.errors import RefusedError
 from ground.names import CommitSha, OrderId, RepoId
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.main import run
 from orderkit.core.order.change.conflicts import FieldConflict, FieldConflictError
 from orderkit.flows.team.teams import add_team, remove_team
@@ -171,6 +173,29 @@ class TestANamespacedOrder:
 
         assert "has no namespace" not in done.out
         assert "planned as in 'default'" in done.out, done.out + done.err
+
+
+def test_another_pack_in_the_same_state_folder_is_refused_at_once(
+    own_pack: Path, tmp_path: Path
+) -> None:
+    """Who went through "Your first order" begins the tutorial: nothing would ever be ready."""
+    state, ports = tmp_path / "state", Ports(0, 0, 0, 0)
+    with running(EmbeddedRunRequest(state, reference_pack(), ports, ()), on_step=lambda *_: None):
+        pass
+    steps: list[str] = []
+    other = EmbeddedRunRequest(state, own_pack, ports, ())
+
+    with (
+        pytest.raises(RefusedError) as caught,
+        running(other, on_step=lambda *step: steps.append(step[0])),
+    ):
+        pass
+
+    assert "holds pack 'reference' with garage; pack 'my-pack' would replace it" in str(
+        caught.value
+    )
+    assert "XDG_STATE_HOME" in caught.value.hint
+    assert steps == ["platform"], "nothing was published"
 
 
 def test_a_restart_adds_no_team_and_brings_none_back(orderkit: Command) -> None:

@@ -60,8 +60,8 @@ def test_two_clicks_show_which_order_fails_and_why(site: Site) -> None:
     """The team has no other orders: other modules leave failing ones, and a page shows 50."""
     other, bay = (new_bay(site.running.platform, "clickers") for _ in range(2))
     lead = site.browser(replace(LEAD, groups=frozenset({"group:default/clickers"})))
-    for order in (other.order, bay.order):
-        until(lead, f"/orders/{order}", "Everything in Git is delivered and works")
+    for each in (other, bay):
+        until(lead, f"/orders/{each.order}", "Everything in Git is delivered and works")
     pause(bay)
     start = until(lead, "/", "Attention")
     rows = start.text.partition("<tbody>")[2]

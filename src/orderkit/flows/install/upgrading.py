@@ -33,7 +33,7 @@ from orderkit.flows.argocd.refreshing import OWNER, refresh
 from orderkit.flows.argocd.unsafe_applications import refuse_lost_tools
 from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
 from orderkit.flows.install.bootstrapping.ledger_move import refuse_ledger_change
-from orderkit.flows.install.bootstrapping.platform_repositories import refuse_other_pack
+from orderkit.flows.install.bootstrapping.platform_repositories import pack_replacement
 from orderkit.flows.install.bootstrapping.reach_steps import check_accounts
 from orderkit.flows.install.service_secret import ensure_service_secret
 from orderkit.flows.main_protection import protect_orders
@@ -136,9 +136,13 @@ def refuse_unnamed_pack(platform: Platform, files: Files) -> None:
     Raises:
         RefusedError: It would.
     """
-    if published := platform.forge.head(platform.pack_repo):
+    published = platform.forge.head(platform.pack_repo)
+    if published is None:
+        return  # nothing to lose
+    replacement = pack_replacement(platform, published, files)
+    if replacement.is_other or replacement.lost_kits:
         hint = "name the folder of its pack: orderkit platform upgrade --pack DIR"
-        refuse_other_pack(platform, published, files, hint=hint, is_named=False)
+        raise replacement.refusal(hint=hint, without="--pack")
 
 
 def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> Upgraded:

@@ -122,38 +122,57 @@ class PackStep:
             return
         platform = self.site.platform
         repo, hint = platform.pack_repo, "name another spec.packRepository, or --replace-pack"
-        refuse_other_pack(platform, difference.published.commit, self.site.files, hint=hint)
+        replacement = pack_replacement(platform, difference.published.commit, self.site.files)
+        if replacement.is_other:
+            raise replacement.refusal(hint=hint)
         owner = published_for(platform)
         if owner not in {"", platform.name}:
             raise RefusedError(f"{repo} holds the pack of platform '{owner}'", hint=hint)
 
 
-def refuse_other_pack(
-    platform: Platform, published: CommitSha, files: Files, *, hint: str, is_named: bool = True
-) -> None:
-    """
-    Check that the platform publishes the pack that these files are of.
+@dataclass(frozen=True, slots=True)
+class PackReplacement:
+    """The pack that a platform publishes, and the one that would replace it."""
 
-    Args:
-        published: The commit that it publishes.
-        is_named: A person named this pack, so it may lack kits of the published one.
+    repository: RepoId
+    theirs: str
+    """Its name; empty: the published files are no pack."""
+    ours: str
+    lost_kits: tuple[str, ...]
+    """Kits that only the published one has."""
 
-    Raises:
-        RefusedError: It publishes another pack, or no pack, which these files would replace.
-    """
-    repo = platform.pack_repo
-    data = platform.forge.read(repo, _PACK_FILE, published)
-    if data is None:
-        raise RefusedError(f"{repo} holds files that are no pack", hint=hint)
-    theirs, ours = read_pack({_PACK_FILE: data.data}), read_pack(files)
-    lost = [] if is_named else sorted({*theirs.kit_names} - {*ours.kit_names})
-    if theirs.name != ours.name or lost:
-        kits = f" with {', '.join(lost)}" if lost else ""
-        how = "" if is_named else "without --pack, "
-        raise RefusedError(
-            f"{repo} holds pack '{theirs.name}'{kits}; {how}pack '{ours.name}' would replace it",
+    @property
+    def is_other(self) -> bool:
+        """Whether it is another pack, not the same one as it was before."""
+        return self.theirs != self.ours
+
+    def refusal(self, *, hint: str, without: str = "") -> RefusedError:
+        """Return the error that refuses it; `without` names the option that would allow it."""
+        if not self.theirs:
+            return RefusedError(f"{self.repository} holds files that are no pack", hint=hint)
+        kits = f" with {', '.join(self.lost_kits)}" if self.lost_kits else ""
+        how = f"without {without}, " if without else ""
+        return RefusedError(
+            f"{self.repository} holds pack '{self.theirs}'{kits}; {how}pack '{self.ours}' would"
+            " replace it",
             hint=hint,
         )
+
+
+def pack_replacement(platform: Platform, published: CommitSha, files: Files) -> PackReplacement:
+    """
+    Compare a pack with the one that the platform publishes at a commit.
+
+    Raises:
+        InvalidInputError: Either is broken.
+    """
+    repo, ours = platform.pack_repo, read_pack(files)
+    data = platform.forge.read(repo, _PACK_FILE, published)
+    if data is None:
+        return PackReplacement(repo, "", ours.name, ())
+    theirs = read_pack({_PACK_FILE: data.data})
+    lost = sorted({*theirs.kit_names} - {*ours.kit_names})
+    return PackReplacement(repo, theirs.name, ours.name, tuple(lost))
 
 
 def unknown_approvers(platform: Platform, files: Files) -> str:

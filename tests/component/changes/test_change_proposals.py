@@ -15,7 +15,7 @@ from ground.errors import ConflictError, InvalidInputError, RefusedError
 from orderkit.core.kit.kit_file import How
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.change import Changed, ChangeRequest, change
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.ports.forge import MergeStyle, Operation, PullDraft, PullRequest
 from orderkit.ports.requesters import Requester
 

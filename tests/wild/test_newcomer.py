@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,9 @@ import pytest
 from bays import XR
 from commands import Command, in_process
 
+from ground.errors import RefusedError
 from ground.names import CommitSha, OrderId, RepoId
+from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.main import run
 from orderkit.core.order.change.conflicts import FieldConflict, FieldConflictError
 from orderkit.flows.team.teams import add_team, remove_team
@@ -21,7 +24,8 @@ from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, runnin
 
 DISK_XR = XR.with_name("xdisk.yaml")
 DISK = RepoId("rx7", "disk-one")
-FIELDS = ("--field", "sizeGb:integer:default=20", "--field", "tier:string:enum=basic|fast")
+SPECS = ("sizeGb:integer:default=20", "tier:string:enum=basic|fast", "label:string:optional")
+FIELDS = [argument for spec in SPECS for argument in ("--field", spec)]
 
 
 def kit_new(pack: Path, name: str, scope: str) -> None:
@@ -171,6 +175,29 @@ class TestANamespacedOrder:
         assert "planned as in 'default'" in done.out, done.out + done.err
 
 
+def test_another_pack_in_the_same_state_folder_is_refused_at_once(
+    own_pack: Path, tmp_path: Path
+) -> None:
+    """Who went through "Your first order" begins the tutorial: nothing would ever be ready."""
+    state, ports = tmp_path / "state", Ports(0, 0, 0, 0)
+    with running(EmbeddedRunRequest(state, reference_pack(), ports, ()), on_step=lambda *_: None):
+        pass
+    steps: list[str] = []
+    other = EmbeddedRunRequest(state, own_pack, ports, ())
+
+    with (
+        pytest.raises(RefusedError) as caught,
+        running(other, on_step=lambda *step: steps.append(step[0])),
+    ):
+        pass
+
+    assert "holds pack 'reference' with garage; pack 'my-pack' would replace it" in str(
+        caught.value
+    )
+    assert "XDG_STATE_HOME" in caught.value.hint
+    assert steps == ["platform"], "nothing was published"
+
+
 def test_a_restart_adds_no_team_and_brings_none_back(orderkit: Command) -> None:
     assert orderkit("team", "list", "--json").json["teams"] == ["cv", "rx7"]
 
@@ -208,6 +235,16 @@ def test_ordering_again_says_what_was_ordered(orderkit: Command) -> None:
     assert "disk-one was ordered already with these values" in again.out, again.err
     assert "tier was 'basic', asked for 'fast'" in other.err
     assert "hint:  orderkit change disk-one tier=fast\n" in other.err
+
+
+@pytest.mark.usefixtures("disk")
+def test_the_change_that_a_hint_names_is_quoted_for_the_shell(orderkit: Command) -> None:
+    label = "it's $HOME; rm"
+
+    again = orderkit("order", "disk", "name=one", "team=rx7", "tier=basic", f"label={label}")
+
+    typed = again.err.partition("hint:  ")[2]
+    assert shlex.split(typed) == ["orderkit", "change", "disk-one", f"label={label}"]
 
 
 def test_a_member_who_is_no_user_of_the_forge_is_refused_with_a_way_out(orderkit: Command) -> None:

@@ -126,6 +126,11 @@ class Commit:
     """The author's date, ISO 8601."""
 
     @property
+    def is_merge(self) -> bool:
+        """Whether it has more than one parent."""
+        return len(self.parents) > 1
+
+    @property
     def summary(self) -> str:
         """The first line of the message."""
         return self.message.strip().partition("\n")[0].strip()

@@ -114,7 +114,7 @@ def is_signed_by(
 ) -> bool:
     """Say whether the key signed this message for these changes in this repository."""
     signature = signature_of(commit.message)
-    if signature is None or signature.key_id != key.id or len(commit.parents) > 1:
+    if signature is None or signature.key_id != key.id or commit.is_merge:
         return False
     if len(_SIGNATURE_LINE.findall(commit.message)) != 1:
         return False  # no such line is signed, so a second one could say anything

@@ -102,6 +102,7 @@ def test_the_platforms_own_account_proves_nobody(desk: Desk, orderkit: Command) 
 
     assert done.code == 4
     assert "is the platform's account and proves nobody" in done.err
+    assert f"{entry.order} is not approved: " in done.err
     assert "ORDERKIT_FORGE_USER" in done.err
     assert entry.order in orderkit("approvals").out
 

@@ -15,6 +15,7 @@ from ground.errors import ConflictError, InvalidInputError, RefusedError
 from orderkit.core.kit.kit_file import How
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.change import Changed, ChangeRequest, change
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.ports.forge import MergeStyle, Operation, PullDraft, PullRequest
 from orderkit.ports.requesters import Requester
 
@@ -66,6 +67,19 @@ def test_a_merged_one_is_delivered_and_stands_in_the_history(orderkit: Command, 
     assert (mine["requester"], mine["reason"]) == ("user:default/eve", "looks fast")
     assert (merged["byHand"], merged["requester"]) == (True, "")
     assert propose(bay, "eve", set_("colour", "red")).state == "unchanged"
+
+
+def test_a_merge_by_orderkit_is_called_a_merge(orderkit: Command, bay: Bay) -> None:
+    """It is not signed, because the forge writes it, and it was not made by hand either."""
+    merge(bay, pull_of(propose(bay, "eve", set_("colour", "red"))).number)
+
+    entries = orderkit("history", bay.order, "--json").json["entries"]
+    assert [entry["merge"] for entry in entries] == [True, False, False]
+    assert "(merge; claims user:default/boss)" in orderkit("history", bay.order).out
+    await_commit(bay.platform, bay.order, bay.head, timeout_s=30)
+    told = orderkit("log", "--team", bay.repo.owner).out.splitlines()
+    (row,) = [line for line in told if bay.order in line and " Merge #" in line]
+    assert "(merge)" in row
 
 
 def test_asked_again_the_same_persons_request_is_brought_up_to_date(bay: Bay) -> None:

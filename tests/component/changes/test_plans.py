@@ -9,7 +9,7 @@ import yaml
 from bays import TEAM, Bay, ask, new_bay, set_
 from commands import Command
 
-from ground.errors import RefusedError
+from ground.errors import InvalidInputError, RefusedError
 from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey
 from orderkit.core.kit.kit_file import How
 from orderkit.core.plan import Action, Plan
@@ -187,6 +187,23 @@ def test_what_cannot_be_planned_is_said(
 
     assert done.code not in (0, 10)
     assert told in done.err
+
+
+def test_a_branch_that_does_not_exist_is_named_with_those_that_do(
+    orderkit: Command, bay: Bay
+) -> None:
+    proposed = ask(bay, set_("colour", "red"), how=How.REVIEW).pull
+    assert proposed is not None
+
+    done = orderkit("plan", bay.order, "--head", "no-branch")
+
+    assert done.code == InvalidInputError.exit_code
+    url = f"{bay.platform.forge.base_url}/{bay.repo}.git"
+    assert done.err == (
+        f"error: head: 'no-branch' is no branch of {bay.repo}\n"
+        f"hint:  open pull requests: {proposed.head} (#{proposed.number});"
+        f" all branches: git ls-remote --heads {url}\n"
+    )
 
 
 def test_the_graph_is_drawn_into_a_file(orderkit: Command, quiet_bay: Bay, tmp_path: Path) -> None:

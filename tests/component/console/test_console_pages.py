@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 from answering import says, server
-from bays import TEAM, Bay, ask, set_
+from bays import TEAM, Bay, ask, new_bay, set_
 from consolebrowser import Answer, Browser
-from tests.component.console.conftest import PLATFORM, Site, serving
+from tests.component.console.conftest import LEAD, PLATFORM, Site, serving
 
 from ground.names import TeamName
 from ground.objects.kube_objects import Kind, ObjectKey
@@ -56,12 +56,17 @@ def test_filters_stand_in_the_address(lead: Browser, quiet_bay: Bay) -> None:
     assert lead.get("/?colour=red").status == 400
 
 
-def test_two_clicks_show_which_order_fails_and_why(lead: Browser, bay: Bay) -> None:
-    until(lead, f"/orders/{bay.order}", "Everything in Git is delivered and works")
+def test_two_clicks_show_which_order_fails_and_why(site: Site) -> None:
+    """The team has no other orders: other modules leave failing ones, and a page shows 50."""
+    other, bay = (new_bay(site.running.platform, "clickers") for _ in range(2))
+    lead = site.browser(replace(LEAD, groups=frozenset({"group:default/clickers"})))
+    for each in (other, bay):
+        until(lead, f"/orders/{each.order}", "Everything in Git is delivered and works")
     pause(bay)
     start = until(lead, "/", "Attention")
     rows = start.text.partition("<tbody>")[2]
     assert rows.index(f"/orders/{bay.order}") < 700, "what needs a look stands first"
+    assert rows.index(f"/orders/{bay.order}") < rows.index(f"/orders/{other.order}")
 
     order = lead.get(f"/orders/{bay.order}")
     assert "is paused (annotation crossplane.io/paused)" in order.page.text

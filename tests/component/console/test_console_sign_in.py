@@ -46,6 +46,7 @@ def test_the_command_prints_a_link_for_every_team_or_for_one(
     site: Site, bay: Bay, capsys: pytest.CaptureFixture[str]
 ) -> None:
     orderkit = in_process(site.running.embedded.state.folder / "platform.yaml", capsys)
+    assert orderkit("team", "add", "strangers").code == 0
     everywhere = orderkit("console").out.strip()
     elsewhere = orderkit("console", "--team", "strangers", "--json").json["link"]
     page = f"/orders/{bay.order}"
@@ -57,6 +58,18 @@ def test_the_command_prints_a_link_for_every_team_or_for_one(
     assert one.get(page).page.h1 == bay.order
     assert other.get(page).status == 403
     assert orderkit("console", "--team", "No Team").code == 2
+
+
+def test_the_command_refuses_a_team_that_does_not_exist(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orderkit = in_process(site.running.embedded.state.folder / "platform.yaml", capsys)
+
+    done = orderkit("console", "--team", "nobody")
+
+    assert (done.code, done.out) == (1, "")
+    assert "team 'nobody' is not in the ledger (teams: " in done.err
+    assert "hint:  add it first: orderkit team add nobody\n" in done.err
 
 
 def test_a_link_is_no_cookie_and_a_cookie_is_no_link(site: Site) -> None:

@@ -345,13 +345,13 @@ def test_the_service_shows_and_extends_for_its_callers(
 
 
 def test_the_console_extends_by_a_form(
-    running_platform: Running, shared_order: str, leases: Leases
+    running_platform: Running, order: str, leases: Leases
 ) -> None:
     browser = Browser(running_platform.settings.service.url)
-    team = f"group:default/{entry_of(shared_order).team}"
+    team = f"group:default/{entry_of(order).team}"
     lead = Requester("user:default/keiichi", "a one-time link", frozenset({team}))
     assert browser.sign_in(token(running_platform.settings.service), lead).status == 200
-    before, path = leases.expires(shared_order), f"/orders/{shared_order}/lease"
+    before, path = leases.expires(order), f"/orders/{order}/lease"
 
     shown = browser.get(path)
     refused = browser.submit(shown.form(path), by="9w", reason="<b>more</b>")
@@ -359,10 +359,12 @@ def test_the_console_extends_by_a_form(
 
     assert "expires at" in shown.page.text
     assert "longer than one extension may be" in refused.page.text
-    assert done.page.h1 == shared_order
-    assert leases.expires(shared_order) == before + HOUR
+    assert done.page.h1 == order
+    assert leases.expires(order) == before + HOUR
     assert "<b>more</b>" in browser.get(path).page.text
-    order = browser.get(f"/orders/{shared_order}").page.text
-    assert "Extend" in order
-    assert f"Last change History Order {shared_order}" in order, "a note of the lease is no change"
-    assert PurePosixPath(path).name in browser.get(f"/orders/{shared_order}/end").text
+    shown = browser.get(f"/orders/{order}")
+    assert "Extend" in shown.page.text
+    assert f"Last change History Order {order}" in shown.page.text, (
+        "a note of the lease is no change"
+    )
+    assert PurePosixPath(path).name in browser.get(f"/orders/{order}/end").text

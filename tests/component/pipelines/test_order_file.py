@@ -257,7 +257,7 @@ def test_a_file_that_is_no_order_is_refused(
 
 
 def test_the_options_of_a_file_need_one(orderkit: Command) -> None:
-    assert "Missing argument 'KIT'" in orderkit("order").err
+    assert "Missing argument 'KIT'. One of: " in orderkit("order").err
     assert "belong to --file" in orderkit("order", "garage", "stage=stage1", "--change").err
     assert orderkit("order", "--file", "missing.yaml").code == 2
 

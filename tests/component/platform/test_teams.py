@@ -40,11 +40,24 @@ def test_a_team_shows_what_was_decided_and_keeps_what_is_not_decided_anew(
     assert "orders=3, garage.stage=stage2" in orderkit("team", "show", team).out
     assert shown["agents"] == "propose"
     changed = orderkit("team", "change", team, "--agents", "read")
+    assert "is changed: agents propose → read; orders=3, " in changed.out
     assert "agents may read" in changed.out
     assert orderkit("team", "change", team, "--over", "ask").code == 0
     assert "agents      may read" in orderkit("team", "show", team).out
     assert orderkit("team", "change", team, "--agents", "approve").code == 2
     assert orderkit("team", "add", team).out.endswith("existed already\n")
+
+
+def test_adding_a_team_that_exists_tells_what_is_other_now(orderkit: Command, team: str) -> None:
+    done = orderkit("team", "add", team, "--member", "orderkit", "--limit", "orders=3")
+    again = orderkit("team", "add", team, "--limit", "orders=4", "--json").json
+
+    assert done.out == (
+        f"team {team} existed already, and is changed:"
+        " members as the forge says → orderkit, limits no limits → orders=3\n"
+    )
+    assert (again["created"], again["changed"]) == (False, True)
+    assert orderkit("team", "add", f"{team}x").out == f"team {team}x is added\n"
 
 
 def test_what_a_team_may_not_is_refused_before_anything_is_written(

@@ -111,9 +111,9 @@ def test_an_edit_gives_the_value_that_is_meant(case: Case) -> None:
     [
         ("stag", "set", "x", "did you mean 'stage'?"),
         ("storage.size", "set", "1", "did you mean 'storage.sizeGb'?"),
-        ("stage.deeper", "set", "1", "use one of: teamName"),
-        ("", "set", "1", "use one of: teamName"),
-        ("ports[x].number", "set", "1", "use one of: teamName"),
+        ("stage.deeper", "set", "1", "use one of: team_name, "),
+        ("", "set", "1", "use one of: team_name, "),
+        ("ports[x].number", "set", "1", "use one of: team_name, "),
         ("budget", "set", "many", "for example 3"),
         ("budget", "set", "1.5", ""),
         ("budget", "set", "true", ""),

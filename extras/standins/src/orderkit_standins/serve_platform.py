@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from ground.errors import NotFoundError, RefusedError
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from ground.names import TeamName, check_label
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.adapters.state_folder import PLATFORM_FILE
@@ -21,6 +21,7 @@ from orderkit.core.platform.forge_kinds import ForgeKind
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
+from orderkit.flows.install.bootstrapping.platform_repositories import pack_replacement
 from orderkit.flows.install.bootstrapping.steps import StepDone
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import Platform, ledger_snapshot
@@ -31,6 +32,7 @@ from orderkit.web.auditing import AuditLog
 from orderkit.web.service import service_app
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.platform import EmbeddedPlatform, PortalOptions, Ports
+from yamlfiles.documents import Files
 
 FIRST_TEAM = "ae86"
 FIRST_FORGE: ForgeKind = "gitea"
@@ -111,7 +113,8 @@ def running(
     because nobody can remove that access from a forge that does not run.
 
     Raises:
-        PortInUseError: A port is taken. RefusedError, ConflictError: the state folder.
+        PortInUseError: A port is taken. RefusedError, ConflictError: the state folder, also one
+            that another pack has.
         InvalidInputError: The pack is broken. IncompleteError: a layer is not healthy in time.
     """
     files = read_folder(run_request.pack)
@@ -135,6 +138,7 @@ def running(
         settings = embedded.start()
         on_step("platform", f"forge {settings.forge.address}, cluster {embedded.url('cluster')}")
         platform = _without_removed_teams(connect(settings), run_request)
+        _refuse_mixed_packs(platform, files)
         audit = AuditLog(run_request.state / AUDIT_FILE)
         docs = _serve_docs(run_request.docs, undo)
         options = service_options(settings, audit=audit, links=True)
@@ -152,6 +156,25 @@ def running(
         done = bootstrap(platform, request, on_step=on_step)
         _place(platform, run_request.people)
         yield Running(settings, platform, embedded, docs, done.held_back)
+
+
+def _refuse_mixed_packs(platform: Platform, files: Files) -> None:
+    """
+    Refuse another pack that lacks kits of the published one.
+
+    Their XRDs stay, because deleting one deletes its orders, so the layer would never be ready.
+    """
+    published = platform.forge.head(platform.pack_repo)
+    if published is None:
+        return
+    with contextlib.suppress(InvalidInputError):  # a broken pack is replaced
+        replacement = pack_replacement(platform, published, files)
+        if replacement.is_other and replacement.lost_kits:
+            hint = (
+                "a state folder is for one pack: set another XDG_STATE_HOME in each of your"
+                " terminals, or name a folder: orderkit up --pack DIR --state FOLDER"
+            )
+            raise replacement.refusal(hint=hint)
 
 
 def _serve_docs(folder: Path | None, undo: contextlib.ExitStack) -> str:

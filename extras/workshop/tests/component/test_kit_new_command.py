@@ -234,7 +234,9 @@ REFUSED = [
         2,
         "'XFirst.mine.example.org' is defined by kit first already",
     ),
-    Refused("no XRD", ("import", "composition.yaml"), 2, "must hold one XRD"),
+    Refused(
+        "no XRD", ("import", "composition.yaml"), 2, "must hold one XRD, and holds 1 Composition"
+    ),
     Refused("no file", ("import", "nowhere.yaml"), 1, "nowhere.yaml cannot be read"),
     Refused("nothing to import", ("import",), 2, "give XRD.yaml"),
     Refused("an XRD that no server takes", ("import", "broken.yaml"), 2, "would be refused"),

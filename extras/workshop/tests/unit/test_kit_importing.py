@@ -148,9 +148,12 @@ def test_own_sync_options_and_wave_stay() -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "must hold one XRD"),
-        (XRD + b"---\n" + XRD, "must hold one XRD"),
-        (b"", "must hold one XRD"),
+        (
+            b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+            "x.yaml must hold one XRD, and holds 1 ConfigMap",
+        ),
+        (XRD + b"---\n" + XRD, "must hold one XRD, and holds 2 CompositeResourceDefinition"),
+        (b"", "must hold one XRD, and holds no object"),
         (b"kind: [", "x.yaml"),
     ],
 )

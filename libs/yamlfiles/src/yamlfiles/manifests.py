@@ -71,7 +71,7 @@ _REMEDIES = (
     ("YAML events", "write the values out, and less of them"),
     ("larger than", "an order is a small file: take out what does not belong to it"),
     ("not UTF-8", "save the file in UTF-8"),
-    ("apiVersion or kind is missing", "write apiVersion and kind, as the order's template does"),
+    ("apiVersion or kind is missing", "write both at its top: every Kubernetes object has them"),
 )
 _NOTHING_TAKEN = "correct the file and commit it; nothing was taken from it"
 _CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7})(?: .*)?$", re.MULTILINE)

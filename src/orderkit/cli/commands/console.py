@@ -33,10 +33,14 @@ def console_command(
 
     Example: orderkit console --team ae86
     """
-    from orderkit.cli.connecting import load_settings
+    from orderkit.cli.connecting import connect, load_settings
     from orderkit.cli.output import emit_json
+    from orderkit.flows.team.teams import check_team
 
-    link = console_link(load_settings(platform_file), requester, teams)
+    settings = load_settings(platform_file)
+    link = console_link(settings, requester, teams)
+    for team in teams:
+        check_team(connect(settings), team)
     if as_json:
         emit_json("orderkit.console/v1", {"link": link, "requester": requester})
         return

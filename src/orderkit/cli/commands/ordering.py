@@ -101,6 +101,7 @@ def order_command(
     """
     from orderkit.cli.views import order_views
     from orderkit.flows.change.declared_order import ChangeTerms
+    from orderkit.flows.platform import published_pack
 
     texts = (*filter(None, [kit]), *assignments) if file else assignments
     values, wait_s = order_views.assignments(texts), None if no_wait else timeout_s
@@ -109,7 +110,8 @@ def order_command(
         terms = ChangeTerms(is_changed, reason, accept_loss)
         return ordering.from_file(file, terms, is_planned=is_planned)
     if kit is None:
-        raise click.UsageError("Missing argument 'KIT'.")
+        names = published_pack(connect_to(platform_file)).kit_names
+        raise click.UsageError(f"Missing argument 'KIT'. One of: {', '.join(names) or 'no kits'}.")
     if is_changed or reason or accept_loss:
         raise click.UsageError("--change, --reason and --accept-loss belong to --file")
     return ordering.plan(kit) if is_planned else ordering.order(kit)

@@ -422,7 +422,7 @@ def platform_upgrade(
     from orderkit.flows.install.upgrading import (
         UpgradeRequest,
         plan_upgrade,
-        refuse_other_pack,
+        refuse_unnamed_pack,
         upgrade,
     )
 
@@ -430,7 +430,7 @@ def platform_upgrade(
     rendered, values = _rendered(settings, pack_folder, settings.portal.profile)
     platform = connect(settings)
     if pack_folder is None:
-        refuse_other_pack(platform, rendered)
+        refuse_unnamed_pack(platform, rendered)
     if plan:
         upgrade_views.show_plan(plan_upgrade(platform, rendered), as_json=as_json)
         return

@@ -152,6 +152,7 @@ def show_approvals(approvals: Sequence[PendingApproval], as_json: bool) -> None:
         return
     if not approvals:
         say("nothing waits for approval")
+        say("hint:  'orderkit status ORDER' names pull requests that need a review", err=True)
         return
     rows = [
         (

@@ -41,8 +41,8 @@ def show_statement(statement: Statement, *, as_json: bool) -> None:
             say(f"  old prices  {who}: {text}")
         if line.claimed_s:
             say(
-                f"  by hand     {who}: {_hours(line.claimed_s)} hours after changes "
-                "that bypassed Orderkit, whose times are those that their authors claim"
+                f"  claimed     {who}: {_hours(line.claimed_s)} hours after merges, or pushes "
+                "that bypassed Orderkit, whose times are those that Git says"
             )
     for measured in statement.measured:
         say(f"  measured    {measured.order}: {measured.title} {measured.value}, as of now")

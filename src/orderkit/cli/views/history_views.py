@@ -38,11 +38,11 @@ _WHY_UNPROVED = {
 def _by_hand(entry: HistoryEntry) -> str:
     if entry.proved:
         return ""
-    if len(entry.commit.parents) > 1:
-        return " (merge)"
+    claimed = f"; claims {entry.commit.requester}" if entry.commit.requester else ""
+    if entry.commit.is_merge:
+        return f" (merge{claimed})"
     if entry.signature is SignatureVerdict.NONE:
         return " (by hand)"
-    claimed = f"; claims {entry.commit.requester}" if entry.commit.requester else ""
     return f" (by hand: {_WHY_UNPROVED[entry.signature]}{claimed})"
 
 
@@ -80,7 +80,8 @@ def show_activity(told: Activity, as_json: bool, *, asked: str) -> None:
 
 def _who(entry: ActivityEntry) -> str:
     who = entry.who.removeprefix("user:default/").partition(" <")[0]
-    return f"{who} (by hand)" if entry.by_hand else who
+    how = "merge" if entry.merge else "by hand"
+    return f"{who} ({how})" if entry.by_hand else who
 
 
 def _what(entry: ActivityEntry) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from orderkit.cli.output import emit_json, say
+from orderkit.core.order.team_file import TeamFile
 from orderkit.flows.team.teams import TeamAdded, TeamRemoved, TeamReport
 
 _SHOWN = 10
@@ -13,9 +14,39 @@ _SHOWN = 10
 def show_team_added(result: TeamAdded, as_json: bool) -> None:
     """Show what adding a team came to."""
     if as_json:
-        emit_json("orderkit.team/v1", {"team": result.team, "created": result.created})
+        is_new = result.before is None
+        report = {"team": result.team, "created": is_new, "changed": result.created}
+        emit_json("orderkit.team/v1", report)
         return
-    say(f"team {result.team} {'is added' if result.created else 'existed already'}")
+    if result.before is None:
+        say(f"team {result.team} is added")
+    elif result.created:
+        told = ", ".join(_differences(result.before, result.file)) or "its part of the ledger"
+        say(f"team {result.team} existed already, and is changed: {told}")
+    else:
+        say(f"team {result.team} existed already")
+
+
+def _differences(before: TeamFile, after: TeamFile) -> Iterator[str]:
+    """Yield each decision about a team that is another now."""
+    for name, old, new in zip(_DECISIONS, _texts(before), _texts(after), strict=True):
+        if old != new:
+            yield f"{name} {old} → {new}"
+
+
+_DECISIONS = ("members", "kits", "namespaces", "limits", "agents", "owners")
+
+
+def _texts(file: TeamFile) -> tuple[str, ...]:
+    """Return what was decided, in the order of `_DECISIONS`."""
+    return (
+        "as the forge says" if file.members is None else _words(file.members),
+        _words(file.kits) if file.kits else "all",
+        _words(file.namespaces),
+        _limits(file.limits.texts()),
+        file.agents,
+        _words(file.adopted),
+    )
 
 
 def show_team_changed(result: TeamAdded, as_json: bool) -> None:
@@ -24,8 +55,10 @@ def show_team_changed(result: TeamAdded, as_json: bool) -> None:
         emit_json("orderkit.team/v1", {"team": result.team, "changed": result.created})
         return
     words = "is changed" if result.created else "is unchanged"
-    limits, agents = _limits(result.file.limits.texts()), result.file.agents
-    say(f"team {result.team} {words}: {limits}; agents may {agents}")
+    told = [*_differences(result.before or result.file, result.file)]
+    told = [", ".join(told)] if told else []
+    told += [_limits(result.file.limits.texts()), f"agents may {result.file.agents}"]
+    say(f"team {result.team} {words}: {'; '.join(told)}")
 
 
 def show_teams(teams: Iterable[str], as_json: bool) -> None:

@@ -313,7 +313,7 @@ BACKSTAGE = Neighbour(
             "about May 2027",
         ),
     ),
-    "not learned: Backstage does not tell its release",
+    "not checked: Backstage does not tell its release",
 )
 TOOLS = (
     Neighbour(

@@ -185,7 +185,7 @@ def approve_on_forge(platform: Platform, order: str, *, number: int | None = Non
         decision = _merged(platform, entry, number, Requester(UNKNOWN))
     if decision.state == "waiting":
         raise RefusedError(
-            f"{me} is the platform's account and proves nobody; {order} waits for"
+            f"{me} is the platform's account and proves nobody; {order} is not approved:"
             f" {decision.missing}",
             hint="approve with your own account of the forge (ORDERKIT_FORGE_USER and"
             " ORDERKIT_FORGE_PASSWORD, or ORDERKIT_FORGE_TOKEN), or in the console",

@@ -47,7 +47,8 @@ def read_campaign(
     file = platform.forge.read(platform.ledger, path, at) if path in ledger.blobs else None
     if file is None:
         names = names_in(iter(ledger.blobs))
-        hint = did_you_mean(name, names, f"campaigns: {', '.join(names) or 'none'}")
+        known = f"campaigns: {', '.join(names) or 'none'}; a proposed one counts once it is merged"
+        hint = did_you_mean(name, names, known)
         raise NotFoundError(f"no campaign '{name}' in {platform.ledger}", hint=hint)
     campaign = parse(file.data, name=str(path))
     found = None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
-from ground.errors import RefusedError
+from ground.errors import InvalidInputError, RefusedError
 from ground.names import CommitSha
 from ground.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan
@@ -90,13 +91,30 @@ def plan_between(
 
 
 def _commit(platform: Platform, live: LiveOrder, name: str, field: str) -> CommitSha:
-    """Return the commit of a branch, an id or an abbreviated id."""
+    """
+    Return the commit of a branch, an id or an abbreviated id.
+
+    Raises:
+        InvalidInputError: It is none of them.
+    """
     branch = platform.forge.head(live.repository, name)
     if branch is not None:
         return branch
     if len(name) in _FULL_LENGTHS and platform.forge.commits(live.repository, ref=name, limit=1):
         return CommitSha(name)
-    return find_commit(platform, live, name, field=field).id
+    if _COMMIT.fullmatch(name):
+        return find_commit(platform, live, name, field=field).id
+    raise InvalidInputError(
+        field, name, f"is no branch of {live.repository}", hint=_branches(platform, live)
+    )
 
 
+def _branches(platform: Platform, live: LiveOrder) -> str:
+    """Name the branches of open pull requests, and the command that lists all branches."""
+    every = f"git ls-remote --heads {platform.forge.base_url}/{live.repository}.git"
+    pulls = [f"{pull.head} (#{pull.number})" for pull in platform.forge.pulls(live.repository)]
+    return f"open pull requests: {', '.join(pulls) or 'none'}; all branches: {every}"
+
+
+_COMMIT = re.compile(r"[0-9A-Fa-f]{1,64}")
 _FULL_LENGTHS = (40, 64)

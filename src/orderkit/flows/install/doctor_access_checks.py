@@ -45,7 +45,7 @@ def ownership(platform: Platform) -> DoctorFinding:
             " 'orderkit team change TEAM --adopt NAME'",
         )
     return DoctorFinding(
-        "ownership", "ok", f"nobody else owns the platform or its {len(teams)} teams"
+        "ownership", "ok", f"nobody else owns the platform or a team ({len(teams)})"
     )
 
 
@@ -129,7 +129,7 @@ def limits(platform: Platform) -> DoctorFinding:
     )
     if not excesses:
         return DoctorFinding(
-            "limits", "ok", f"{len(limited_teams)} teams have a cost limit and keep it"
+            "limits", "ok", f"every team with a cost limit ({len(limited_teams)}) keeps it"
         )
     return DoctorFinding(
         "limits",

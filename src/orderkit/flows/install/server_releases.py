@@ -22,6 +22,7 @@ from orderkit.core.platform.neighbours import (
     ReleaseVerdict,
     judge_release,
     read_release,
+    supported,
 )
 from orderkit.flows.install.doctor_finding import DoctorFinding, Verdict
 from orderkit.flows.platform import Platform
@@ -62,7 +63,7 @@ def check_releases(
             continue
         is_bad = _BAD.get(verdict.basis, "warn" if verdict.holes else "ok")
         yield DoctorFinding(name, is_bad, verdict.report, verdict.hint)
-    yield DoctorFinding("backstage-release", "ok", f"not known: {BACKSTAGE.learned}")
+    yield DoctorFinding("backstage-release", "ok", f"{BACKSTAGE.learned}; {supported(BACKSTAGE)}")
 
 
 def kubernetes_release(platform: Platform) -> ReleaseVerdict:

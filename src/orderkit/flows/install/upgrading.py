@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from ground.errors import IncompleteError, NotFoundError, RefusedError
-from ground.names import MAIN, BlobSha, CommitSha, blob_sha
+from ground.errors import IncompleteError, NotFoundError
+from ground.names import BlobSha, CommitSha, blob_sha
 from ground.objects.kube_objects import dig, metadata
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.order.order_state import short
@@ -32,7 +32,10 @@ from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
 from orderkit.flows.argocd.refreshing import OWNER, refresh
 from orderkit.flows.argocd.unsafe_applications import refuse_lost_tools
 from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
-from orderkit.flows.install.bootstrapping.platform_repositories import refuse_ledger_change
+from orderkit.flows.install.bootstrapping.platform_repositories import (
+    pack_replacement,
+    refuse_ledger_change,
+)
 from orderkit.flows.install.bootstrapping.reach_steps import check_accounts
 from orderkit.flows.install.service_secret import ensure_service_secret
 from orderkit.flows.main_protection import protect_orders
@@ -128,25 +131,20 @@ def plan_upgrade(platform: Platform, files: Files) -> UpgradePlan:
     return UpgradePlan(published.commit, (*waves, Wave(REST, None, tuple(others_left))))
 
 
-def refuse_other_pack(platform: Platform, files: Files) -> None:
+def refuse_unnamed_pack(platform: Platform, files: Files) -> None:
     """
-    Check that the platform publishes the pack of this name, and no kits beside those of `files`.
+    Check that a pack that nobody named replaces no other pack, and drops no kit.
 
     Raises:
-        RefusedError: It publishes another pack, which an upgrade to this one would replace.
+        RefusedError: It would.
     """
-    data = platform.forge.read(platform.pack_repo, PurePosixPath("pack.yaml"), MAIN)
-    if data is None:
+    published = platform.forge.head(platform.pack_repo)
+    if published is None:
         return  # nothing to lose
-    theirs, ours = read_pack({PurePosixPath("pack.yaml"): data.data}), read_pack(files)
-    lost = sorted({*theirs.kit_names} - {*ours.kit_names})
-    if theirs.name != ours.name or lost:
-        kits = f" with {', '.join(lost)}" if lost else ""
-        raise RefusedError(
-            f"{platform.pack_repo} holds pack '{theirs.name}'{kits}; without --pack, pack"
-            f" '{ours.name}' would replace it",
-            hint="name the folder of its pack: orderkit platform upgrade --pack DIR",
-        )
+    replacement = pack_replacement(platform, published, files)
+    if replacement.is_other or replacement.lost_kits:
+        hint = "name the folder of its pack: orderkit platform upgrade --pack DIR"
+        raise replacement.refusal(hint=hint, without="--pack")
 
 
 def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> Upgraded:

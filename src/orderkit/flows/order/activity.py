@@ -67,6 +67,8 @@ class ActivityEntry(Answer, frozen=True, kw_only=True):
     """The requester if the commit proves one, else git's author."""
     by_hand: bool
     """Nothing proves that Orderkit wrote the commit."""
+    merge: bool
+    """Whether it joins two histories. No merge is signed, not even one by ``orderkit merge``."""
     what: str
     why: Known
     change: Known
@@ -244,7 +246,7 @@ class _Page:
 
     def _of_ledger(self, rank: int, commit: Commit) -> _Event | None:
         subject = _SUBJECT.match(commit.summary)
-        if subject is None or len(commit.parents) > 1 or _BOOKKEEPING.fullmatch(commit.operation):
+        if subject is None or commit.is_merge or _BOOKKEEPING.fullmatch(commit.operation):
             return None
         order = subject[1]
         team = self.teams.get(order, "")
@@ -359,6 +361,7 @@ class _Page:
             kit=event.kit,
             who=plain(who),
             by_hand=not is_proved,
+            merge=commit.is_merge,
             what=plain(subject[2] if subject else commit.summary),
             why=plain(trailers.get(REASON_TRAILER, "")),
             change=plain(trailers.get(CHANGE_TRAILER, "")),

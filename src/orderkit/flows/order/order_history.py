@@ -20,7 +20,7 @@ from ground.shapes import Answer
 from orderkit.core.order.change import Difference
 from orderkit.core.order.change.differences import FieldDifference, differences, in_group
 from orderkit.core.order.order_file import MANIFESTS
-from orderkit.flows.order.activity import LEASE
+from orderkit.flows.order.activity import is_lease_note
 from orderkit.flows.order.commit_judging import CommitJudge, SignatureVerdict
 from orderkit.flows.order.live_order import LiveOrder, XrFile, find_living, read_xr
 from orderkit.flows.platform import Platform
@@ -50,6 +50,11 @@ class HistoryAnswer(Answer, frozen=True, kw_only=True):
     author: str
     summary: str
     by_hand: bool
+    """Nothing proves that Orderkit wrote the commit."""
+    merge: bool
+    """Whether it joins two histories. No merge is signed, not even one by ``orderkit merge``."""
+    lease_note: bool
+    """Whether it only writes down when the order's lease ends."""
     signature: SignatureVerdict
     claims: Mapping[str, str]
     requester: str
@@ -94,7 +99,7 @@ class HistoryEntry:
     @property
     def is_lease_note(self) -> bool:
         """Whether it only writes down when the order's lease ends."""
-        return self.trailer(OPERATION_TRAILER).startswith(LEASE) and not self.fields
+        return self.proved and is_lease_note(self.commit) and not self.fields
 
     @property
     def claims(self) -> Mapping[str, str]:
@@ -116,6 +121,8 @@ class HistoryEntry:
             author=self.commit.author,
             summary=self.commit.summary,
             by_hand=not self.proved,
+            merge=self.commit.is_merge,
+            lease_note=self.is_lease_note,
             signature=self.signature,
             claims=self.claims,
             requester=self.trailer(REQUESTER_TRAILER),
@@ -165,7 +172,7 @@ def _with_merges(commits: list[Commit], history: Sequence[Commit], reader: _Read
     return [
         commit
         for commit in history[: oldest + 1]
-        if commit.id in shown or (len(commit.parents) > 1 and reader.decided(commit))
+        if commit.id in shown or (commit.is_merge and reader.decided(commit))
     ]
 
 
@@ -278,7 +285,7 @@ class _Reader:
         if not commit.parents:
             return None
         parents = commit.parents
-        if len(parents) > 1:
+        if commit.is_merge:
             files = self._manifests(commit.id)
             parents = (*(p for p in parents if self._manifests(p) != files), *parents)
         return self.at(parents[0])

@@ -88,6 +88,8 @@ class TeamAdded:
     created: bool
     commit: CommitSha
     file: TeamFile
+    before: TeamFile | None
+    """The file before; None: the ledger did not have the team."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +147,10 @@ def add_team(
     team = _check_name(platform, name)
     pack = published_pack(platform)
     snapshot = ledger_snapshot(platform)
-    file = _changed_file(platform, team_of(platform, team, snapshot), change, pack)
+    before, is_new = team_of(platform, team, snapshot), ledger.team_path(team) not in snapshot.blobs
+    file = _changed_file(platform, before, change, pack)
     created = platform.forge.ensure_org(team)
-    _refuse_foreign(platform, file, is_new=ledger.team_path(team) not in snapshot.blobs)
+    _refuse_foreign(platform, file, is_new=is_new)
     if file.members is not None:
         _give_access(platform, file)
     created = ensure_read_credential(platform, team) or created
@@ -163,7 +166,13 @@ def add_team(
     if commit_result.changed:
         refresh(platform, LEDGER_APPLICATION)
         refresh(platform, ledger.team_application(team))
-    return TeamAdded(team, created or commit_result.changed, commit_result.commit, file)
+    return TeamAdded(
+        team,
+        created or commit_result.changed,
+        commit_result.commit,
+        file,
+        None if is_new else before,
+    )
 
 
 def change_team(platform: Platform, name: str, *, requester: str, change: TeamChange) -> TeamAdded:
@@ -194,6 +203,16 @@ def show_team(platform: Platform, name: str) -> TeamReport:
 def list_teams(platform: Platform) -> list[TeamName]:
     """Return the teams of the ledger, in order."""
     return list(ledger.teams(ledger_snapshot(platform).blobs))
+
+
+def check_team(platform: Platform, name: str) -> None:
+    """
+    Check that the ledger has a team.
+
+    Raises:
+        NotFoundError: It has not.
+    """
+    _existing_team(ledger_snapshot(platform), name)
 
 
 def remove_team(

@@ -28,7 +28,6 @@ from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.change_forms import TAKE
 from orderkit.core.order.order_selection import SORTS, OrderQuery, counts, select
 from orderkit.core.order.order_view import OrderRow
-from orderkit.flows.order.activity import LEASE
 from orderkit.flows.order.part_reading import read_part
 from orderkit.ports.forge import OpenPullRef
 from orderkit.web.console.api_calls import ApiCalls, page, paged, redirect, sentence
@@ -252,10 +251,7 @@ def _folded(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return a history in which neighbouring notes of the lease are one entry with `folded`."""
     shown: list[Mapping[str, Any]] = []
     for entry in entries:
-        is_note = (
-            entry["operation"].startswith(LEASE) and not entry["fields"] and not entry["byHand"]
-        )
-        if not is_note:
+        if not entry["leaseNote"]:
             shown.append({**entry, "folded": []})
         elif shown and shown[-1]["folded"]:
             shown[-1]["folded"].append(entry)

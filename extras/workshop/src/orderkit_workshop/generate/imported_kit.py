@@ -11,11 +11,12 @@ from __future__ import annotations
 import contextlib
 import copy
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ground.errors import InvalidInputError, OrderkitError
+from ground.errors import InvalidInputError, OrderkitError, UsageError
 from ground.names import NAME_MAX
 from ground.objects.kube_objects import (
     COMPOSITION,
@@ -107,18 +108,22 @@ def the_xrd(sources: Iterable[ImportSource]) -> SourcedObject:
     Return the one XRD among the sources.
 
     Raises:
-        InvalidInputError: There is none, or more than one.
+        UsageError: There is none, or more than one.
     """
     sources = tuple(sources)
     xrds = [candidate for candidate in _all(sources) if _is(candidate.manifest, XRD)]
     if len(xrds) == 1:
         return xrds[0]
     names = ", ".join(source.name for source in sources)
-    if not xrds and any(_is(candidate.manifest, CRD) for candidate in _all(sources)):
+    kinds = Counter(str(candidate.manifest.get("kind")) for candidate in _all(sources))
+    found = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or "no object"
+    if xrds:
+        hint = "one kit has one XRD: import them one by one, each with its Composition"
+    elif any(_is(candidate.manifest, CRD) for candidate in _all(sources)):
         hint = "this is a CRD; Crossplane makes it of the XRD, and that is what is needed"
     else:
-        hint = "one kit has one CompositeResourceDefinition"
-    raise InvalidInputError(names, [xrd.name for xrd in xrds], "must hold one XRD", hint=hint)
+        hint = "give the file of kind CompositeResourceDefinition (apiextensions.crossplane.io) too"
+    raise UsageError(f"{names} must hold one XRD, and holds {found}", hint=hint)
 
 
 def compositions_for(

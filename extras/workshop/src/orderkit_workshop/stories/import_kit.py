@@ -101,7 +101,8 @@ def import_kit(request: ImportRequest) -> Imported:
     Add a kit to the pack.
 
     Raises:
-        InvalidInputError: Not one XRD, one that the API server would refuse, or a broken pack.
+        UsageError: Not one XRD.
+        InvalidInputError: An XRD that the API server would refuse, or a broken pack.
         RefusedError: The pack has such a kit, or files in its place.
         OrderkitError: The new kit fails its own tests; nothing was written.
     """

@@ -24,6 +24,7 @@ export type ActivityEntry = {
   kit: string | null;
   who: string;
   byHand: boolean;
+  merge: boolean;
   what: string;
   why: string | null;
   change: string | null;
@@ -243,6 +244,8 @@ export type HistoryEntry = {
   author: string;
   summary: string;
   byHand: boolean;
+  merge: boolean;
+  leaseNote: boolean;
   signature: SignatureVerdict;
   claims: Record<string, string>;
   requester: string;

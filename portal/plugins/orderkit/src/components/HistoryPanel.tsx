@@ -111,7 +111,7 @@ export function HistoryPanel({ view, onChanged }: { view: View; onChanged: () =>
               <code>{short(entry.commit)}</code>
             </Web>
             <Text weight="bold">{cut(entry.summary, 200)}</Text>
-            {entry.byHand && <Badge size="small">by hand</Badge>}
+            {entry.byHand && <Badge size="small">{entry.merge ? 'merge' : 'by hand'}</Badge>}
             {entry.signature === 'valid' && <Badge size="small">proved</Badge>}
           </Flex>
           <Text style={SOFT}>

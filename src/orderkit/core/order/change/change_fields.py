@@ -205,11 +205,12 @@ def _enter(schema: Schema, text: str) -> tuple[Step, Schema | None]:
 def _unknown(kit: Kit, edit: FieldEdit) -> InvalidInputError:
     group = f"{kit.unfold}." if kit.unfold else ""
     paths = (path.removeprefix(group) for path in known_paths(kit.spec_schema))
-    known_names = [*(path for path in paths if path != kit.unfold), *kit.aliases.values()]
+    known_names = [path for path in paths if path != kit.unfold]
+    shown_names = (kit.aliases.get(path, path) for path in known_names)
     hint = did_you_mean(
         edit.path.removeprefix("spec.").removeprefix(group),
-        known_names,
-        f"use one of: {', '.join(known_names)}",
+        [*known_names, *kit.aliases.values()],
+        f"use one of: {', '.join(shown_names)}",
     )
     unset = edit.op == "unset"
     value, done = (f"{edit.path}-", "removed") if unset else (edit.value, "set")

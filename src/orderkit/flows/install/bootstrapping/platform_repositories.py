@@ -30,7 +30,7 @@ from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from ground.errors import NotFoundError, RefusedError
-from ground.names import RepoId, TeamName, blob_sha
+from ground.names import CommitSha, RepoId, TeamName, blob_sha
 from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -252,16 +252,57 @@ class PackStep:
             return
         platform = self.site.platform
         repo, hint = platform.pack_repo, "name another spec.packRepository, or --replace-pack"
-        published = platform.forge.read(repo, _PACK_FILE, difference.published.commit)
-        if published is None:
-            raise RefusedError(f"{repo} holds files that are no pack", hint=hint)
-        theirs = read_pack({_PACK_FILE: published.data}).name
-        ours = read_pack(self.site.files).name
-        if theirs != ours:
-            raise RefusedError(f"{repo} holds pack '{theirs}', not '{ours}'", hint=hint)
+        replacement = pack_replacement(platform, difference.published.commit, self.site.files)
+        if replacement.is_other:
+            raise replacement.refusal(hint=hint)
         owner = published_for(platform)
         if owner not in {"", platform.name}:
             raise RefusedError(f"{repo} holds the pack of platform '{owner}'", hint=hint)
+
+
+@dataclass(frozen=True, slots=True)
+class PackReplacement:
+    """The pack that a platform publishes, and the one that would replace it."""
+
+    repository: RepoId
+    theirs: str
+    """Its name; empty: the published files are no pack."""
+    ours: str
+    lost_kits: tuple[str, ...]
+    """Kits that only the published one has."""
+
+    @property
+    def is_other(self) -> bool:
+        """Whether it is another pack, not the same one as it was before."""
+        return self.theirs != self.ours
+
+    def refusal(self, *, hint: str, without: str = "") -> RefusedError:
+        """Return the error that refuses it; `without` names the option that would allow it."""
+        if not self.theirs:
+            return RefusedError(f"{self.repository} holds files that are no pack", hint=hint)
+        kits = f" with {', '.join(self.lost_kits)}" if self.lost_kits else ""
+        how = f"without {without}, " if without else ""
+        return RefusedError(
+            f"{self.repository} holds pack '{self.theirs}'{kits}; {how}pack '{self.ours}' would"
+            " replace it",
+            hint=hint,
+        )
+
+
+def pack_replacement(platform: Platform, published: CommitSha, files: Files) -> PackReplacement:
+    """
+    Compare a pack with the one that the platform publishes at a commit.
+
+    Raises:
+        InvalidInputError: Either is broken.
+    """
+    repo, ours = platform.pack_repo, read_pack(files)
+    data = platform.forge.read(repo, _PACK_FILE, published)
+    if data is None:
+        return PackReplacement(repo, "", ours.name, ())
+    theirs = read_pack({_PACK_FILE: data.data})
+    lost = sorted({*theirs.kit_names} - {*ours.kit_names})
+    return PackReplacement(repo, theirs.name, ours.name, tuple(lost))
 
 
 def unknown_approvers(platform: Platform, files: Files) -> str:

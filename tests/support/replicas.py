@@ -96,5 +96,5 @@ def until(holds: Any, what: str, within_s: float) -> float:
     began_s = time.monotonic()
     while not holds():
         assert time.monotonic() - began_s < within_s, what
-        time.sleep(0.05)
+        time.sleep(0.1)
     return time.monotonic() - began_s

@@ -67,6 +67,16 @@ class Replica(Client):
         return self.process.wait(_STOP_S)
 
 
+def started(process: Process, secret: str) -> Replica:
+    """Return a replica once it listens."""
+    deadline_s = time.monotonic() + _START_S
+    while not (found := re.search(r"runs: (\S+)", process.text())):
+        assert process.poll() is None, process.text()
+        assert time.monotonic() < deadline_s, process.text()
+        time.sleep(0.02)
+    return Replica(found[1], secret, process)
+
+
 class Replicas:
     """Starts replicas, and kills what still runs."""
 
@@ -79,13 +89,7 @@ class Replicas:
         """Start one; ports of the platform are led elsewhere as `redirect` says."""
         log = self._folder / f"replica-{next(self._numbers)}.log"
         command = ["serve", "--platform", str(self._file), "--port=0"]
-        process = self._zygote.start(command, log, redirect=redirect)
-        deadline_s = time.monotonic() + _START_S
-        while not (found := re.search(r"runs: (\S+)", process.text())):
-            assert process.poll() is None, process.text()
-            assert time.monotonic() < deadline_s, process.text()
-            time.sleep(0.02)
-        return Replica(found[1], self.secret, process)
+        return started(self._zygote.start(command, log, redirect=redirect), self.secret)
 
     def close(self) -> None:
         self._zygote.close()

@@ -158,10 +158,13 @@ def test_two_replicas_whose_clocks_differ_tell_each_event_once(
     platform: Running, model: OrderModel, team: str, receiver: Receiver
 ) -> None:
     settings = settings_for(platform, to_hook(receiver, teams=[team]))
-    ahead = replace(platform, platform=replace(platform.platform, clock=ClockAhead()))
+    here = platform.platform
+    ahead = replace(
+        platform, platform=replace(here, clock=ClockAhead(), other_clock=here.clock.now)
+    )
     with ExitStack() as second:
-        with notifying(platform, model, settings):
-            second.enter_context(notifying(ahead, model, settings))
+        with notifying(ahead, model, settings):
+            second.enter_context(notifying(platform, model, settings))
             name = order(platform, team)
             receiver.wait_for((name, "ready"))
         end(platform, name)

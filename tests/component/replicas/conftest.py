@@ -7,12 +7,22 @@ from collections.abc import Callable, Iterator
 import pytest
 from packcopies import copied_pack
 from replicas import Replicas
+from tests.workers import summary
 
 from orderkit.flows.team.teams import add_team
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 AddTeam = Callable[[str], str]
+Figures = list[str]
+
+
+@pytest.fixture(scope="package")
+def figures(pytestconfig: pytest.Config) -> Figures:
+    """Lines for the summary of the run."""
+    made: Figures = []
+    summary(pytestconfig).add("replicas", lambda: made)
+    return made
 
 
 @pytest.fixture(scope="package")

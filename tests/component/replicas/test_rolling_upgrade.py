@@ -13,7 +13,7 @@ from functools import partial
 import requests
 from networks import Balancer
 from replicas import Client, Replica, Replicas
-from tests.component.replicas.conftest import AddTeam
+from tests.component.replicas.conftest import AddTeam, Figures
 
 from ground.names import RepoId
 from orderkit.core.order import ledger
@@ -76,7 +76,7 @@ def commits(platform: Running, team: str) -> int:
 
 
 def test_a_rolling_upgrade_under_load_fails_no_request_and_writes_everything_once(
-    platform: Running, replicas: Replicas, add: AddTeam
+    platform: Running, replicas: Replicas, add: AddTeam, figures: Figures
 ) -> None:
     changing, ordering = (
         [add(f"{verb}-{n}") for n in range(4)] for verb in ("changing", "ordering")
@@ -98,7 +98,7 @@ def test_a_rolling_upgrade_under_load_fails_no_request_and_writes_everything_onc
         load.over.set()
         for each in work:
             each.result()
-    print(load.answers)
+    figures.append(f"rolling upgrade: {load.answers.total()} requests, {len(load.failed)} failed")
 
     assert load.failed == []
     assert load.answers["read"] > 20

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from orderkit.cli.connecting import service_options
 from orderkit.cli.main import run
 from orderkit.cli.serving import standalone
 
@@ -15,10 +16,9 @@ INTERVAL_S = 3.0
 
 def serve(arguments: Sequence[str]) -> int:
     """Run the command."""
-    options = standalone.service_options
 
     def sweeping(*given: Any, **named: Any) -> Any:
-        return replace(options(*given, **named), sweep_interval_s=INTERVAL_S)
+        return replace(service_options(*given, **named), sweep_interval_s=INTERVAL_S)
 
-    standalone.service_options = sweeping
+    vars(standalone)["service_options"] = sweeping
     return run(list(arguments))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -76,7 +77,7 @@ class Cut:
 
 @pytest.fixture
 def cuts(platform: Running, replicas: Replicas) -> Iterator[list[Cut]]:
-    kubeconfig = yaml.safe_load(platform.settings.cluster.kubeconfig.read_text())
+    kubeconfig = yaml.safe_load(Path(platform.settings.cluster.kubeconfig).read_text())
     server = kubeconfig["clusters"][0]["cluster"]["server"]
     found = []
     for part, address in (("forge", platform.settings.forge.url), ("cluster", server)):

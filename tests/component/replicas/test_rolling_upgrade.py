@@ -102,7 +102,9 @@ def test_a_rolling_upgrade_under_load_fails_no_request_and_writes_everything_onc
 
     assert load.failed == []
     assert load.answers["read"] > 20
-    entries = Counter(e.order for e in ledger.entries(ledger_snapshot(platform.platform).blobs))
+    entries = Counter(
+        str(e.order) for e in ledger.entries(ledger_snapshot(platform.platform).blobs)
+    )
     for team in (*changing, *ordering):
         assert entries[f"garage-{team}"] == 1
         assert commits(platform, team) == 1 + load.answers[team]

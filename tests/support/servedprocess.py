@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -52,13 +53,18 @@ class ServedProcess:
 
 
 @contextlib.contextmanager
-def served_process(platform_file: Path, folder: Path, *options: str) -> Iterator[ServedProcess]:
-    """Start it and yield it once it listens; end it with SIGTERM."""
+def served_process(
+    platform_file: Path, folder: Path, *options: str, **environment: str
+) -> Iterator[ServedProcess]:
+    """Start it, with variables more, and yield it once it listens; end it with SIGTERM."""
     log = folder / "serve.log"
     command = [sys.executable, "-m", "orderkit", "serve", "--platform", str(platform_file)]
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [*command, "--port=0", *options], stdout=out, stderr=subprocess.STDOUT
+            [*command, "--port=0", *options],
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **environment},
         )
     try:
         yield ServedProcess(_address(process, log), process, log)

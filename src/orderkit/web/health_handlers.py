@@ -23,6 +23,8 @@ from orderkit.web.metrics import counts_text, model_text, notifications_text, or
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
 _KEPT_S = 5.0
+_ANSWER_S = 3.0
+"""How long an answer waits for the checks: less than the probes of the installed service do."""
 
 
 def get_healthz(_service: Service, _call: ServiceRequest) -> ServiceResponse:
@@ -47,39 +49,62 @@ class Readiness:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._until = 0.0
-        self._checks: dict[str, str] = {}
+        self._checks: dict[str, _Check] = {}
 
     def __call__(self, service: Service, _call: ServiceRequest) -> ServiceResponse:
         """Answer 200 if everything that is needed answers, else 503."""
         if time.monotonic() >= self._until and self._lock.acquire(blocking=False):
             try:
-                self._checks = _check_all(service)
+                self._check_all(service)
                 self._until = time.monotonic() + _KEPT_S
             finally:
                 self._lock.release()
         model = service.model.state()
         checks = {
-            **(self._checks or {"service": "being checked"}),
+            **({name: check.result for name, check in self._checks.items()}
+               or {"service": "being checked"}),
             "model": "ok" if model.is_complete else "incomplete",
-        }
+        }  # fmt: skip
         ready = all(result == "ok" for result in checks.values())
         answer = Ready(ready, checks, round(model.age_s, 1))
         return ServiceResponse(200 if ready else 503, answer.to_json())
 
+    def _check_all(self, service: Service) -> None:
+        """Ask everything at once; what was asked before and has not answered is not asked again."""
+        former, deadline_s = self._checks, time.monotonic() + _ANSWER_S
+        checks = {
+            name: former[name] if name in former and former[name].is_alive() else _Check(look)
+            for name, look in _looks(service).items()
+        }
+        for check in checks.values():
+            check.join(max(0.0, deadline_s - time.monotonic()))
+        self._checks = checks
 
-def _check_all(service: Service) -> dict[str, str]:
-    """Return ok or the error by name, without addresses, because anybody may read it."""
+
+class _Check(threading.Thread):
+    """One look in a thread: a network that swallows packets must not hold the answer up."""
+
+    def __init__(self, look: Callable[[], Any]) -> None:
+        super().__init__(name="readiness", daemon=True)
+        self.result = "no answer"
+        """Ok or the error by name, without addresses, because anybody may read it."""
+        self._look = look
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.result = "ok" if self._look() else "not served"
+        except OrderkitError as error:
+            self.result = type(error).__name__.removesuffix("Error").lower()
+
+
+def _looks(service: Service) -> dict[str, Callable[[], Any]]:
+    """Return by name what answers if the service can work."""
     platform, requesters = service.platform, service.options.access.requesters
-    checks: dict[str, Callable[[], Any]] = {
+    looks: dict[str, Callable[[], Any]] = {
         "forge": lambda: ledger_snapshot(platform),
         "cluster": lambda: platform.cluster.serves(APPLICATION),
     }
     if requesters is not None:
-        checks["signers"] = requesters.describe
-    results = {}
-    for name, look in checks.items():
-        try:
-            results[name] = "ok" if look() else "not served"
-        except OrderkitError as error:
-            results[name] = type(error).__name__.removesuffix("Error").lower()
-    return results
+        looks["signers"] = requesters.describe
+    return looks

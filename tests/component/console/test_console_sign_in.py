@@ -128,6 +128,32 @@ def test_a_link_from_before_a_restart_signs_nobody_in() -> None:
         Sessions("s", session_s=60).redeem(token)
 
 
+@pytest.mark.parametrize("apart_s", [-30, -1, 1, 30])
+def test_a_session_counts_in_a_replica_whose_clock_differs(
+    apart_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signing, reading = (Sessions("s", session_s=60) for _ in range(2))
+    now_s = time.time()
+    monkeypatch.setattr(time, "time", lambda: now_s + apart_s)
+    cookie = signing.cookie(LEAD)
+    monkeypatch.setattr(time, "time", lambda: now_s)
+
+    assert reading.session(cookie).requester.ref == LEAD.ref
+
+
+@pytest.mark.parametrize("apart_s", [-61, 32])
+def test_a_session_of_another_time_counts_nowhere(
+    apart_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions_, now_s = Sessions("s", session_s=60), time.time()
+    monkeypatch.setattr(time, "time", lambda: now_s + apart_s)
+    cookie = sessions_.cookie(LEAD)
+    monkeypatch.setattr(time, "time", lambda: now_s)
+
+    with pytest.raises(UnprovedError):
+        sessions_.session(cookie)
+
+
 def test_a_session_ends_when_it_is_over_or_signed_out(site: Site) -> None:
     over = Sessions("s", session_s=-1)
     cookie = over.cookie(LEAD)

@@ -315,6 +315,24 @@ def test_a_silent_watch_ends_in_time(serve: Serve) -> None:
     release.set()
 
 
+def test_a_watch_that_the_server_does_not_end_is_unreachable(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orderkit.adapters.kube.cluster.END_LATE_S", 0.2)
+    release = threading.Event()
+
+    def answer(handler: BaseHTTPRequestHandler, query: dict[str, str]) -> None:
+        stream(event("a", 5), end=False)(handler, query)
+        release.wait(SILENT_S)
+
+    client, _ = serve(answer)
+    seen = client.watch(NAMESPACE, since="4", timeout_s=1)
+    assert next(seen).object["metadata"]["name"] == "a"
+    with pytest.raises(UnreachableError, match="time-out"):
+        next(seen)
+    release.set()
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -313,6 +313,34 @@ def test_the_service_sweeps_by_itself_and_one_of_two_replicas_does(
     assert sum(f"{order}: warned 24h" in message for message in messages) == 1
 
 
+def test_replicas_whose_clocks_differ_end_an_order_once_and_no_earlier_than_they_differ(
+    platform: Platform, order: str, leases: Leases, clock: TurnedClock
+) -> None:
+    turn_to_the_end(order, leases)
+    clock.moved += leases.expires(order) - clock.now() - timedelta(seconds=40)
+    ahead = TurnedClock()
+    ahead.moved = clock.moved + timedelta(seconds=30)
+    assert leases.actions(order) == []
+    assert Leases(replace(platform, clock=ahead), ahead).actions(order) == []
+
+    for each in (clock, ahead):
+        each.moved += timedelta(seconds=15)
+    replicas = [LeaseSweeper(replace(platform, clock=c), interval_s=0.2) for c in (ahead, clock)]
+    for replica in replicas:
+        replica.start()
+    until(
+        SystemClock(),
+        lambda: ends(platform, order)[1],
+        bool,
+        timeout_s=60,
+        goal="the end",
+    )
+    for replica in replicas:
+        replica.close()
+
+    assert ends(platform, order) == (1, 1)
+
+
 def orderkit_warning(platform: Platform, order: str) -> str:
     from orderkit.flows.lease.extending import lease_of
 

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -38,6 +39,7 @@ from orderkit.flows.notify.notified_events import GivenUp, NotifiedEvents
 from orderkit.flows.notify.notifying import LEASE_NAME, Notifications
 from orderkit.flows.notify.pull_comments import PullComments
 from orderkit.flows.order.placing import TaskRequest, run_task
+from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.pulls import PullDraft
 from orderkit.ports.requesters import Requester
@@ -141,6 +143,30 @@ def test_a_second_process_tells_nothing_again(
         name = order(platform, team)
         receiver.wait_for((name, "ready"))
     with notifying(platform, model, settings):
+        end(platform, name)
+        receiver.wait_for((name, "ended"))
+
+    assert [delivery.label[1] for delivery in receiver.requests()] == ["ready", "ended"]
+
+
+class ClockAhead(SystemClock):
+    def now(self) -> datetime:
+        return super().now() + timedelta(seconds=30)
+
+
+def test_two_replicas_whose_clocks_differ_tell_each_event_once(
+    platform: Running, model: OrderModel, team: str, receiver: Receiver
+) -> None:
+    settings = settings_for(platform, to_hook(receiver, teams=[team]))
+    here = platform.platform
+    ahead = replace(
+        platform, platform=replace(here, clock=ClockAhead(), other_clock=here.clock.now)
+    )
+    with ExitStack() as second:
+        with notifying(ahead, model, settings):
+            second.enter_context(notifying(platform, model, settings))
+            name = order(platform, team)
+            receiver.wait_for((name, "ready"))
         end(platform, name)
         receiver.wait_for((name, "ended"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -461,6 +462,18 @@ def test_the_audit_log_says_who_did_what_and_holds_no_token(site: Site) -> None:
     assert "may not act for" in refused["reason"]
     assert not [secret for secret in (*TOKENS.values(), site.secret) if secret in text]
     assert site.audit.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(("apart_s", "status"), [(25, 200), (40, 401)])
+def test_a_token_counts_while_clocks_are_no_more_than_30_s_apart(
+    site: Site, apart_s: int, status: int
+) -> None:
+    now_s = int(time.time())
+    early: dict[str, Any] = {"iat": now_s + apart_s, "nbf": now_s + apart_s}
+    late: dict[str, Any] = {"exp": now_s - apart_s}
+    for times in (early, late):
+        proof = bearer(site.provider.token(OURS, **times))
+        assert site.ask("GET", "/v1/orders", proof)[0] == status, times
 
 
 def test_what_is_open_needs_no_proof_and_tells_nothing(site: Site) -> None:

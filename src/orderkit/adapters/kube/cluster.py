@@ -16,7 +16,6 @@ in the meantime.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -120,6 +119,8 @@ class Discovery:
 PAGE_SIZE = 500
 RECONNECT_PAUSE_S = 0.2
 """Pause between two connections of a watch: a server that hangs up at once is not flooded."""
+END_LATE_S = 5.0
+"""How late the server may end a watch. One that does not is gone, however quiet the kind is."""
 
 
 class KubeCluster:
@@ -292,8 +293,10 @@ class KubeCluster:
         with self._resource(kind) as resource:
             path = resource.collection(namespace)
             while (left_s := deadline - time.monotonic()) > 0:
-                call = _watch(path, version, left_s)
-                for event in self._transport.events(call, silence_s=left_s, stop=stop):
+                whole_s = round(left_s)
+                call = _watch(path, version, whole_s)
+                silence_s = whole_s + END_LATE_S if whole_s else left_s
+                for event in self._transport.events(call, silence_s=silence_s, stop=stop):
                     item = _complete(kind, event["object"])
                     version = metadata(item).get("resourceVersion") or version
                     yield WatchEvent(event["type"], item)
@@ -338,12 +341,12 @@ def _joined(pages: Iterator[ObjectList]) -> ObjectList:
     return ObjectList(tuple(items), version)
 
 
-def _watch(path: str, version: str, left_s: float) -> KubeRequest:
+def _watch(path: str, version: str, whole_s: int) -> KubeRequest:
     query = {
         "watch": "true",
         "resourceVersion": version,
         "allowWatchBookmarks": "true",
-        "timeoutSeconds": str(max(1, math.ceil(left_s))),
+        "timeoutSeconds": str(max(1, whole_s)),
     }
     return KubeRequest("GET", path, query)
 

@@ -284,6 +284,7 @@ class KubeTransport:
 
         Raises:
             ExpiredError: The server no longer knows the version to start from.
+            UnreachableError: It had to end the watch before `silence_s`, and did not.
         """
         from urllib3.exceptions import HTTPError, ReadTimeoutError  # lazy: comes with the client
 
@@ -299,8 +300,9 @@ class KubeTransport:
                     if event.get("type") == "ERROR":
                         raise refusal_of_event(event.get("object") or {})
                     yield event
-        except ReadTimeoutError:
-            return
+        except ReadTimeoutError as error:
+            if silence_s > float(call.query["timeoutSeconds"]):
+                raise self._unreachable(error) from error
         except (HTTPError, ValueError) as error:
             raise self._unreachable(error) from error
         finally:

@@ -66,7 +66,7 @@ class NotifiedEvents:
             OrderkitError: The cluster cannot be asked, or refuses.
         """
         head = self._platform.cluster.get(self._key(""))
-        began = self._platform.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        began = "" if head else self._now()
         if head is None and begin:
             try:
                 self._create("", {_BEGAN: began})
@@ -82,6 +82,11 @@ class NotifiedEvents:
             self.began = data.get(_BEGAN, "")
             self._reports = list(_reports(data))
             self._notified, self._changed = notified, set()
+
+    def _now(self) -> str:
+        """Return the time by the clock of what is told, else an event soon after is lost."""
+        now = self._platform.other_clock() or self._platform.clock.now()
+        return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def of(self, order: str) -> Mapping[str, Notified]:
         """Return the last told event of each topic of an order."""

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
@@ -29,6 +29,8 @@ LINK_S = 600
 ATTEMPT_S = 600
 COOKIE_MAX_BYTES = 3800
 """Browsers keep 4096 bytes with the name and the attributes."""
+CLOCKS_APART_S = 30
+"""By how much the clock of the replica that signed may be ahead: as long as tokens may be early."""
 _REVOKED_MAX = 10_000
 
 
@@ -178,11 +180,15 @@ def _serializer(secret: str, purpose: str) -> URLSafeTimedSerializer:
 
 
 def _loaded(serializer: URLSafeTimedSerializer, text: str, max_age_s: int) -> Mapping[str, Any]:
+    why = "your session is over, or was never ours"
     try:
-        payload: Mapping[str, Any] = serializer.loads(text, max_age=max_age_s)
+        # not by its own max_age: that refuses whatever another clock signed a second from now
+        payload, signed_at = serializer.loads(text, return_timestamp=True)
     except BadSignature as error:
-        raise _unproved("your session is over, or was never ours") from error
-    return payload
+        raise _unproved(why) from error
+    if not -CLOCKS_APART_S <= time.time() - signed_at.timestamp() <= max_age_s:
+        raise _unproved(why)
+    return cast("Mapping[str, Any]", payload)
 
 
 def _requester(payload: Mapping[str, Any]) -> Requester:

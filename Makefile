@@ -121,7 +121,8 @@ lab-down: ## end them
 cluster: $(DEV) ## the lab with a real node: kubelet, containerd, and the image of the service (needs root)
 	scripts/lab.sh
 	scripts/lab.sh node
-	grep -qs "$$(git rev-parse HEAD)" .cache/image/provenance.json || scripts/image.sh .cache/image
+	grep -qs "$$(git rev-parse HEAD)" .cache/image/provenance.json && [ -e .cache/image/orderkit.oci.tar ] || \
+	  { rm -rf .cache/image && scripts/image.sh .cache/image; }
 	$(BIN)/python -m lab.standing cluster
 
 cluster-down: lab-down ## end them

@@ -126,7 +126,7 @@ def serving(folder: Path, more_controllers: Sequence[str] = ()) -> Iterator[Kube
 def _prepared(folder: Path) -> _Site:
     """Write keys and the administrator's token; choose ports."""
     (folder / "tls").mkdir(parents=True)
-    certificate = ensure_certificate(folder / "tls", [_NAME])
+    certificate = ensure_certificate(folder / "tls", _NAME)
     private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     (folder / "accounts.key").write_bytes(pem)

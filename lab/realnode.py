@@ -32,6 +32,7 @@ from orderkit.adapters.kube.cluster import KubeCluster
 HOST = "10.213.0.1"
 """This machine, as Pods and programs here reach it."""
 CONTROLLERS = (
+    "node-lifecycle-controller",
     "deployment-controller",
     "replicaset-controller",
     "endpointslice-controller",
@@ -174,6 +175,7 @@ def _kubelet() -> dict[str, Any]:
         "clusterDNS": [_NODE],
         "clusterDomain": "cluster.local",
         "resolvConf": "",
+        "volumePluginDir": "/run/kubelet/plugins",
     }
 
 
@@ -222,6 +224,8 @@ disabled_plugins = [
   "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
   "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs",
 ]
+[plugins."io.containerd.internal.v1.opt"]
+path = "/run/containerd/opt"
 [plugins."io.containerd.grpc.v1.cri"]
 sandbox_image = "orderkit.local/pause:1"
 restrict_oom_score_adj = true

@@ -14,12 +14,17 @@ here() { nsenter --net=/proc/self/fd/9 "$@"; }
 
 mount --make-rprivate / && mount --make-rshared /   # what the kubelet mounts must reach Pods, not this machine
 mount -t tmpfs -o mode=755 tmpfs /run
-mkdir -p kubelet /run/kubelet
+mkdir -p var .var kubelet /run/kubelet
+mount -t overlay -o "lowerdir=/var,upperdir=$folder/var,workdir=$folder/.var" overlay /var   # logs, and what CNI notes
 mount --bind kubelet /run/kubelet   # a short path, for sockets
-for part in vm kernel; do   # the kubelet would change them for the whole machine
-  mount --bind /proc/sys/$part /proc/sys/$part
-  mount -o remount,bind,ro /proc/sys/$part
-done
+while read -r setting wanted; do   # the kubelet would change them for the whole machine: it sees them as it wants
+  echo "$wanted" >"/run/${setting##*/}"
+  mount --bind "/run/${setting##*/}" "/proc/sys/$setting"
+done <<END
+vm/overcommit_memory 1
+kernel/panic 10
+kernel/panic_on_oops 1
+END
 
 ip link set lo up
 ip link add eth0 type veth peer name orderkit0 netns /proc/self/fd/9

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +34,7 @@ class Certificate:
     key: Path
 
 
-def ensure_certificate(folder: Path, names: Sequence[str] = ()) -> Certificate:
+def ensure_certificate(folder: Path, *names: str) -> Certificate:
     """
     Make the three files unless all are there; the key is readable by its owner only.
 
@@ -46,17 +45,17 @@ def ensure_certificate(folder: Path, names: Sequence[str] = ()) -> Certificate:
     if not all(
         path.exists() for path in (certificate.authority, certificate.server, certificate.key)
     ):
-        authority, server, key = _make(names)
+        authority, server, key = _make(*names)
         write_atomically(certificate.key, key, mode=0o600)
         write_atomically(certificate.server, server)
         write_atomically(certificate.authority, authority)
     return certificate
 
 
-def _make(names: Sequence[str]) -> tuple[str, str, str]:
+def _make(*names: str) -> tuple[str, str, str]:
     """Return authority, server certificate and server key as PEM texts."""
     authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    known = [x509.DNSName(name) for name in ("localhost", *names)]
+    known = (x509.DNSName(name) for name in ("localhost", *names))
     alternatives = [x509.IPAddress(ipaddress.ip_address(HOST)), *known]
     authority = _sign(
         _AUTHORITY,

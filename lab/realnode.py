@@ -31,6 +31,8 @@ from orderkit.adapters.kube.cluster import KubeCluster
 
 HOST = "10.213.0.1"
 """This machine, as Pods and programs here reach it."""
+INTERFACE = Path("/sys/class/net/orderkit0")
+"""There while a node runs."""
 CONTROLLERS = (
     "node-lifecycle-controller",
     "deployment-controller",
@@ -72,9 +74,9 @@ def reason_not_possible() -> str:
 @contextlib.contextmanager
 def serving(
     folder: Path, kube: Kube, *, names: Sequence[str], ports: Sequence[int]
-) -> Iterator[None]:
+) -> Iterator[Daemon]:
     """
-    Start a node of `kube` with its state in `folder`; end it with all of its Pods.
+    Start a node of `kube` with its state in `folder`; yield its first process. End all of it.
 
     Args:
         names: How Pods name the image of Orderkit, the only one; nothing is pulled.
@@ -100,7 +102,7 @@ def serving(
         daemon = Daemon("node", [str(each) for each in command], log=folder / "node.log")
         undo.callback(daemon.kill)  # it is process 1 of its namespaces: all others end with it
         daemon.wait_until(lambda: _is_ready(cluster), timeout_s=_READY_S)
-        yield
+        yield daemon
 
 
 def processes(uid: str) -> list[int]:

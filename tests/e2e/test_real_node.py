@@ -21,6 +21,7 @@ import pytest
 import requests
 from commands import as_process
 from lab import realnode
+from lab.daemons import Daemon
 from labplatform import LabPlatform
 
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, condition, dig, metadata
@@ -47,6 +48,7 @@ class Installed:
     """The lab after a bootstrap with ``service.install``."""
 
     lab: LabPlatform
+    node: Daemon
     files: Sequence[Path]
     """platform.yaml with each of `IMAGES`."""
 
@@ -89,7 +91,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     with labplatform.serving(folder, more_controllers=realnode.CONTROLLERS) as lab:
         port = urlsplit(lab.gitea.url).port
         assert port is not None
-        with realnode.serving(folder / "n", lab.kube, names=IMAGES, ports=[port]):
+        with realnode.serving(folder / "n", lab.kube, names=IMAGES, ports=[port]) as node:
             forge = changed(
                 lab.settings.forge, url=f"http://{realnode.HOST}:{port}", allow_http=True
             )
@@ -100,7 +102,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
                 files.append(lab.written(f"v{number}", forge=forge, service=service))
             done = as_process(files[0])("bootstrap", "--no-probe", "--json")
             assert done.code == 0, done.out + done.err
-            yield Installed(lab, files)
+            yield Installed(lab, node, files)
 
 
 @contextlib.contextmanager
@@ -171,3 +173,20 @@ def test_a_killed_process_is_started_again_and_its_pod_serves(installed: Install
 
     installed.awaited(is_back, "the killed Pod is ready again")
     assert installed.ask("/v1/orders").status_code == 200
+
+
+def test_a_killed_node_leaves_nothing_running(installed: Installed) -> None:
+    uid = min(installed.ready_pods())
+    served = realnode.processes(uid)
+    assert served
+    assert realnode.INTERFACE.exists()
+
+    installed.node.kill()
+
+    until(
+        SystemClock(),
+        lambda: [each for each in served if Path(f"/proc/{each}").exists()],
+        lambda left: not left and not realnode.INTERFACE.exists(),
+        timeout_s=WITHIN_S,
+        goal="its processes and its network are gone",
+    )

@@ -51,7 +51,7 @@ _NEEDED = ("containerd", "ctr", "runc", "nft", "dnsmasq", "socat", "busybox", "u
 _PLUGINS = Path("/usr/lib/cni")
 _NODE = "10.213.0.2"
 _CGROUPS, _CGROUP = Path("/sys/fs/cgroup"), "orderkit-node"
-_READY_S = 120.0
+_READY_S = 240.0
 _LOGS = ("containerd.log", "kubelet.log", "proxy.log", "scheduler.log")
 
 
@@ -79,7 +79,8 @@ def serving(
     Start a node of `kube` with its state in `folder`; yield its first process. End all of it.
 
     Args:
-        names: How Pods name the image of Orderkit, the only one; nothing is pulled.
+        names: How Pods name the image of Orderkit, the only one; nothing is pulled. A Pod that
+            comes before the image is unpacked waits for it.
         ports: Of the loopback here, which Pods may connect to, besides the API server's.
 
     Raises:
@@ -220,7 +221,7 @@ def _containerd(folder: Path) -> str:
     """Return containerd's settings; scores below its own would need CAP_SYS_RESOURCE."""
     return f"""\
 version = 2
-root = "{folder}/containerd"
+root = "/run/images"
 state = "/run/containerd"
 disabled_plugins = [
   "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",

@@ -14,9 +14,8 @@ here() { nsenter --net=/proc/self/fd/9 "$@"; }
 
 mount --make-rprivate / && mount --make-rshared /   # what the kubelet mounts must reach Pods, not this machine
 mount -t tmpfs -o mode=755 tmpfs /run
-mkdir -p var .var kubelet /run/kubelet
+mkdir -p var .var
 mount -t overlay -o "lowerdir=/var,upperdir=$folder/var,workdir=$folder/.var" overlay /var   # logs, and what CNI notes
-mount --bind kubelet /run/kubelet   # a short path, for sockets
 while read -r setting wanted; do   # the kubelet would change them for the whole machine: it sees them as it wants
   echo "$wanted" >"/run/${setting##*/}"
   mount --bind "/run/${setting##*/}" "/proc/sys/$setting"
@@ -56,14 +55,13 @@ tar --create --file pause.tar manifest.json config.json layer.tar
 containerd --config containerd.toml >containerd.log 2>&1 &
 until ctr version >/dev/null 2>&1; do sleep 0.1; done
 ctr --namespace k8s.io images import pause.tar
-if [ -e image.tar ]; then
-  ctr --namespace k8s.io images import --base-name image.local/orderkit image.tar
-  while read -r name; do
-    ctr --namespace k8s.io images tag image.local/orderkit:orderkit "$name"
-  done <image.names
-fi
 "$programs/kube-scheduler" --kubeconfig=kubeconfig --leader-elect=false --bind-address=127.0.0.1 >scheduler.log 2>&1 &
 "$programs/kube-proxy" --config=proxy.yaml >proxy.log 2>&1 &
 "$programs/kubelet" --config=kubelet.yaml --kubeconfig=kubeconfig --root-dir=/run/kubelet \
   --cert-dir=/run/kubelet/pki --hostname-override=node --node-ip=10.213.0.2 >kubelet.log 2>&1 &
-wait $!   # and reap what Pods leave: this is process 1 of the node
+kubelet=$!
+ctr --namespace k8s.io images import --base-name image.local/orderkit image.tar   # beside the rest: half a minute
+while read -r name; do
+  ctr --namespace k8s.io images tag image.local/orderkit:orderkit "$name"
+done <image.names
+wait $kubelet   # and reap what Pods leave: this is process 1 of the node

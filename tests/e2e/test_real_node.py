@@ -119,12 +119,13 @@ def reading(installed: Installed, readers: int) -> Iterator[list[int | str]]:
                 answers.append(str(error))
 
     with ThreadPoolExecutor(readers) as pool:
-        for _ in range(readers):
-            pool.submit(read)
+        started = [pool.submit(read) for _ in range(readers)]
         try:
             yield answers
         finally:
             ended.set()
+        for each in started:
+            each.result()
 
 
 def test_two_pods_run_and_answer_with_the_rights_of_their_account(installed: Installed) -> None:

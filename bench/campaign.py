@@ -29,7 +29,7 @@ from orderkit.flows.campaign import planning, starting
 from orderkit.flows.campaign.running import run
 from orderkit.flows.campaign.showing import campaign_view
 from orderkit.flows.order import order_report, placing
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until

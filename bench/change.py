@@ -28,7 +28,7 @@ from orderkit.core.kit.kit_file import How
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.order import placing
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.order.order_history import history
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team

@@ -21,7 +21,7 @@ from ground.errors import TooFastError
 from ground.names import BlobSha, RepoId, blob_sha
 from orderkit.adapters.forges.pacing import Clock
 from orderkit.adapters.github import GitHubForge
-from orderkit.adapters.github.pacing import PER_HOUR, PER_MINUTE, POINTS, Pacer
+from orderkit.adapters.github.transport import PER_HOUR, PER_MINUTE, POINTS, Pacer
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.urgency import background
 from orderkit.web.serving import HttpServer, bind

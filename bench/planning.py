@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 
 from bench.figure import Figure, median_s, size, timed_s
-from compositions.composed_metadata import references
+from compositions.composed import references
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.adapters.functions.local_functions import LocalFunctions

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orderkit.adapters.forges.file_cache import LARGE
-from orderkit.adapters.github.pacing import PER_HOUR
+from orderkit.adapters.github.transport import PER_HOUR
 from orderkit.adapters.gitlab.calls import PAGE as GITLAB_PAGE
 from orderkit.core.campaign.cluster_jobs import SHARDS_MAX
 from orderkit.core.campaign.definition import Pace

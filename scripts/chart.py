@@ -19,7 +19,7 @@ from typing import Any
 from ground.objects.kube_objects import Manifest
 from ground.shapes import changed, json_schema
 from orderkit import __version__
-from orderkit.core.platform.service_install import ServiceInstall, ServiceRoute, ServiceTraces
+from orderkit.core.platform.service_access import ServiceInstall, ServiceRoute, ServiceTraces
 from orderkit.core.platform.service_objects import NAME, ServiceParts, service_objects
 from yamlfiles import yaml11
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from orderkit.cli.connecting import SECRET_HEADER
-from orderkit.web.openapi import document
+from orderkit.web.openapi_schemas import document
 from orderkit.web.operation_table import operations
 
 ROOT = Path(__file__).parents[1]

@@ -11,8 +11,15 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from orderkit.core.platform.known_holes import SEVERITIES, KnownHole, known_holes
-from orderkit.core.platform.neighbours import NEIGHBOURS, TABLE_DATE, TOOLS, Neighbour
+from orderkit.core.platform.neighbours import (
+    NEIGHBOURS,
+    SEVERITIES,
+    TABLE_DATE,
+    TOOLS,
+    KnownHole,
+    Neighbour,
+    known_holes,
+)
 
 PAGE = Path(__file__).parents[1] / "docs" / "versions.md"
 INTRODUCTION = f"""# Supported releases

@@ -66,7 +66,7 @@ from orderkit.core.plan import Plan  # noqa: E402
 from orderkit.flows.change.plan_requests import plan_edits  # noqa: E402
 from orderkit.flows.change.request import ChangeRequest  # noqa: E402
 from orderkit.flows.order.live_order import placed_xr  # noqa: E402
-from orderkit.flows.plan.new_order import plan_assignments  # noqa: E402
+from orderkit.flows.plan.order_plan import plan_assignments  # noqa: E402
 from orderkit.ports.requesters import Requester  # noqa: E402
 from orderkit_standins.platform import Ports  # noqa: E402
 from orderkit_standins.providers.provider_objects import TWINS  # noqa: E402

@@ -25,7 +25,7 @@ from ground.objects.kube_objects import (
     dig,
     metadata,
 )
-from orderkit.adapters.forges.client import ForgeClient
+from orderkit.adapters.forges.calls import ForgeClient
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.cli.connecting import connect, load_settings
 from orderkit.flows.argocd.refreshing import application_key

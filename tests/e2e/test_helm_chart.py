@@ -14,7 +14,7 @@ from lab.binaries import built
 from ground.objects.kube_objects import Manifest
 from ground.shapes import changed, plain
 from orderkit.core.platform import settings
-from orderkit.core.platform.service_install import ServiceInstall, ServiceRoute, ServiceTraces
+from orderkit.core.platform.service_access import ServiceInstall, ServiceRoute, ServiceTraces
 from orderkit.core.platform.service_objects import ServiceParts, service_objects, service_parts
 
 CHART = Path(__file__).parents[2] / "charts" / "orderkit-service"

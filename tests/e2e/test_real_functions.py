@@ -11,7 +11,7 @@ import pytest
 from functionprograms import own_cache
 from lab.binaries import built
 
-from compositions.auto_ready import auto_ready
+from compositions.parts import auto_ready
 from compositions.station import Ready, Resource, State, Station, StationRequest
 from ground.objects.kube_objects import Manifest
 from orderkit.adapters.functions.program_function import program_function

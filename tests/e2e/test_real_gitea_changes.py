@@ -39,7 +39,7 @@ from orderkit.flows.change.review_judging import ReviewVerdict
 from orderkit.flows.change.reviewing import merge_unreviewed, set_review_status
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.order.order_history import history
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import MergeStyle, Operation, PullRequest

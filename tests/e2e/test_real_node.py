@@ -27,7 +27,7 @@ from labplatform import LabPlatform
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, condition, dig, metadata
 from ground.shapes import changed
 from orderkit.cli.connecting import SECRET_HEADER
-from orderkit.core.platform.service_install import ServiceInstall, ServiceRoute
+from orderkit.core.platform.service_access import ServiceInstall, ServiceRoute
 from orderkit.core.platform.service_objects import NAME, NAMESPACE
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock

@@ -109,6 +109,10 @@ CASES = {
         constant("orderkit_notifications_given_up_total", 3, CHANNEL),
         labels={"channel": "chat"},
     ),
+    "OrderkitCampaignStopped": Case(
+        {'orderkit_campaigns{state="stopped",pod="a"}': "2x40 3x80"},
+        constant("orderkit_campaigns", 2, 'state="stopped",pod="a"'),
+    ),
     "OrderkitMixedReleases": Case(releases("0.2.0", "0.3.0"), releases("0.2.0")),
 }
 

@@ -27,7 +27,7 @@ from servedprocess import ServedProcess
 
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from ground.shapes import changed
-from orderkit.core.platform.service_install import ServiceInstall, ServiceRoute
+from orderkit.core.platform.service_access import ServiceInstall, ServiceRoute
 from orderkit.core.platform.service_objects import NAME, NAMESPACE
 from orderkit.flows.argocd.refreshing import application_key
 

@@ -10,7 +10,7 @@ from lab.binaries import built
 
 from ground.objects.kube_objects import Kind, Manifest
 from kubeschema.validate import Validator
-from orderkit.core.platform.service_install import ServiceInstall, ServiceRoute
+from orderkit.core.platform.service_access import ServiceInstall, ServiceRoute
 from orderkit.core.platform.service_objects import (
     APPLICATION_FILE,
     ServiceParts,

@@ -24,7 +24,7 @@ from pusher import Pusher
 from ground.names import CommitSha
 from ground.objects.kube_objects import dig
 from ground.visible_text import visible
-from kubeschema.validate.located_findings import remedy, sentence
+from kubeschema.validate.findings import remedy, sentence
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import application_key, nudge
 from orderkit.flows.order.commit_status import CONTEXT, keep_checked

@@ -15,7 +15,7 @@ from scripts.houses import HOUSES
 from ground.objects.kube_objects import Kind
 from kubeschema.admission import Policy, Review
 from kubeschema.cel import RuleSet
-from kubeschema.cel.conditions import Subject, condition
+from kubeschema.cel.expressions import Subject, condition
 from orderkit.core.kit.approval_rules import Subjects, needs_of
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.order_terms import Approval, ApprovalRule

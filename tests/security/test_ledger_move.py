@@ -13,7 +13,7 @@ from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, ObjectKey
 from ground.shapes import changed
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect
-from orderkit.flows.install.bootstrapping.ledger_move import delivered_ledger
+from orderkit.flows.install.bootstrapping.platform_repositories import delivered_ledger
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit_standins.platform import Ports

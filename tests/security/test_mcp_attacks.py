@@ -30,7 +30,7 @@ from ground.names import OrderId, TeamName
 from orderkit.cli.connecting import connect, service_options
 from orderkit.cli.serving.mcp_server import ANSWER_MAX, Gateway, mcp_server, told
 from orderkit.core.order import ledger
-from orderkit.core.order.end_guards import PROTECTED
+from orderkit.core.order.end_record import PROTECTED
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.team_file import TeamFile, path_of
 from orderkit.core.platform.service_access import AccessSettings, digest_of, write_clients

@@ -22,8 +22,8 @@ from compositions.station import Station, StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest
 from ground.secrets import MASK
 from orderkit.core.plan import Code, Plan
+from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.masking import FOLLOWS
-from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.plan.fleet_orders import ObjectLookup

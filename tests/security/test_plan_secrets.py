@@ -19,7 +19,7 @@ import pytest
 from outcomes import Shop, an_xr, config, thing, wrapping
 from secretplans import CANARY, contained, encoded, planned, required, secret, views
 
-from compositions.composed_metadata import RESOURCE_NAME_ANNOTATION
+from compositions.composed import RESOURCE_NAME_ANNOTATION
 from compositions.station import StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest
 from ground.secrets import MASK

@@ -22,7 +22,7 @@ from ground.objects.kube_objects import Manifest, ObjectKey
 from ground.shapes import changed
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.core.platform.installation import Installation, PlatformTarget
-from orderkit.flows.install.bootstrapping.repository_access import SECRET_NAME
+from orderkit.flows.install.bootstrapping.platform_repositories import SECRET_NAME
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.read_credential import SECRET, credential_secret, decoded, secret_key
 from orderkit.ports.forge import FileChange, Operation

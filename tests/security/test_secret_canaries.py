@@ -33,7 +33,7 @@ from ground.secrets import MASK, forms_of
 from orderkit.cli import command_list
 from orderkit.cli.connecting import SECRET_HEADER, service_options, token
 from orderkit.core.platform.notification_settings import read_notifications
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.plan.pull_requests import keep_planned
 from orderkit.flows.waiting import until
 from orderkit.web.auditing import AuditLog

@@ -20,7 +20,7 @@ from ground.shapes import changed
 from orderkit.adapters.tokens import published_keys
 from orderkit.adapters.tokens.backstage_signatures import BackstageRequesters
 from orderkit.adapters.tokens.oidc_tokens import OidcRequesters
-from orderkit.adapters.tokens.single_flight import WAITERS_MAX
+from orderkit.adapters.tokens.published_keys import WAITERS_MAX
 from orderkit.core.platform.service_access import AccessSettings, OidcSettings
 from orderkit.ports.requesters import UnprovedError
 from orderkit_standins.serve_platform import Running

@@ -27,7 +27,7 @@ from orderkit.core.kit.pack import read_pack
 from orderkit.core.notify.order_event import row_events
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import NAMESPACE_NAME
-from orderkit.core.platform.service_install import ServiceInstall
+from orderkit.core.platform.service_access import ServiceInstall
 from orderkit.core.platform.service_objects import NAME, NAMESPACE, ServiceParts, rights
 from orderkit.flows.leader_election import LEASE, Candidate, LeaderElection
 from orderkit.flows.lease.sweeper import SWEEP_LEASE

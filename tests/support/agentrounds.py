@@ -12,13 +12,11 @@ from pathlib import Path
 
 import yaml
 
-from compositions.composed import Composed, World, steps_of
-from compositions.composed_metadata import preview_uid, root_labelled
+from compositions.composed import Composed, World, preview_uid, root_labelled, steps_of
 from compositions.pipeline import compose
 from compositions.python_functions import python_functions
 from compositions.simulation import SimulatedWorld, lookup_in, simulate
-from ground.objects.kube_objects import Manifest, metadata
-from ground.objects.scopes import is_namespaced
+from ground.objects.kube_objects import Manifest, is_namespaced, metadata
 from kubeschema.validate import Validator
 from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.adapters.folders.station_folder import load_stations

@@ -31,7 +31,7 @@ from orderkit.flows.approval.settling import settle
 from orderkit.flows.end.destroying import destroy
 from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.install.bootstrapping import BootstrapRequest
-from orderkit.flows.install.bootstrapping.password_seed import PasswordSeedStep
+from orderkit.flows.install.bootstrapping.bootstrap_run import PasswordSeedStep
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.notify.notified_events import NotifiedEvents

@@ -26,15 +26,20 @@ import yaml
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 from google.protobuf.struct_pb2 import DESCRIPTOR as STRUCT
 
-from compositions.composed import Composed, World, steps_of
-from compositions.composed_metadata import RESOURCE_NAME_ANNOTATION, preview_uid, root_labelled
+from compositions.composed import (
+    RESOURCE_NAME_ANNOTATION,
+    Composed,
+    World,
+    preview_uid,
+    root_labelled,
+    steps_of,
+)
 from compositions.pipeline import compose
 from compositions.simulation import lookup_in
 from compositions.station import Ready, Result, Severity, StationRequest, StationResponse
 from ground.objects.conditions import RECONCILE_SUCCESS, RESPONSIVE, reconcile_error
-from ground.objects.kube_objects import Manifest, annotations_of, metadata
+from ground.objects.kube_objects import Manifest, annotations_of, is_namespaced, metadata
 from ground.objects.plain_data import copied
-from ground.objects.scopes import is_namespaced
 from orderkit.adapters.functions.function_messages import answered
 
 FOLDER = Path(__file__).parents[1] / "conformance" / "functions"

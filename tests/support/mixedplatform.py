@@ -40,10 +40,10 @@ from orderkit.web.serving import HOST, HttpServer, bind
 from orderkit_standins.argocd import EmbeddedArgoCD, argocd_crds
 from orderkit_standins.catalog import EmbeddedCatalog
 from orderkit_standins.catalog.http import catalog_app
-from orderkit_standins.certificates import Certificate, ensure_certificate
 from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.cluster.http import cluster_app
 from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds
+from orderkit_standins.platform import Certificate, ensure_certificate
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

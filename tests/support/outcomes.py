@@ -19,9 +19,9 @@ from ground.objects.kube_objects import Manifest
 from kubeschema.known import SchemaSet, built_in, layer_of
 from kubeschema.validate import Validator
 from orderkit.core.plan import AssemblyContext, Blueprint, Plan, assemble, compare
+from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.judging import JudgingFacts, judge
-from orderkit.core.plan.pack_rules import PackRules
 
 GROUP = "shop.example.org"
 UID = "11111111-0000-0000-0000-000000000000"

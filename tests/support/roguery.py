@@ -18,7 +18,7 @@ from orderkit.core.order.order_file import MANIFESTS
 from orderkit.flows.argocd.commit_pinning import deliver
 from orderkit.flows.argocd.refreshing import nudge, refresh
 from orderkit.flows.order import order_report, placing
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until

@@ -14,7 +14,7 @@ import pytest
 from commands import Command
 from roguery import place
 
-from compositions.composed_metadata import composed_keys
+from compositions.composed import composed_keys
 from ground.names import TeamName
 from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, ObjectKey, metadata
 from orderkit.core.order.ledger import OrderEntry

@@ -13,8 +13,8 @@ import pytest
 import yaml
 from commands import Done
 
-from compositions.auto_ready import auto_ready
 from compositions.function_twins.patch_and_transform import patch_and_transform
+from compositions.parts import auto_ready
 from compositions.station import Ready, Resource, State, StationRequest
 from ground.errors import RefusedError
 from orderkit.cli.main import run

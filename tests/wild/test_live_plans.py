@@ -17,7 +17,7 @@ from portalsides import eventually
 from ground.names import RepoId
 from ground.objects.kube_objects import Kind, ObjectKey, condition
 from orderkit.cli.main import run
-from orderkit_standins.crossplane.circuit_breaker import BURST
+from orderkit_standins.crossplane.composites import BURST
 from orderkit_standins.serve_platform import Running
 
 PAUSED = "crossplane.io/paused"

@@ -19,7 +19,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.argocd.refreshing import REFRESH, application_key, refresh
 from orderkit.flows.main_protection import CONTEXT
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.team.pinning import unpinned_teams
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock

@@ -21,8 +21,7 @@ from compositions.managed_state import (
 )
 from compositions.simulation import SimulatedWorld, Simulation, simulate
 from compositions.station import StationRequest, StationResponse
-from ground.objects.kube_objects import Manifest, condition, dig
-from ground.objects.managed_objects import EXTERNAL_NAME
+from ground.objects.kube_objects import EXTERNAL_NAME, Manifest, condition, dig
 from ground.objects.values import ABSENT
 from kubeschema.known import Behaviour
 

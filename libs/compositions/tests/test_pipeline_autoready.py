@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compositions.auto_ready import auto_ready, is_ready
+from compositions.parts import auto_ready, is_ready
 from compositions.station import Ready, Resource, State, StationRequest
 from ground.objects.kube_objects import Manifest
 

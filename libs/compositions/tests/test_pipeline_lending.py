@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compositions.composed import PipelineStep, World
-from compositions.manifest_copies import Lender
-from compositions.pipeline import compose
+from compositions.pipeline import Lender, compose
 from compositions.station import StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest
 from ground.objects.plain_data import NotPlainError

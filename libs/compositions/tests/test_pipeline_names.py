@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compositions.composed_metadata import (
+from compositions.composed import (
     MetadataError,
     child_name,
     composed_owner,

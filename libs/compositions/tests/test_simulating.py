@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from compositions.auto_ready import _CHECKS, auto_ready, is_ready
 from compositions.composed import PipelineStep, World
-from compositions.simulated_objects import made_ready
-from compositions.simulation import SimulatedWorld, Simulation, lookup_in, simulate
+from compositions.parts import _CHECKS, auto_ready, is_ready
+from compositions.simulation import SimulatedWorld, Simulation, lookup_in, made_ready, simulate
 from compositions.station import Selector, StationRequest, StationResponse
-from ground.objects.kube_objects import Kind, Manifest
-from ground.objects.scopes import is_namespaced
+from ground.objects.kube_objects import Kind, Manifest, is_namespaced
 
 XR: Manifest = {
     "apiVersion": "lab.example.org/v1",

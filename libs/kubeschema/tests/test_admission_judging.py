@@ -10,8 +10,8 @@ import pytest
 from ground.objects.kube_objects import CONFIG_MAP, Kind
 from kubeschema.admission import BINDING, POLICY, Policy, Review, Ruling, judge
 from kubeschema.cel.environments import ADMISSION, admission_runner
+from kubeschema.cel.evaluation import Parts, parts_read
 from kubeschema.cel.expressions import Expression, bound
-from kubeschema.cel.parts import Parts, parts_read
 from kubeschema.cel.syntax_tree import read_tree
 
 EVERYTHING = {

@@ -9,8 +9,7 @@ import pytest
 
 from ground.objects.quantities import NoQuantity, Unsure, parse
 from kubeschema.cel import RuleSet, has_rules, rules_of
-from kubeschema.cel.cel_binding import Unbound, duration, timestamp
-from kubeschema.cel.type_shapes import escape
+from kubeschema.cel.type_shapes import Unbound, duration, escape, timestamp
 
 Schema = dict[str, Any]
 

@@ -60,8 +60,7 @@ from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Webhook
 from orderkit.ports.portal import Portal
-from orderkit.ports.requesters import Requesters
-from orderkit.ports.sign_in import SignIn
+from orderkit.ports.requesters import Requesters, SignIn
 from softwaretemplates.size_limit import MIB
 from yamlfiles import yaml11
 

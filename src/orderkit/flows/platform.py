@@ -2,10 +2,14 @@
 The ports of one platform, and the two repositories Orderkit keeps there.
 
 ``cli.connecting`` makes it from ``platform.yaml``; tests make it from any adapters.
+
+The platform's own price table: ``gitops/prices.yaml`` of its pack, as published.
 """
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,11 +20,13 @@ from compositions.function_processes import FunctionProcess
 from ground.errors import NotFoundError
 from ground.names import BlobSha, CommitSha, RepoId
 from ground.objects.kube_objects import Manifest, ObjectKey
+from ground.shapes import changed
 from orderkit.core.kit import deliverable_kinds
 from orderkit.core.kit.kit_reader import definition_path, kit_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.order.order_cost import OrderCost
+from orderkit.core.plan.price_table import PRICES, PriceTable, read_prices
 from orderkit.core.secret_values import SecretTexts
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock
@@ -34,6 +40,7 @@ from softwaretemplates.size_limit import SIZE_LIMIT
 
 if TYPE_CHECKING:
     from orderkit.core.plan import Plan  # heavy, and every command connects
+
 
 _KIT_FILES = ("templates/*/kit.yaml", "gitops/apis/*/definition.yaml")
 """The files that describe a kit; other files are read only for the requested kit."""
@@ -219,3 +226,32 @@ def write_ledger(
         return Written(base.commit, changed=False)
     unique = replace(operation, id=f"{operation.id}-on-{base.commit[:8]}")
     return platform.forge.write(platform.ledger, changes, unique)
+
+
+_KEPT = 4
+_lock = threading.Lock()
+_tables: OrderedDict[tuple[str, RepoId, CommitSha], PriceTable | None] = OrderedDict()
+
+
+def published_prices(platform: Platform) -> PriceTable | None:
+    """
+    Return the platform's own price table, if it has one.
+
+    Raises:
+        InvalidInputError: It is broken.
+        RemoteError: The forge.
+    """
+    commit = platform.forge.head(platform.pack_repo)
+    if commit is None:
+        return None
+    key = (platform.forge.base_url, platform.pack_repo, commit)
+    with _lock:
+        is_read, table = key in _tables, _tables.get(key)
+    if not is_read:
+        data = pack_files(platform, commit, [PRICES]).get(PRICES)
+        table = None if data is None else read_prices(data, name=str(PRICES))
+        with _lock:
+            _tables[key] = table
+            if len(_tables) > _KEPT:
+                _tables.popitem(last=False)
+    return changed(table, today=platform.clock.now().date()) if table else None

@@ -3,6 +3,12 @@ The audit log: one JSON object per line for every request, also refused and fail
 
 Has the caller, the proof, the operation, order, team and status. Never has a body, a query or a
 token; registered secrets are masked. Probes that succeed are left out. The log is thread-safe.
+
+The log as one JSON object per line, for programs that collect logs.
+
+Each line has the id of the request that it belongs to, as the audit log has it, and the fields with
+which it was logged: a write to the forge has its operation id, repository and commit. Registered
+secrets are masked.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +30,38 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ground.errors import shorten
 from ground.secrets import redact
-from orderkit.web.log_lines import REQUEST
+
+REQUEST: ContextVar[str] = ContextVar("request", default="")
+"""The id of the request that is answered; handlers' threads inherit it."""
+_FIELDS = ("operation", "repository", "commit", "requester")
+
+
+class JsonLines(logging.Formatter):
+    """Format records as JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one line."""
+        written = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, Any] = {
+            "time": written,
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            "request": REQUEST.get(),
+            **{name: getattr(record, name, "") for name in _FIELDS},
+            "trace": self.formatException(record.exc_info) if record.exc_info else "",
+        }
+        return redact(json.dumps({key: text for key, text in line.items() if text}, default=str))
+
+
+def log_as_json() -> None:
+    """Let Orderkit's own log go to standard error as JSON, from information upwards."""
+    handler: logging.Handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    logger = logging.getLogger("orderkit")
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(logging.INFO)
+
 
 AUDIT_KEY = "orderkit.audit"
 """Where a request's scope has the fields of its audit line, for handlers to add to."""

@@ -26,7 +26,7 @@ from starlette.types import Receive, Scope, Send
 
 from ground.errors import InProgressError
 from orderkit.core.order.order_view import OrderRow
-from orderkit.flows.live.change_log import ChangeLog, RowChange
+from orderkit.flows.live.live_row import ChangeLog, RowChange
 from orderkit.flows.live.order_model import OrderModel
 
 MEDIA = "text/event-stream"

@@ -4,7 +4,7 @@ Redirect a browser from an order's page to a form of the portal, filled in with 
 A link that a person clicks carries no token. So the forms of an order are open to everybody who may
 read its repository: if that is private, only to authenticated callers, or to all if platform.yaml
 says ``openForms``. An order that has ended is told to the same people. The form's values are a
-claim; the request that the form sends is checked. ``link_exchange`` makes pages for people of what
+claim; the request that the form sends is checked. ``service`` makes pages for people of what
 is refused.
 """
 

@@ -15,12 +15,11 @@ from datetime import datetime
 from typing import get_args
 
 from orderkit import __version__
-from orderkit.core.campaign.figures import STATES, CampaignFigures
+from orderkit.core.campaign.view import STATES, CampaignFigures
 from orderkit.core.order.order_state import Phase
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.process_counts import COUNTED, Counted
-from orderkit.flows.live.model_state import ModelState
-from orderkit.flows.live.ready_times import BOUNDS_S
+from orderkit.flows.live.model_state import BOUNDS_S, ModelState
 from orderkit.flows.notify.channel_worker import ChannelState
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"

@@ -2,7 +2,7 @@
 The service's operations, in the order in which the document shows them.
 
 Routes (``service``), checks of requests (``request_pipeline``) and the OpenAPI document
-(``openapi``) are made from it.
+(``openapi_schemas``) are made from it.
 """
 
 from __future__ import annotations
@@ -11,18 +11,16 @@ from ground.shapes import json_schema
 from orderkit.core.platform.webhook_key import PATH
 from orderkit.web import (
     approval_handlers,
-    campaign_handlers,
     change_handlers,
+    end_handlers,
     form_links,
     health_handlers,
-    lease_handlers,
     metrics,
     order_handlers,
     request_bodies,
-    stream_handlers,
     view_handlers,
 )
-from orderkit.web.budget_gate_handlers import GateHandlers
+from orderkit.web.approval_handlers import GateHandlers
 from orderkit.web.end_handlers import EndRuns, get_preview
 from orderkit.web.event_stream import MEDIA
 from orderkit.web.openapi_schemas import (
@@ -52,9 +50,9 @@ def operations() -> tuple[ServiceOperation, ...]:
         *_changing(change_handlers.ChangeHandler()),
         *_deciding(),
         *approval_handlers.operations(_ORDER),
-        *campaign_handlers.operations(),
+        *view_handlers.operations(),
         *_forms(),
-        *lease_handlers.operations(_ORDER),
+        *end_handlers.operations(_ORDER),
         *_ending(EndRuns()),
         *_gates(GateHandlers()),
         *_hooks(PullPlans()),
@@ -153,7 +151,7 @@ def _looking() -> tuple[ServiceOperation, ...]:
             "GET",
             "/v1/stream",
             "Stream changes of orders as Server-Sent Events: ready, order, gone, reload.",
-            stream_handlers.get_stream,
+            view_handlers.get_stream,
             {200: ("The events, until the stream ends: then connect again.", named("Event"))},
             "read",
             query={"team": LABEL, "kit": LABEL, "order": LABEL, "after": POSITION},

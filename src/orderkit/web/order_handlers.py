@@ -29,8 +29,8 @@ from orderkit.flows.order.live_order import LiveOrder, find_living
 from orderkit.flows.order.order_events import order_events
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
-from orderkit.flows.order.yaml_settings_reading import answered_settings
-from orderkit.flows.plan.new_order import plan_new_order
+from orderkit.flows.order.registering_portal import answered_settings
+from orderkit.flows.plan.order_plan import plan_new_order
 from orderkit.flows.platform import RepositorySnapshot, ledger_snapshot
 from orderkit.web.agents import must_propose
 from orderkit.web.answers import Events, Failing, TaskDone, Trace

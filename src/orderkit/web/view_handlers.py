@@ -1,10 +1,22 @@
-"""Handlers for what people look at: an order's view and its secret outputs, kits, and a team."""
+"""
+Handlers for what people look at: an order's view and its secret outputs, kits, and a team.
+
+Handler for ``GET /v1/stream``.
+
+Handlers for campaigns; called by ``request_pipeline``, in ``operation_table``.
+
+The service shows campaigns and carries none out: a campaign acts for whoever runs the command.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 
 from ground.names import TeamName
+from ground.shapes import changed
+from orderkit.core.campaign.view import CampaignView, WaveView
 from orderkit.core.kit.change_forms import changes_of, title_of
 from orderkit.core.kit.field_titles import label_of
 from orderkit.core.kit.model import Kit
@@ -16,6 +28,7 @@ from orderkit.core.order.order_view import OrderRow
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.order.team_limits import sum_excess
 from orderkit.core.plan.cost_statement import period_of
+from orderkit.flows.campaign.showing import campaigns
 from orderkit.flows.order import order_outputs, viewing
 from orderkit.flows.order.activity import LIMIT, LIMIT_MAX, ActivityQuery, activity
 from orderkit.flows.plan.statements import StatementRequest, make_statement
@@ -32,6 +45,7 @@ from orderkit.web.answers import (
     Team,
 )
 from orderkit.web.change_handlers import member
+from orderkit.web.event_stream import EventStream
 from orderkit.web.openapi_schemas import named
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import located_for
@@ -208,3 +222,71 @@ def get_team(service: Service, call: ServiceRequest) -> ServiceResponse:
         more=bool(cursor),
     )
     return ServiceResponse(200, answer.to_json())
+
+
+def get_stream(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """Open a stream of the orders of the caller's teams; it ends before the caller's proof."""
+    is_shown = _selection(call)
+    service.model.wait_complete()
+    log, streams, proof = service.model.log, service.streams, call.who.proof
+    position = call.last_event or call.query.get("after", "")
+    number = log.number(position) if position else log.last
+    expires_s = proof.expires_s if proof and proof.expires_s else float("inf")
+    caller = call.who.name
+    streams.reserve(caller, is_person=proof is not None)
+    events = streams.events(number, is_shown, life_s=expires_s - time.time())
+    return ServiceResponse(200, EventStream(events, partial(streams.release, caller)))
+
+
+def _selection(call: ServiceRequest) -> Callable[[OrderRow], bool]:
+    """Return what says whether a row is shown: of the caller's teams, and asked for."""
+    teams = call.who.teams("read")
+    asked = [(name, call.query[name]) for name in ("team", "kit", "order") if name in call.query]
+
+    def is_shown(row: OrderRow) -> bool:
+        return (teams is None or row.team in teams) and all(
+            getattr(row, name) == value for name, value in asked
+        )
+
+    return is_shown
+
+
+def get_campaigns(service: Service, call: ServiceRequest) -> ServiceResponse:
+    """List campaigns; of their orders, callers see those of their teams by name."""
+    teams = call.who.teams("read")
+    views = campaigns(service.platform)
+    if teams is not None:
+        blobs = ledger_snapshot(service.platform).blobs
+        own = {entry.order for entry in ledger.entries(blobs) if entry.team in teams}
+        views = [shown_to(view, own) for view in views]
+    return ServiceResponse(200, {"campaigns": [view.to_json() for view in views]})
+
+
+def shown_to(view: CampaignView, own: Collection[str]) -> CampaignView:
+    """Return a campaign as the members of some teams see it: others' orders are counted only."""
+    waves = tuple(_wave_for(wave, own) for wave in view.waves)
+    return changed(view, waves=waves, why="")  # it may name an order of others
+
+
+def _wave_for(wave: WaveView, own: Collection[str]) -> WaveView:
+    reasons = (
+        changed(reason, orders=tuple(order for order in reason.orders if order in own))
+        for reason in wave.reasons
+    )
+    return changed(wave, reasons=tuple(reason for reason in reasons if reason.orders))
+
+
+def operations() -> tuple[ServiceOperation, ...]:
+    """Return the operations on campaigns."""
+    return (
+        ServiceOperation(
+            "listCampaigns",
+            "GET",
+            "/v1/campaigns",
+            "List campaigns with their waves, as the ledger's records say.",
+            get_campaigns,
+            {200: ("The campaigns, by name.", named("Campaigns"))},
+            "read",
+            slow=True,
+        ),
+    )

@@ -25,7 +25,7 @@ from orderkit.flows.install.bootstrapping import (
     steps_of,
 )
 from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
-from orderkit.flows.install.bootstrapping.repository_access import SECRET_NAME
+from orderkit.flows.install.bootstrapping.platform_repositories import SECRET_NAME
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.team.read_credential import SECRET

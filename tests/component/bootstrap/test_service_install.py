@@ -11,7 +11,7 @@ from platformsettings import settings_with
 
 from ground.objects.kube_objects import Kind, ObjectKey, dig
 from ground.shapes import changed
-from orderkit.core.platform.service_install import ServiceInstall, ServiceRoute
+from orderkit.core.platform.service_access import ServiceInstall, ServiceRoute
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.install.service_secret import KEY
 

@@ -20,7 +20,7 @@ from ground.errors import InvalidInputError
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.flows.order.activity import ActivityEntry, ActivityQuery, Delivery, activity
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.serve_platform import Running

@@ -11,7 +11,7 @@ from changingcrowd import Crowd
 from faultproxy import FAULTS_OF_A_BAD_LINE, Seeded, open_proxy
 from roguery import deliver_main
 
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit_standins.serve_platform import Running
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from commands import Command, Done
 
 from ground.errors import NotFoundError
 from orderkit.cli.main import run
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.platform import Platform
 
 STATION = Path("stations", "garage", "bay.py")

@@ -15,11 +15,11 @@ from faultproxy import Plan as Faults
 from pullhand import Hand
 from roguery import deliver_main
 
-from ground.argocd.hooks import HELM_HOOK, HINT, HOOK
+from ground.argocd.steering import HELM_HOOK, HINT, HOOK
 from ground.errors import NotFoundError, RefusedError
 from ground.names import RepoId
 from orderkit.core.kit.kit_file import How
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.plan.announcing import ACCEPT_LOSS
 from orderkit.flows.plan.pull_requests import keep_planned, plan_pull
 from orderkit.flows.platform import Platform

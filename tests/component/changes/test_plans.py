@@ -14,7 +14,7 @@ from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, Manifest, O
 from orderkit.core.kit.kit_file import How
 from orderkit.core.plan import Action, Plan
 from orderkit.flows.change import Changed
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from commands import as_process
 
-from orderkit.core.platform.redacted_settings import redacted
+from orderkit.core.platform.settings import redacted
 
 PLATFORM = """
 apiVersion: orderkit.dev/v1alpha1

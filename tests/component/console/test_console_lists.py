@@ -13,7 +13,7 @@ from tests.component.console.test_console_pages import until
 
 from ground.names import OrderId
 from orderkit.core.kit.kit_file import How
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.team.teams import add_team
 from orderkit.web.console.order_pages import FAVOURITES_MAX

@@ -15,7 +15,7 @@ from orderkit.flows.install import doctor_checks
 from orderkit.flows.install.doctor_finding import DoctorFinding
 from orderkit.flows.platform import Platform
 from orderkit.ports.urgency import waiting
-from orderkit.web.console.platform_checks import PlatformChecks
+from orderkit.web.console.team_pages import PlatformChecks
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from orderkit.adapters.forges import transport
 from orderkit.adapters.forges.answers import ForgeResponse, refusal
 from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.gitea import GiteaForge
-from orderkit.adapters.gitea.first_commit import git_head
-from orderkit.flows.argocd.ancestry import Ancestry
+from orderkit.adapters.gitea.calls import git_head
+from orderkit.flows.argocd.refreshing import Ancestry
 
 TOKEN = "canary-0123456789abcdef"
 REPO = RepoId("team", "order")

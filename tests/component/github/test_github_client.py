@@ -24,9 +24,9 @@ from ground.errors import (
     TooFastError,
 )
 from ground.names import BlobSha, RepoId
-from orderkit.adapters.github import GitHubForge, app_tokens
-from orderkit.adapters.github.pacing import Pacer
-from orderkit.adapters.github.readers import app_secret
+from orderkit.adapters.github import GitHubForge, transport
+from orderkit.adapters.github.reading import app_secret
+from orderkit.adapters.github.transport import Pacer
 from orderkit.core.platform.settings import ForgeApp
 from orderkit.ports.forge import CommitStatus, FileChange, Operation, TeamRight
 from orderkit.ports.urgency import background
@@ -142,14 +142,14 @@ def test_a_token_that_ends_is_renewed_before_it_ends(
         client.repo(repo)
         client.head(repo)
         one = len(world.forge.accounts.tokens(bot))
-        monkeypatch.setattr(app_tokens, "_EARLY_S", 3_700.0)
+        monkeypatch.setattr(transport, "_EARLY_S", 3_700.0)
         client.repo(repo)
 
         assert one == 1
         assert len(world.forge.accounts.tokens(bot)) > one
         for token in world.forge.accounts.tokens(bot):
             world.forge.accounts.delete_token(bot, token.id)
-        monkeypatch.setattr(app_tokens, "_EARLY_S", 300.0)
+        monkeypatch.setattr(transport, "_EARLY_S", 300.0)
         assert client.repo(repo) is not None  # the forge forgot ours: asked for again
 
 

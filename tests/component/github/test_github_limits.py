@@ -6,7 +6,7 @@ import pytest
 from bench.forge_limits import HOUR_S, Numbers, busy, run
 
 from orderkit.adapters.forges.pacing import Clock
-from orderkit.adapters.github.pacing import Pacer
+from orderkit.adapters.github.transport import Pacer
 from orderkit.ports.urgency import background
 
 

@@ -22,7 +22,7 @@ from ground.names import BlobSha, RepoId, blob_sha
 from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.pacing import Clock
 from orderkit.adapters.gitlab import GitLabForge
-from orderkit.adapters.gitlab.pacing import GitLabPacer
+from orderkit.adapters.gitlab.transport import GitLabPacer
 from orderkit.ports.forge import CommitStatus, FileChange, MergeStyle, TeamRight, Webhook
 from orderkit_standins.forge.gitlab.face import FaceSettings
 

@@ -23,9 +23,9 @@ from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.ports.cluster import ExpiredError
 from orderkit.web.serving import HttpServer, bind
-from orderkit_standins.certificates import ensure_certificate
 from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.cluster.http import cluster_app
+from orderkit_standins.platform import ensure_certificate
 
 SECRET = "tok-1234567890"
 SILENT_S = 60.0

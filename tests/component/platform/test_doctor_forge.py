@@ -19,8 +19,8 @@ from orderkit.adapters.forges import credentials
 from orderkit.cli.connecting import token
 from orderkit.core.platform.settings import ForgeSettings
 from orderkit.web.serving import LOOPBACK_NAMES, HttpServer, bind
-from orderkit_standins.certificates import Certificate, ensure_certificate
 from orderkit_standins.forge import EmbeddedForge
+from orderkit_standins.platform import Certificate, ensure_certificate
 from orderkit_standins.serve_platform import Running
 
 PAGE = b"<html><title>Welcome to the gateway</title></html>"

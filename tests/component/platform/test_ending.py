@@ -16,7 +16,7 @@ from pusher import Pusher
 from rivals import Rival
 from roguery import deliver_main, unprotect
 
-from compositions.composed_metadata import COMPOSITE_LABEL
+from compositions.composed import COMPOSITE_LABEL
 from ground.names import MAIN, OrderId, RepoId, TeamName
 from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey
 from ground.shapes import changed
@@ -24,10 +24,9 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import token
 from orderkit.core.kit.kit_file import KindRef
 from orderkit.core.order import end_record, ledger
-from orderkit.core.order.end_guards import DEPENDS_ON, PROTECTED
-from orderkit.core.order.end_record import Phase
+from orderkit.core.order.end_record import DEPENDS_ON, PROTECTED, Phase
+from orderkit.flows.end.before_end import is_orphaned, left_in_the_cluster
 from orderkit.flows.end.destroying import destroy
-from orderkit.flows.end.end_preview import is_orphaned, left_in_the_cluster
 from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.end.remaining_objects import Absence
 from orderkit.flows.order.registering import Registration, register

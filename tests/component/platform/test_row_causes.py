@@ -9,7 +9,7 @@ from typing import Any
 
 from ground.objects.kube_objects import Kind, ObjectKey
 from orderkit.core.order.order_view import PartState
-from orderkit.flows.live.row_causes import RowCauses
+from orderkit.flows.live.row_looks import RowCauses
 from orderkit.ports.clock import SystemClock
 from orderkit_standins.serve_platform import Running
 

@@ -26,17 +26,16 @@ from ground.objects.kube_objects import (
 )
 from orderkit.cli.connecting import token
 from orderkit.core.order.ledger import team_application
-from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.refreshing import (
     REFRESH,
+    Ancestry,
     RepeatedRefresh,
     application_key,
     end_older_operation,
     prune_what_was_skipped,
     refresh,
 )
-from orderkit.flows.order.awaiting import until_ready
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit, until_ready
 from orderkit.flows.platform import Platform
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import requests
 
-from compositions.composed_metadata import RESOURCE_NAME_ANNOTATION, child_name
+from compositions.composed import RESOURCE_NAME_ANNOTATION, child_name
 from ground.objects.kube_objects import (
     EVENT,
     Kind,

@@ -14,7 +14,7 @@ from tests.conformance.forge.exchanges import Exchange
 from tests.conformance.forge.faces import GITHUB
 from tests.conformance.forge.judged import GITHUB as PROCESS
 
-from orderkit.adapters.github import merging
+from orderkit.adapters.github import pulls
 
 pytestmark = pytest.mark.skipif(
     not DESCRIPTION.exists(), reason="scripts/descriptions.sh fetches GitHub's descriptions"
@@ -79,19 +79,19 @@ WRONG = [
     Wrong(
         "g09",
         "a variable of another type",
-        query(merging.ENQUEUE, {"input": {}}, {}),
+        query(pulls.ENQUEUE, {"input": {}}, {}),
         "pullRequestId",
     ),
     Wrong(
         "g10",
         "an answer without what was selected",
-        query(merging.WAITING, {"id": "x"}, {"data": {"node": {}}}),
+        query(pulls.WAITING, {"id": "x"}, {"data": {"node": {}}}),
         "data.node.isInMergeQueue is missing",
     ),
     Wrong(
         "g11",
         "an answer of another type",
-        query(merging.WAITING, {"id": "x"}, {"data": {"node": {"isInMergeQueue": "no"}}}),
+        query(pulls.WAITING, {"id": "x"}, {"data": {"node": {"isInMergeQueue": "no"}}}),
         "Boolean cannot represent",
     ),
 ]

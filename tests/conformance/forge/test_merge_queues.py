@@ -16,7 +16,7 @@ from tests.conformance.forge.faces import FACES, GITLAB_GROUP, Account, Client
 from ground.errors import ConflictError, InProgressError, RefusedError
 from ground.names import CommitSha, RepoId
 from orderkit.ports.forge import FileChange, MergeStyle, Operation, PullDraft, PullRequest
-from orderkit_standins.forge.api.merge_queue import MergeQueues
+from orderkit_standins.forge.api.merging import MergeQueues
 
 ORG = "queued"
 

@@ -22,8 +22,12 @@ from packcopies import copied_pack
 
 from compositions.function_processes import FunctionProcess
 from compositions.station import OpaqueError, Resource, Selector, State, StationRequest
-from orderkit.adapters.functions.outgoing_requests import old_names, request_message, response_of
-from orderkit.adapters.functions.remote_function import RemoteFunction
+from orderkit.adapters.functions.remote_function import (
+    RemoteFunction,
+    old_names,
+    request_message,
+    response_of,
+)
 from orderkit.cli.main import run
 
 FUNCTION = "function-go-templating"

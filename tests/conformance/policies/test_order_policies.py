@@ -12,7 +12,7 @@ import yaml
 from tests.conformance.policies.apiserver import ApiServer, Object, eventually
 from tests.conformance.policies.policykits import KITS, VALUES, xrd
 
-from ground.argocd.hooks import HELM_HOOK, HOOK
+from ground.argocd.steering import HELM_HOOK, HOOK
 from ground.objects.kube_objects import TRACKING_ID
 from kubeschema.xrd import crd_for
 from orderkit.core.kit.kit_reader import kit_of

@@ -29,7 +29,7 @@ from orderkit.flows.change.reviewing import merge_reviewed
 from orderkit.flows.end.destroying import destroy
 from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.order import placing
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.order.order_report import status
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compositions.composed_metadata import COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION
+from compositions.composed import COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION
 from ground.objects.conditions import AVAILABLE
 from orderkit.core.plan import Guess
 from planproof.comparing import Sort

@@ -32,11 +32,11 @@ from orderkit.flows.plan.order_plan import OrderPlanner
 from orderkit.flows.plan.published_pack import workshop_of
 from orderkit.ports.cluster import Cluster
 from orderkit.web.serving import HttpServer, bind
-from orderkit_standins.certificates import ensure_certificate
 from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.cluster.http import cluster_app
 from orderkit_standins.controller import side_by_side
 from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds
+from orderkit_standins.platform import ensure_certificate
 from orderkit_standins.providers import ManagedLibrary, Providers
 from orderkit_standins.providers.provider_objects import DELAY
 from orderkit_standins.workloads import Workloads

@@ -14,8 +14,8 @@ from ground.names import RepoId
 from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.pacing import BACKGROUND_PATIENCE_S, Clock
 from orderkit.adapters.forges.retries import turn
-from orderkit.adapters.github.pacing import Pacer
-from orderkit.adapters.gitlab.pacing import GitLabPacer
+from orderkit.adapters.github.transport import Pacer
+from orderkit.adapters.gitlab.transport import GitLabPacer
 from orderkit.ports.urgency import background, longest_wait
 
 NOW = 1_000.0

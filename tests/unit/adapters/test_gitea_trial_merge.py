@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.adapters.forges.trial_merge import conflicts
+from orderkit.adapters.forges.merging import conflicts
 
 BEFORE = b"a\nb\nc\nd\ne\n"
 CASES = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orderkit.adapters.gitea import reviews
-from orderkit.adapters.gitea.versions import RULES, judge_gitea
+from orderkit.adapters.gitea.reading import RULES, judge_gitea
 
 PAGE = Path(__file__).parents[3] / "docs" / "forge.md"
 

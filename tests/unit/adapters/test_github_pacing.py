@@ -10,8 +10,7 @@ import pytest
 from ground.errors import TooFastError
 from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.pacing import Clock
-from orderkit.adapters.github.pacing import Pacer
-from orderkit.adapters.github.transport import api_urls
+from orderkit.adapters.github.transport import Pacer, api_urls
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ground.errors import AccessError, ConflictError, NotFoundError, RemoteError
-from orderkit.adapters.kube.refusals import BusyError, TerminatingNamespaceError, refusal
+from orderkit.adapters.kube.transport import BusyError, TerminatingNamespaceError, refusal
 from orderkit.ports.cluster import (
     ApplyConflictError,
     ExpiredError,

@@ -30,9 +30,9 @@ from orderkit.core.campaign.definition import (
     Wave,
     What,
     Which,
+    turn,
 )
-from orderkit.core.campaign.pacing import turn
-from orderkit.core.campaign.waves import assigned, late, sampled
+from orderkit.core.campaign.record import assigned, late, sampled
 
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
 TODO, MADE, READY, FAILED = (OrderPhase(p) for p in ("todo", "made", "ready", "failed"))

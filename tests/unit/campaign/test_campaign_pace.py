@@ -9,11 +9,10 @@ import pytest
 
 from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.pacing import Clock, ForgePacer
-from orderkit.adapters.github.pacing import PER_HOUR, PER_MINUTE, Pacer
-from orderkit.adapters.gitlab.pacing import GitLabPacer
+from orderkit.adapters.github.transport import PER_HOUR, PER_MINUTE, Pacer
+from orderkit.adapters.gitlab.transport import GitLabPacer
 from orderkit.core.campaign.deciding import OrderFact, OrderPhase, WaveTimes, decide
-from orderkit.core.campaign.definition import Campaign, FieldValues, What, Which
-from orderkit.core.campaign.pacing import BATCH, turn
+from orderkit.core.campaign.definition import BATCH, Campaign, FieldValues, What, Which, turn
 from orderkit.ports.urgency import background
 
 GITLAB_PER_MINUTE = 400

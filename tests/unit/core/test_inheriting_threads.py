@@ -7,7 +7,7 @@ from contextvars import copy_context
 
 from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.ports.urgency import background, is_background
-from orderkit.web.log_lines import REQUEST
+from orderkit.web.auditing import REQUEST
 
 
 def found(_number: int) -> tuple[str, bool, bool]:

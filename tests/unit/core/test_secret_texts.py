@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from ground.errors import shorten
 from ground.secrets import MASK, SHORTEST
-from orderkit.core.guessable_values import is_searched
-from orderkit.core.secret_values import SecretTexts, values_of
+from orderkit.core.secret_values import SecretTexts, is_searched, values_of
 
 SECRETS = st.text(ascii_letters + digits, min_size=8, max_size=40).filter(is_searched)
 ALPHABETS = {"letters and digits": ascii_letters + digits, "hexadecimal": "0123456789abcdef"}

@@ -11,8 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compositions.composed import Composed, World, steps_of
-from compositions.composed_metadata import root_labelled
+from compositions.composed import Composed, World, root_labelled, steps_of
 from compositions.pipeline import compose
 from compositions.python_functions import python_functions
 from ground.objects.kube_objects import Manifest

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from orderkit.core.order.order_view import OrderRow
-from orderkit.flows.live.change_log import ChangeLog
-from orderkit.flows.live.live_row import LiveRow
+from orderkit.flows.live.live_row import ChangeLog, LiveRow
 
 
 def row(number: int) -> LiveRow:

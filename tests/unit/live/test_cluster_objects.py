@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ground.objects.kube_objects import TRACKING_ID, Kind, Manifest, ObjectKey
-from orderkit.core.order.part_states import MISSING
-from orderkit.flows.live.cluster_objects import ClusterObjects
-from orderkit.flows.live.kept_objects import KEPT_BYTES_MAX, application_text
+from orderkit.core.order.part_failures import MISSING
+from orderkit.flows.live.cluster_objects import KEPT_BYTES_MAX, ClusterObjects, application_text
 
 XR = Kind("lab.example.org", "v1", "App")
 PART = Kind("cloud.example.org", "v1", "Bucket")

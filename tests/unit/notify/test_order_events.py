@@ -19,8 +19,7 @@ from orderkit.core.notify.order_event import (
 from orderkit.core.order.order_state import Phase
 from orderkit.core.order.order_view import Attention, OrderRow
 from orderkit.core.platform.notification_settings import NotificationSettings
-from orderkit.flows.notify.due_events import PastStates, present_events
-from orderkit.flows.notify.ledger_notes import LedgerNotes
+from orderkit.flows.notify.due_events import LedgerNotes, PastStates, present_events
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 BEGAN = "2026-11-22T00:00:00Z"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit.core.order.change import same
-from orderkit.core.order.change.object_merge import merged
+from orderkit.core.order.change.differences import merged
 
 LEAVES = st.one_of(st.none(), st.booleans(), st.integers(0, 3), st.text("ab", max_size=2))
 TREES = st.dictionaries(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ground.names import OrderId
-from orderkit.core.order.end_guards import DEPENDS_ON, PROTECTED, needs, protection
+from orderkit.core.order.end_record import DEPENDS_ON, PROTECTED, needs, protection
 
 
 @pytest.mark.parametrize(

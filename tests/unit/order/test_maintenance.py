@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from orderkit.core.kit.order_terms import MaintenanceWindow
-from orderkit.core.order.maintenance import opens_at, sync_windows
-from orderkit_standins.argocd.sync_windows import is_held
+from orderkit.core.order.ledger_applications import opens_at, sync_windows
+from orderkit_standins.argocd.projects import is_held
 
 NIGHT = MaintenanceWindow(("fri", "sat"), "22:00", "04:30", "Europe/Berlin")
 """In November, Berlin is an hour ahead of UTC."""

@@ -11,8 +11,7 @@ from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.order_summary import with_parts
 from orderkit.core.order.order_view import PartState
-from orderkit.core.order.part_failures import counts, event_failure, part_failure
-from orderkit.core.order.part_states import part_state
+from orderkit.core.order.part_failures import counts, event_failure, part_failure, part_state
 
 SINCE = "2026-11-27T10:00:00Z"
 AT_ONCE, SOON, LATER = (datetime(2026, 11, 27, 10, 0, s, tzinfo=UTC) for s in (0, 29, 30))

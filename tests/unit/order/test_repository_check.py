@@ -9,7 +9,7 @@ import pytest
 import yaml
 from tests.unit.order.test_xrcheck import KIT
 
-from ground.argocd.hooks import HELM_HOOK, HINT, HOOK, hook_annotation
+from ground.argocd.steering import HELM_HOOK, HINT, HOOK, hook_annotation
 from kubeschema.validate.file_check import Definitions
 from kubeschema.validate.findings import Finding, Reason
 from orderkit.core.order.repository_check import OrderRepository, check_repository

@@ -10,7 +10,7 @@ import pytest
 
 from ground.errors import AccessError
 from ground.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
-from orderkit.flows.plan.bulk_reads import BulkLookup
+from orderkit.flows.plan.fleet_planning import BulkLookup
 from orderkit.ports.cluster import NoSuchKindError, ObjectList
 from orderkit_standins.cluster import EmbeddedCluster
 

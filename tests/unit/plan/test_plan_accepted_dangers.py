@@ -9,7 +9,7 @@ from outcomes import GROUP, Shop, an_xr, thing, wanting
 
 from orderkit.core.kit.kit_file import ACCEPTABLE, AcceptedDanger
 from orderkit.core.plan import Code, Plan
-from orderkit.core.plan.pack_rules import PackRules
+from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.plan.fleet_orders import ObjectLookup

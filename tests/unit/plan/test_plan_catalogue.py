@@ -33,9 +33,9 @@ from ground.objects.kube_objects import Manifest
 from kubeschema.known import Behaviour, layer_of
 from orderkit.core.kit.kit_file import Import
 from orderkit.core.plan import Plan, assemble, compare
+from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.dangers import Code, DangerContext
 from orderkit.core.plan.judging import OutcomeRule
-from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.plan_json import plan_answer
 from orderkit.core.plan.plan_markdown import to_markdown
 

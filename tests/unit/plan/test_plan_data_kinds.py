@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ground.objects.kube_objects import Kind
-from orderkit.core.plan.dangers.data_kinds import DATA_KINDS, DATA_KINDS_BY_GROUP, holds_data
-from orderkit.core.plan.pack_rules import ANY_GROUP, PackRules
+from orderkit.core.plan.composed_tree import ANY_GROUP, PackRules
+from orderkit.core.plan.dangers.losses import DATA_KINDS, DATA_KINDS_BY_GROUP, holds_data
 
 WITH_GROUP = sorted(
     (kind, group) for kind, groups in DATA_KINDS_BY_GROUP.items() for group in groups

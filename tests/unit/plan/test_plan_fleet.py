@@ -10,12 +10,18 @@ import pytest
 from ground.objects.kube_objects import Manifest
 from orderkit.core.order.change import ABSENT
 from orderkit.core.plan import Assembly, Code, Fault, Plan, compare
-from orderkit.core.plan.dangers.accepted_dangers import AcceptedPlanDanger
-from orderkit.core.plan.dangers.danger_codes import Danger
-from orderkit.core.plan.fleet_folding import folds, of_categories
-from orderkit.core.plan.fleet_json import fleet_exit_code, fleet_json
+from orderkit.core.plan.dangers.danger_codes import AcceptedPlanDanger, Danger
 from orderkit.core.plan.fleet_markdown import MAX_FOLDS, fleet_markdown
-from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan, OrderVerdict, Side, without_unnamed
+from orderkit.core.plan.fleet_plan import (
+    FleetPlan,
+    OrderPlan,
+    OrderVerdict,
+    Side,
+    folds,
+    of_categories,
+    without_unnamed,
+)
+from orderkit.core.plan.plan_json import fleet_exit_code, fleet_json
 from orderkit.core.plan.stored_defaults import (
     DefaultChange,
     default_changes,

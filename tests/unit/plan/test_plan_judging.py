@@ -29,8 +29,8 @@ from ground.errors import InvalidInputError
 from ground.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
 from kubeschema.known import SchemaSet, layer_of, read_layer
 from orderkit.core.plan import Plan, assemble
+from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.judging import JudgingFacts, OutcomeRule, collisions, wanted_facts
-from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.plan_json import exit_code, plan_answer, to_json
 
 BUCKETS = crd(

@@ -16,8 +16,7 @@ from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.plan import assemble, compare
 from orderkit.core.plan.dangers import Code, DangerContext
-from orderkit.core.plan.fleet_name_clashes import with_collisions
-from orderkit.core.plan.fleet_plan import OrderPlan, OrderVerdict
+from orderkit.core.plan.fleet_plan import OrderPlan, OrderVerdict, with_collisions
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from orderkit.flows.plan.published_pack import laws_of, needed_files
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from outcomes import Shop, an_xr, definition, thing, wanting
 
-from compositions.composed_metadata import RESOURCE_NAME_ANNOTATION
+from compositions.composed import RESOURCE_NAME_ANNOTATION
 from ground.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan
 from orderkit.core.plan.live_state import drifted

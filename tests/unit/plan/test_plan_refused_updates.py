@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from outcomes import Shop, an_xr, thing
 
-from compositions.composed_metadata import RESOURCE_NAME_ANNOTATION
+from compositions.composed import RESOURCE_NAME_ANNOTATION
 from compositions.station import StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest
 from kubeschema.known import Behaviour
 from orderkit.core.plan import Code, Plan
+from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.judging import OutcomeRule
-from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.plan.fleet_orders import ObjectLookup
 from orderkit.flows.plan.order_plan import OrderPlanner

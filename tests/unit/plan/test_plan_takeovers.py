@@ -8,9 +8,9 @@ from ground.objects.kube_objects import Manifest
 from kubeschema.known import Behaviour
 from orderkit.core.kit.kit_file import Import
 from orderkit.core.plan.assembly import Assembly
+from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.dangers import Code, DangerContext
 from orderkit.core.plan.dangers.takeovers import takeover_dangers
-from orderkit.core.plan.pack_rules import PackRules
 
 GROUP = "storage.gcp.m.upbound.io"
 LAWS = PackRules(

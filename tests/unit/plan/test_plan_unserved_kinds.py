@@ -12,8 +12,8 @@ from kubeschema.known import layer_of
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.order.order_state import judge
 from orderkit.core.plan import Plan
+from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.judging import OutcomeRule
-from orderkit.core.plan.pack_rules import PackRules
 from orderkit.core.unserved_kinds import TWINS, advice_on, unserved_advice
 from orderkit.flows.plan.fleet_orders import ObjectLookup
 from orderkit.flows.plan.order_plan import OrderPlanner

@@ -10,7 +10,7 @@ import pytest
 from ground.errors import InvalidInputError
 from ground.names import RepoId
 from orderkit.core.platform.webhook_key import GITHUB_PREFIX, hook_key, is_signed
-from orderkit.web.webhook_delivery import read_github_delivery
+from orderkit.web.webhook_handlers import read_github_delivery
 from orderkit_standins.forge.github.payloads import signature
 
 KEY = hook_key("secret")

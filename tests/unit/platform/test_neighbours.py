@@ -7,19 +7,21 @@ from dataclasses import dataclass
 
 import pytest
 
-from orderkit.core.platform.known_holes import SEVERITIES, known_holes
 from orderkit.core.platform.neighbours import (
     ARGO_CD,
     CROSSPLANE,
     GITEA,
     KUBERNETES,
     NEIGHBOURS,
+    SEVERITIES,
     TABLE_DATE,
     Neighbour,
+    ReleaseNumber,
     judge_release,
+    known_holes,
+    read_release,
     supported,
 )
-from orderkit.core.platform.release_number import ReleaseNumber, read_release
 
 
 @dataclass(frozen=True)

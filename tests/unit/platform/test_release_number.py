@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit.core.platform.known_holes import read_range
-from orderkit.core.platform.release_number import ReleaseNumber, read_release
+from orderkit.core.platform.neighbours import ReleaseNumber, read_range, read_release
 
 
 @dataclass(frozen=True)

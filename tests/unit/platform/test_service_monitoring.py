@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from orderkit.core.campaign.figures import CampaignFigures
+from orderkit.core.campaign.view import CampaignFigures
 from orderkit.core.platform.service_monitoring import ALERTS, PANELS, dashboard
 from orderkit.core.process_counts import COUNTED
 from orderkit.flows.live.model_state import ModelState

@@ -10,7 +10,7 @@ from corpuspack import definition, definition_path, kit_names
 
 from kubeschema.field_paths import steps_of
 from kubeschema.validate import Finding, FindingSeverity, Reason
-from kubeschema.validate.located_findings import Located
+from kubeschema.validate.findings import Located
 from kubeschema.validate.xrd_check import definition_findings, judge_definition, path_of
 
 NAME = PurePosixPath("definition.yaml")

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeschema.cel.environments import ADMISSION
-from kubeschema.cel.evaluation import Activation, EvaluationOutcome
+from kubeschema.cel.evaluation import Activation, EvaluationOutcome, Parts
 from kubeschema.cel.expressions import Expression, bound
-from kubeschema.cel.parts import Parts
 
 ROOT = Path(__file__).parents[3]
 NAMES = ("a", "b", "c")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from orderkit.core.campaign.definition import Campaign, FieldValues, What, Which
 from orderkit.core.campaign.record import CampaignRecord, OrderOutcome, WaveRecord
 from orderkit.core.campaign.view import view_of
-from orderkit.web.campaign_handlers import shown_to
+from orderkit.web.view_handlers import shown_to
 
 
 def test_orders_of_other_teams_are_counted_and_not_named() -> None:

@@ -12,8 +12,7 @@ import anyio.to_thread
 import pytest
 
 from ground import secrets
-from orderkit.web.auditing import AuditedApp, AuditLog
-from orderkit.web.log_lines import JsonLines, log_as_json
+from orderkit.web.auditing import AuditedApp, AuditLog, JsonLines, log_as_json
 
 logger = logging.getLogger("orderkit.test")
 

@@ -31,7 +31,7 @@ from orderkit.core.platform.settings import (
 )
 from orderkit.flows.notify.channel_worker import ChannelState
 from orderkit.web.metrics import Metrics, notifications_text
-from orderkit.web.rate_limits import RateLimit
+from orderkit.web.request_pipeline import RateLimit
 
 CLIENT = Client("ci", digest_of("x"), "user:default/ci", ("ae86",), RIGHTS, expires=date.max)
 

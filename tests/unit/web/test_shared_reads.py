@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ground.errors import UnreachableError
-from orderkit.web.shared_reads import KEPT_S, OrderAnswers, SharedReads
+from orderkit.web.operations import KEPT_S, OrderAnswers, SharedReads
 
 
 class Source:
@@ -115,7 +115,7 @@ def test_an_answer_is_kept_until_a_version_changes() -> None:
 
 def test_a_kept_answer_is_no_older_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     answers, made, now_s = OrderAnswers(), itertools.count(1), [100.0]
-    monkeypatch.setattr("orderkit.web.shared_reads.time.monotonic", lambda: now_s[0])
+    monkeypatch.setattr("orderkit.web.operations.time.monotonic", lambda: now_s[0])
 
     def ask() -> object:
         return answers.get("order", lambda: "head", lambda: {"made": next(made)})["made"]

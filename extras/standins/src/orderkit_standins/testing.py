@@ -32,7 +32,7 @@ from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.end.destroying import destroy
 from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.order import order_report, placing
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Forge, MergeStyle, Operation
 from orderkit.ports.requesters import Requester

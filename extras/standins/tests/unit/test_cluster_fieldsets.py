@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orderkit_standins.cluster import typed_documents
-from orderkit_standins.cluster.field_sets import FieldSet, difference, intersection, paths, union
+from orderkit_standins.cluster.typed_documents import (
+    FieldSet,
+    difference,
+    intersection,
+    paths,
+    union,
+)
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from orderkit_standins.cluster.http.jsonpath import JsonPathError, find
-from orderkit_standins.cluster.http.tables import human_duration
+from orderkit_standins.cluster.http.tables import JsonPathError, find, human_duration
 from orderkit_standins.cluster.patches import json_patch, merge_patch, strategic_merge
 from orderkit_standins.cluster.refusals import BadRequest, PatchRefused
 from orderkit_standins.cluster.selectors import field_selector, label_selector

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orderkit_standins.argocd.difference import differs
+from orderkit_standins.argocd.compare import differs
 
 OWNER = "argocd-controller"
 

@@ -12,8 +12,7 @@ import pytest
 from compositions.station import Station, StationRequest, StationResponse
 from kubeschema.validate import Finding
 from orderkit_workshop.check.rule_codes import Coded
-from orderkit_workshop.check.schema_tightening import tightened
-from orderkit_workshop.check.since_checks import check_since, kit_is_gone
+from orderkit_workshop.check.since_checks import check_since, kit_is_gone, tightened
 from orderkit_workshop.check.since_rule_codes import SinceRule
 
 KIT, XRD = "templates/lab/kit.yaml", "gitops/apis/lab/definition.yaml"

@@ -14,8 +14,7 @@ from kitforms import Made
 
 from ground.errors import InvalidInputError
 from orderkit.core.kit.change_forms import NOT_SET, change_named, changes_of, form_data, form_paths
-from orderkit.core.order.change.change_fields import FieldEdit
-from orderkit.core.order.change.form_answers import entered_edits
+from orderkit.core.order.change.change_fields import FieldEdit, entered_edits
 from softwaretemplates.render import render_data
 from softwaretemplates.template import Template, parse_template
 

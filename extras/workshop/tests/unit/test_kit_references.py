@@ -22,7 +22,7 @@ from orderkit.core.order.change import (
     refuse_unchanged,
     resolve,
 )
-from orderkit.core.order.change.form_answers import entered_edits
+from orderkit.core.order.change.change_fields import entered_edits
 from orderkit_workshop.generate.kit_files import generate
 
 SPEC: dict[str, Any] = {

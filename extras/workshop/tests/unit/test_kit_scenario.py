@@ -8,15 +8,16 @@ from pathlib import PurePosixPath
 import pytest
 
 from ground.errors import InvalidInputError
-from orderkit_workshop.check.expected_files import (
+from orderkit_workshop.check.scenario import (
     ERROR,
     RESOURCES,
+    RefusalStage,
     ScenarioOutcome,
     ScenarioRefusal,
     differences,
     golden,
+    read_scenario,
 )
-from orderkit_workshop.check.scenario import RefusalStage, read_scenario
 
 
 @dataclass(frozen=True)

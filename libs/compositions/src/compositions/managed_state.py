@@ -16,12 +16,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from ground.errors import shorten
-from ground.objects.kube_objects import Kind, Manifest, annotations_of, dig, metadata, plural_of
-from ground.objects.managed_objects import EXTERNAL_NAME
+from ground.objects.kube_objects import (
+    EXTERNAL_NAME,
+    Kind,
+    Manifest,
+    annotations_of,
+    dig,
+    metadata,
+    plural_of,
+)
 from ground.objects.values import ABSENT, shown
-from kubeschema.extensions import PRESERVE
 from kubeschema.known import Layer, files_of, read_behaviours, read_layer
 from kubeschema.known.behaviours import Behaviour, Behaviours, behaviour_of
+from kubeschema.pruning import PRESERVE
 from yamlfiles.documents import Files
 
 __all__ = [

@@ -11,18 +11,24 @@ is set; then the result says nothing about what the step composes, changes or dr
 
 Not done here: applying (which can fail per resource), the Synced condition that results from it,
 and the selection of the Composition. Schemas of steps are not available.
+
+Pass manifests to functions as if over a wire, without copying unchanged ones.
+
+Each function of a pipeline must get its own copy of everything, but changes nearly nothing. So a
+`Lender` keeps each manifest twice: the original, which no function ever holds, and a working copy,
+which is passed on as long as it equals the original. Changed manifests are copied again for the
+next function.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Generic, Literal, Self, TypeVar
 
-from compositions import composed_metadata
+from compositions import composed
 from compositions.composed import COMPOSE_REASON, Composed, Desired, PipelineStep, World, XrEvent
-from compositions.manifest_copies import Lender
 from compositions.station import (
     OpaqueError,
     Ready,
@@ -41,6 +47,67 @@ from ground.objects.kube_objects import Manifest, labels_of, metadata
 from ground.objects.plain_data import NotPlainError, copied
 
 __all__ = ["UNMATCHED", "compose"]
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Lender(Generic[Key]):
+    """Manifests by key. Never shows the originals to borrowers."""
+
+    def __init__(self) -> None:
+        self._originals: dict[Key, Manifest] = {}
+        self._lent: dict[Key, Manifest] = {}
+
+    @classmethod
+    def of(cls, originals: Mapping[Key, Manifest]) -> Self:
+        """Return a lender of these manifests; the caller must not change them while it is used."""
+        lender = cls()
+        lender._originals = dict(originals)
+        return lender
+
+    def lend(self, keys: Iterable[Key]) -> dict[Key, Manifest]:
+        """
+        Return copies that a borrower may change; it must not keep them.
+
+        Raises:
+            NotPlainError: An original cannot be sent over a wire.
+        """
+        if self._lent == self._originals:
+            return {key: self._lent[key] for key in keys}
+        return {key: self._copy(key) for key in keys}
+
+    def _copy(self, key: Key) -> Manifest:
+        original, copy = self._originals[key], self._lent.get(key)
+        if copy is None or copy != original:
+            copy = copied(original)
+            self._lent[key] = copy
+        return copy
+
+    def kept(self, returned: Mapping[Key, Manifest], *, names: Mapping[Key, str]) -> Lender[Key]:
+        """
+        Return a lender of the returned manifests; unchanged ones are not copied.
+
+        Args:
+            names: What messages call a manifest; its key where it is not listed.
+
+        Raises:
+            NotPlainError: Something cannot be sent over a wire.
+        """
+        after: Lender[Key] = Lender()
+        for key, manifest in returned.items():
+            # Only our own copy may be lent again: the function may keep an equal object of its own.
+            if manifest is self._lent.get(key) and manifest == self._originals[key]:
+                after._originals[key] = self._originals[key]
+                after._lent[key] = manifest
+            else:
+                after._originals[key] = copied(manifest, names.get(key, str(key)))
+        return after
+
+    def original(self, key: Key) -> Manifest:
+        """Return an original, to read; raises KeyError if there is none."""
+        return self._originals[key]
+
 
 MAX_ITERATIONS = 5
 """Calls after the first one that a step may use to settle its requirements."""
@@ -273,11 +340,9 @@ class _Run:
             deletions={
                 name: manifest
                 for name, manifest in dropped.items()
-                if name not in kept and composed_metadata.is_controlled_by(manifest, self._xr)
+                if name not in kept and composed.is_controlled_by(manifest, self._xr)
             },
-            references=composed_metadata.references(
-                [d.manifest for d in resources.values()], self._xr
-            ),
+            references=composed.references([d.manifest for d in resources.values()], self._xr),
             status=status,
             conditions=tuple(self.conditions),
             events=tuple(self.events),
@@ -296,14 +361,14 @@ class _Run:
 
     def _dressed(self, name: str, resource: Resource) -> Desired:
         try:
-            manifest, overridden = composed_metadata.with_metadata(
+            manifest, overridden = composed.with_metadata(
                 name,
                 resource.resource,
                 self._xr,
                 observed=self._world.observed.get(name),
                 scope_of=self._world.scope_of,
             )
-        except composed_metadata.MetadataError as error:
+        except composed.MetadataError as error:
             raise ComposeError(str(error)) from error
         if overridden:
             self.events.append(XrEvent("Warning", "NamespaceOverridden", overridden))
@@ -320,10 +385,7 @@ def _is_renamed(desired: Manifest, dressed: Manifest, xr: Manifest) -> bool:
         return True
     if desired_meta.get("name"):
         return bool(desired_meta["name"] != dressed_meta.get("name"))
-    prefix = (
-        desired_meta.get("generateName")
-        or f"{labels_of(xr).get(composed_metadata.COMPOSITE_LABEL)}-"
-    )
+    prefix = desired_meta.get("generateName") or f"{labels_of(xr).get(composed.COMPOSITE_LABEL)}-"
     return not str(dressed_meta.get("name") or "").startswith(prefix)
 
 

@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ground.objects.kube_objects import Manifest
-from ground.objects.managed_objects import EXTERNAL_NAME
+from ground.objects.kube_objects import EXTERNAL_NAME, Manifest
 
 __all__ = [
     "KEEP",

@@ -3,6 +3,8 @@ Fit a value to its schema: fill in defaults, drop undeclared fields.
 
 Both functions return new values and do not change their argument. The order matters to the server
 and to callers: prune what a client sent, then apply defaults, then judge the result.
+
+Names of the extensions by which Kubernetes schemas say what OpenAPI cannot.
 """
 
 from __future__ import annotations
@@ -11,9 +13,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from ground.objects.plain_data import clone
-from kubeschema.extensions import EMBEDDED, PRESERVE
 
-__all__ = ["default", "prune"]
+__all__ = ["INT_OR_STRING", "PRESERVE", "default", "prune"]
+
+
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
+EMBEDDED = "x-kubernetes-embedded-resource"
+INT_OR_STRING = "x-kubernetes-int-or-string"
+LIST_TYPE = "x-kubernetes-list-type"
+LIST_MAP_KEYS = "x-kubernetes-list-map-keys"
+
 
 Schema = Mapping[str, Any]
 

@@ -3,16 +3,21 @@ Merge a pull request once, at the head that was reviewed, or report why not: wha
 
 Only the pull request decides whether the merge happened: it is read before every request and after
 it. A forge that is still checking is asked again until a deadline.
+
+Whether git could merge a file that two branches changed: tried here, without the forge.
+
+For a forge that answers the same while it checks and for a conflict.
 """
 
 from __future__ import annotations
 
+import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ground.errors import (
     ConflictError,
@@ -26,6 +31,10 @@ from ground.names import BlobSha, CommitSha, RepoId
 from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.retries import UNCLEAR, pauses, turn, unsettled
 from orderkit.ports.forge import MergeStyle, Operation, PullRequest
+
+if TYPE_CHECKING:
+    import pygit2
+
 
 Sides = tuple[CommitSha, CommitSha, CommitSha]
 """Where the two sides of a pull request parted, its base now, and its head."""
@@ -279,3 +288,33 @@ def differing_paths(forge: MergingForge, repo: RepoId, sides: Sides) -> list[Pur
         if before.get(path) not in (ours.get(path), theirs.get(path))
         and ours.get(path) != theirs.get(path)
     )
+
+
+_MAX_BYTES = 1_000_000
+"""Of a file: whoever pushes decides how large it is, and comparing takes its time."""
+
+
+def conflicts(before: bytes | None, ours: bytes, theirs: bytes) -> bool:
+    """
+    Say whether git's three-way merge of a file leaves a conflict. False if it is over a megabyte.
+
+    Args:
+        before: What it held where the branches parted; None: both added it.
+    """
+    if any(len(data) > _MAX_BYTES for data in (before or b"", ours, theirs)):
+        return False
+    import pygit2
+
+    with tempfile.TemporaryDirectory() as folder:
+        repository = pygit2.init_repository(folder, bare=True)
+        ancestor, base, head = (_tree(repository, data) for data in (before, ours, theirs))
+        return bool(repository.merge_trees(ancestor, base, head).conflicts)
+
+
+def _tree(repository: pygit2.Repository, data: bytes | None) -> pygit2.Oid:
+    import pygit2
+
+    tree = repository.TreeBuilder()
+    if data is not None:
+        tree.insert("file", repository.create_blob(data), pygit2.enums.FileMode.BLOB)
+    return tree.write()

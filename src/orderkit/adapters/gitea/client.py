@@ -1,21 +1,42 @@
-"""The Gitea client: one class behind `ports.forge.Forge`, composed of the parts of this package."""
+"""
+The Gitea client: one class behind `ports.forge.Forge`, composed of the parts of this package.
+
+Webhooks on Gitea.
+
+Gitea allows duplicates, and it ignores a new secret in an update (observed on 1.26.0: the update
+is accepted and the old secret stays). So a webhook with a secret is created anew.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any, ClassVar
 
 from ground.errors import InvalidInputError
+from orderkit.adapters.forges.hooks import ForgeHooks
 from orderkit.adapters.forges.transport import Credentials, ForgeTransport
-from orderkit.adapters.gitea.grants import Grants
-from orderkit.adapters.gitea.hooks import GiteaHooks
-from orderkit.adapters.gitea.merging import Merging
-from orderkit.adapters.gitea.reader_accounts import GiteaReaders
+from orderkit.adapters.gitea.calls import Calls
+from orderkit.adapters.gitea.pulls import Merging
 from orderkit.adapters.gitea.reviews import GiteaReviews
+from orderkit.adapters.gitea.teams import GiteaReaders, Grants
 from orderkit.adapters.gitea.writing import Writing
 from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.core.platform.forge_kinds import GITEA, ForgeCapabilities
+from orderkit.ports.forge import Webhook
 from orderkit.ports.signatures import Signatures
+
+
+class GiteaHooks(Calls, ForgeHooks):
+    """The part of the port about webhooks."""
+
+    keeps_old_secret: ClassVar[bool] = True
+
+    def _events(self, webhook: Webhook) -> Collection[str]:
+        return {event.removesuffix("_only") for event in webhook.events}
+
+    def _body(self, webhook: Webhook, *, is_new: bool) -> dict[str, Any]:  # noqa: ARG002  alike
+        return {"type": "gitea", "events": list(webhook.events), "branch_filter": "*"}
 
 
 class GiteaForge(Writing, Merging, GiteaReviews, Grants, GiteaReaders, GiteaHooks):

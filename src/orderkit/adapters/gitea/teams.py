@@ -1,30 +1,45 @@
 """
 Teams on Gitea.
 
+Who besides us can write to an organisation or repository on Gitea, or learns of pushes.
+
+Accounts on Gitea that may read one organisation and nothing else, for Argo CD.
+
+Gitea has no token for one organisation: a token may do what its account may. So each organisation
+gets an account of its own, restricted (it sees nothing public either) and a member of one team
+that may read. Only a site admin can make accounts.
+
 Called through ``client.GiteaForge``; ``ports.access.ForgeAccess`` documents the contract.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import secrets
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from ground.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
+from ground.names import RepoId
+from ground.secrets import register
 from orderkit.adapters.forges.calls import (
+    FORBIDDEN,
     INVALID,
     MISSING,
     Found,
     checked,
     done,
+    list_in,
     number_in,
     object_in,
     text_in,
 )
 from orderkit.adapters.forges.retries import settle
-from orderkit.adapters.forges.transport import path_of
+from orderkit.adapters.forges.transport import Credentials, path_of
 from orderkit.adapters.gitea.calls import Calls
-from orderkit.ports.forge import ForgeUser, TeamRight
+from orderkit.adapters.gitea.reading import GiteaReading
+from orderkit.ports.access import AccessGrant, AccessRight
+from orderkit.ports.forge import ForgeUser, ReaderAccount, TeamRight
 
 UNITS = (
     "repo.code", "repo.issues", "repo.pulls", "repo.releases",
@@ -169,3 +184,160 @@ class GiteaAccess(Calls):
             return answer.status == MISSING or done(answer, doing)
 
         settle(lambda _: None, act, doing)
+
+
+_RIGHTS: Mapping[str, AccessRight] = {"owner": "owner", "admin": "admin", "write": "write"}
+"""Levels of Gitea that can write, the highest first."""
+
+
+class Grants(GiteaReading):
+    """The part of the port that lists who has access."""
+
+    def foreign_access(self, target: str | RepoId) -> tuple[AccessGrant, ...]:
+        """
+        Return every way in besides our own account. See the port.
+
+        Raises:
+            RefusedError: We are not even a member of the organisation.
+        """
+        org = isinstance(target, str)
+        holders = self._of_organisation(target) if isinstance(target, str) else self._of(target)
+        path = path_of("orgs", target) if isinstance(target, str) else self._path(target)
+        me = self.user().lower()
+        rights: dict[str, AccessRight] = {}
+        for holder, right in (*holders, *self._machines(path, org=org)):
+            if holder.lower() != me:
+                highest = (right, rights.get(holder, right))
+                rights[holder] = min(highest, key=[*_RIGHTS, "listen"].index)
+        return tuple(AccessGrant(str(target), *entry) for entry in sorted(rights.items()))
+
+    def _of_organisation(self, org: str) -> Iterator[tuple[str, AccessRight]]:
+        doing = f"list the teams of {org}"
+        try:
+            teams = list(self._pages(path_of("orgs", org, "teams"), {}, doing))
+        except NotFoundError:
+            return
+        except AccessError as error:
+            raise RefusedError(
+                f"organisation {org} belongs to somebody else: our account {self.user()} is no"
+                " member of it",
+                hint="choose another name, or have its owner remove it",
+            ) from error
+        for team in teams:
+            right = _team_right(team)
+            if right is None:
+                continue
+            path = path_of("teams", str(number_in(team, "id")), "members")
+            for member in self._pages(path, {}, doing):
+                yield text_in(member, "login"), right
+
+    def _of(self, repo: RepoId) -> Iterator[tuple[str, AccessRight]]:
+        doing = f"list who has access to {repo}"
+        entry = self._optional(self._path(repo), doing)
+        if entry is None:
+            return
+        if self._optional(path_of("orgs", repo.owner), doing) is None:
+            yield text_in(entry.get("owner"), "login"), "owner"
+        if entry.get("mirror"):
+            yield f"mirror:{entry.get('original_url') or 'of another repository'}", "write"
+        for person in self._pages(self._path(repo, "collaborators"), {}, doing):
+            login = text_in(person, "login")
+            level = self._object(self._path(repo, "collaborators", login, "permission"), doing)
+            right = _RIGHTS.get(str(level.get("permission")))
+            if right:
+                yield login, right
+
+    def _machines(self, path: str, *, org: bool) -> Iterator[tuple[str, AccessRight]]:
+        """
+        Yield runners, webhooks, keys and mirrors; a feature that is switched off has none.
+
+        Titles and names can be given to another key or runner; its fingerprint or id cannot.
+        """
+        for runner in self._optional_list(f"{path}/actions/runners", "runners"):
+            yield f"runner:{runner.get('name')}:{runner.get('id')}", "write"
+        for hook in self._optional_list(f"{path}/hooks"):
+            yield f"webhook:{(hook.get('config') or {}).get('url')}", "listen"
+        if org:
+            return
+        for key in self._optional_list(f"{path}/keys"):
+            right: AccessRight = "listen" if key.get("read_only") else "write"
+            yield f"deploy-key:{key.get('title')}:{key.get('fingerprint')}", right
+        for mirror in self._optional_list(f"{path}/push_mirrors"):
+            yield f"push-mirror:{mirror.get('remote_address')}", "listen"
+
+    def _optional_list(self, path: str, key: str = "") -> list[Found]:
+        """Return a list that only admins see, and that a forge without the feature lacks."""
+        doing = f"read {path}"
+        with suppress(AccessError, NotFoundError):
+            if not key:
+                return list(self._pages(path, {}, doing))
+            page = object_in(checked(self._http.get(path), doing), doing)
+            return list_in(page.get(key) or [])
+        return []
+
+
+def _team_right(team: Found) -> AccessRight | None:
+    """Return what a team may do; who may create repositories administers them."""
+    levels = {str(team.get("permission")), *map(str, (team.get("units_map") or {}).values())}
+    if team.get("can_create_org_repo"):
+        levels.add("write")
+    return next((right for level, right in _RIGHTS.items() if level in levels), None)
+
+
+READERS = "argocd"
+"""The organisation's team that the account is in."""
+_ORG_MAX = 20
+"""How much of the organisation's name the account's shows: Gitea allows 40 characters."""
+
+
+class GiteaReaders(GiteaAccess):
+    """The part of the port about accounts that read one organisation."""
+
+    def add_reader(self, org: str) -> ReaderAccount:
+        """
+        Make an account that may read this organisation only, with a token. See the port.
+
+        Raises:
+            NotFoundError: No such organisation.
+            AccessError: Our credentials may not make accounts.
+        """
+        doing = f"add an account that reads {org}"
+        name = f"argocd-{org[:_ORG_MAX].rstrip('-_.')}-{secrets.token_hex(5)}"
+        password = f"{secrets.token_urlsafe(32)}aA1!"
+        register(password)
+        body = {
+            "username": name,
+            "password": password,
+            "email": f"{name}@noreply.invalid",
+            "must_change_password": False,
+            "restricted": True,
+            "visibility": "private",
+        }
+        answer = self._http.send("POST", "/admin/users", body=body)
+        if answer.status == FORBIDDEN:
+            raise AccessError(
+                f"{doing}: {answer.text}",
+                hint="use credentials of a forge admin (scope write:admin) for this command, or "
+                "name a folder with a token for each team: forge.teamTokenFolder in platform.yaml",
+            )
+        checked(answer, doing)
+        self.ensure_access(org, READERS, right=TeamRight.READ, members=[name])
+        token = {"name": "argocd", "scopes": ["read:repository"]}
+        own = Credentials(user=name, password=password)
+        made = self._http.send("POST", path_of("users", name, "tokens"), body=token, as_=own)
+        secret = text_in(object_in(checked(made, doing), doing), "sha1")
+        register(secret)
+        return ReaderAccount(name, secret)
+
+    def remove_reader(self, org: str, name: str) -> None:
+        """
+        Remove the account and its token. Idempotent. See the port.
+
+        Raises:
+            AccessError: Our credentials may not remove accounts.
+        """
+        with suppress(NotFoundError):  # the organisation went before it
+            self.ensure_access(org, READERS, right=TeamRight.READ, members=[])
+        answer = self._http.send("DELETE", path_of("admin", "users", name))
+        if answer.status != MISSING:
+            done(answer, f"remove the account {name}")

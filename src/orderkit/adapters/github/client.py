@@ -1,28 +1,46 @@
-"""The GitHub client: one class behind `ports.forge.Forge`, made of the parts beside it."""
+"""
+The GitHub client: one class behind `ports.forge.Forge`, made of the parts beside it.
+
+Webhooks on GitHub.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ground.errors import InvalidInputError
+from orderkit.adapters.forges.hooks import ForgeHooks
 from orderkit.adapters.forges.transport import Credentials
-from orderkit.adapters.github.app_tokens import AppTokens
-from orderkit.adapters.github.grants import Grants
-from orderkit.adapters.github.hooks import GitHubHooks
-from orderkit.adapters.github.merging import Merging
-from orderkit.adapters.github.pacing import Pacer
-from orderkit.adapters.github.readers import GitHubReaders
+from orderkit.adapters.github.calls import GitHubCalls
+from orderkit.adapters.github.pulls import Merging
+from orderkit.adapters.github.reading import GitHubReaders
 from orderkit.adapters.github.reviews import GitHubReviews
-from orderkit.adapters.github.teams import GitHubAccess
-from orderkit.adapters.github.transport import GitHubTransport
+from orderkit.adapters.github.teams import GitHubAccess, Grants
+from orderkit.adapters.github.transport import AppTokens, GitHubTransport, Pacer
 from orderkit.adapters.github.workflows import Workflows
 from orderkit.adapters.github.writing import Writing
 from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.core.platform.forge_kinds import GITHUB, ForgeCapabilities
 from orderkit.core.platform.settings import ForgeApp
+from orderkit.ports.forge import Webhook
 from orderkit.ports.signatures import Signatures
+
+_NAMES = {"pull_request_only": "pull_request", "pull_request_sync": "pull_request"}
+"""GitHub's event for each event that the port knows by another name."""
+
+
+class GitHubHooks(GitHubCalls, ForgeHooks):
+    """The part of the port about webhooks."""
+
+    def _events(self, webhook: Webhook) -> Collection[str]:
+        return {_NAMES.get(event, event) for event in webhook.events}
+
+    def _body(self, webhook: Webhook, *, is_new: bool) -> dict[str, Any]:
+        events = {"events": sorted(self._events(webhook))}
+        return {**events, "name": "web"} if is_new else events
 
 
 class GitHubForge(

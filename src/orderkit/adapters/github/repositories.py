@@ -26,7 +26,7 @@ from orderkit.adapters.forges.retries import settle
 from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.github.calls import NAME
 from orderkit.adapters.github.reading import DEFAULT_BRANCH, GitHubReading
-from orderkit.adapters.github.team_defaults import TeamDefaults
+from orderkit.adapters.github.teams import TeamDefaults
 from orderkit.ports.forge import Removal, Repository
 
 _NO_SQUASH = {"allow_squash_merge": False, "allow_merge_commit": True}

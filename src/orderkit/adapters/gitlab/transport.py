@@ -3,6 +3,10 @@ HTTP to one GitLab: its limits are kept, and a moved project is an error that na
 
 GitLab answers a GET of a project's old path with a redirect to its number, and any other method
 with 405 (lib/api/helpers.rb, `find_project!`).
+
+GitLab's limits of speed: whatever its answers say; it counts by minutes.
+
+Source: doc/administration/settings/user_and_ip_rate_limits.md (`RateLimit-*`, `Retry-After`).
 """
 
 from __future__ import annotations
@@ -13,13 +17,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
+from typing import ClassVar
 
 from ground.errors import MovedError
 from orderkit.adapters.forges.answers import ForgeResponse, GarbledError
-from orderkit.adapters.forges.pacing import pacer_of
+from orderkit.adapters.forges.pacing import ForgePacer, pacer_of
 from orderkit.adapters.forges.transport import GIT, Credentials, ForgeTransport, Query
-from orderkit.adapters.gitlab.pacing import GitLabPacer
 from orderkit.adapters.http import READ_TIMEOUT_S
+
+
+class GitLabPacer(ForgePacer):
+    """The limits of one credential of GitLab."""
+
+    title: ClassVar[str] = "GitLab"
+    prefix: ClassVar[str] = "ratelimit-"
+    unnamed_s: ClassVar[float] = 1.0
+    longest_s: ClassVar[float] = 60.0
+
 
 _MISSING, _NOT_ALLOWED = 404, 405
 _PROJECT = re.compile(r"/projects/[^/]+")

@@ -25,12 +25,13 @@ from ground.errors import InvalidInputError, RemoteError, UnreachableError
 from ground.names import REFERENCE_MAX, check_person, fold_reference
 from orderkit.adapters.http import check_url
 from orderkit.adapters.tokens.published_keys import (
+    WAITERS_MAX,
     ExpectedClaims,
     PublishedKeys,
     fetch_json,
     header,
+    provider_busy,
 )
-from orderkit.adapters.tokens.single_flight import WAITERS_MAX, provider_busy
 from orderkit.core.platform.service_access import ALGORITHMS
 from orderkit.ports.requesters import Requester, UnprovedError
 

@@ -27,8 +27,7 @@ from orderkit.adapters.tokens.oidc_sign_in import challenge, check_member, sign_
 from orderkit.adapters.tokens.oidc_tokens import BelievedGroups, groups_named, person_named
 from orderkit.adapters.tokens.published_keys import TIMEOUT_S
 from orderkit.core.platform.service_access import SignInSettings
-from orderkit.ports.requesters import Requester
-from orderkit.ports.sign_in import SignInAttempt
+from orderkit.ports.requesters import Requester, SignInAttempt
 
 _OK, _NO_CONTENT = 200, 204
 _PAGE, _PAGES_MAX = 100, 20

@@ -20,8 +20,7 @@ from orderkit.adapters.backstage.backstage_http import send
 from orderkit.adapters.tokens.oidc_tokens import BelievedGroups, OidcRequesters
 from orderkit.adapters.tokens.published_keys import TIMEOUT_S
 from orderkit.core.platform.service_access import SignInSettings
-from orderkit.ports.requesters import Requester, UnprovedError
-from orderkit.ports.sign_in import SignInAttempt
+from orderkit.ports.requesters import Requester, SignInAttempt, UnprovedError
 
 _OK = 200
 _REFUSED = (400, 401, 403)

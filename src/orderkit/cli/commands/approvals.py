@@ -42,7 +42,7 @@ def approve_command(
     Example: orderkit approve garage-ae86, or: orderkit approve garage-ae86 --pull 3 --decline
     """
     from ground.errors import RefusedError, UsageError
-    from orderkit.cli.views import approval_views
+    from orderkit.cli.views import change_views
     from orderkit.flows.approval.deciding import approve_on_forge, decline_on_forge
 
     if reason and not decline:
@@ -54,7 +54,7 @@ def approve_command(
         decision = decline_on_forge(platform, order, requester, number=number, reason=reason)
     else:
         decision = approve_on_forge(platform, order, number=number)
-    approval_views.show_decision(decision, as_json)
+    change_views.show_decision(decision, as_json)
     return RefusedError.exit_code if decision.does_not_count else 0
 
 
@@ -69,8 +69,8 @@ def approvals_command(platform_file: str | None, as_json: bool) -> None:
 
     Example: orderkit approvals
     """
-    from orderkit.cli.views import approval_views
+    from orderkit.cli.views import change_views
     from orderkit.flows.approval.pending import pending_for_credentials
 
     approvals = list(pending_for_credentials(connect_to(platform_file)))
-    approval_views.show_approvals(approvals, as_json)
+    change_views.show_approvals(approvals, as_json)

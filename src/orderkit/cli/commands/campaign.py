@@ -351,8 +351,7 @@ def change_many(
 
     from orderkit.cli import inputs
     from orderkit.cli.views import campaign_views
-    from orderkit.core.campaign.definition import Which, parse
-    from orderkit.core.campaign.of_edits import campaign_of
+    from orderkit.core.campaign.definition import Which, campaign_of, parse
     from orderkit.flows.campaign import planning, starting
     from orderkit.flows.platform import published_kit
     from orderkit.ports.requesters import Requester

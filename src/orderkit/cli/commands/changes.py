@@ -274,7 +274,7 @@ def merge_command(
     from orderkit.cli.output import Progress
     from orderkit.cli.views import change_views
     from orderkit.flows.change.reviewing import merge_reviewed
-    from orderkit.flows.order.delivering import await_commit
+    from orderkit.flows.order.awaiting import await_commit
 
     platform = connect_to(platform_file)
     merged = merge_reviewed(platform, order, number, requester=requester)
@@ -296,7 +296,7 @@ def _finish(
     """Wait until the commit is delivered, if there is one and `wait_s` is set."""
     from orderkit.cli.output import Progress
     from orderkit.cli.views.change_views import Finished, PhaseProgress
-    from orderkit.flows.order.delivering import await_commit
+    from orderkit.flows.order.awaiting import await_commit
 
     if outcome.state != "committed" or outcome.commit is None or wait_s is None:
         return Finished(outcome, None)

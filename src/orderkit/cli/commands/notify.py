@@ -136,7 +136,7 @@ def _channel(name: str, platform_file: str | None) -> tuple[PlatformSettings, Pl
     from ground.errors import NotFoundError
     from orderkit.cli.connecting import connect, load_settings
     from orderkit.core.notify.routing import Routing, platform_channels
-    from orderkit.flows.notify.ledger_notes import LedgerReader
+    from orderkit.flows.notify.due_events import LedgerReader
 
     settings = load_settings(platform_file)
     platform = connect(settings)

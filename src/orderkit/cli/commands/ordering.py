@@ -133,7 +133,7 @@ class _Ordering:
 
     def plan(self, kit: str) -> int:
         from orderkit.cli.views import plan_views
-        from orderkit.flows.plan.new_order import plan_assignments
+        from orderkit.flows.plan.order_plan import plan_assignments
 
         platform = connect_to(self.platform_file)
         draft, plan = plan_assignments(platform, kit, self.values, self.requester)
@@ -247,7 +247,7 @@ class _Ordering:
         from orderkit.cli.views import change_views, plan_views
         from orderkit.flows.change.declared_order import is_living, planned_change
         from orderkit.flows.order.placing import TaskRequest
-        from orderkit.flows.plan.new_order import plan_new_order
+        from orderkit.flows.plan.order_plan import plan_new_order
 
         if is_living(platform, declared):
             changed = planned_change(platform, declared)

@@ -247,14 +247,14 @@ def log_command(
 
     Example: orderkit log --team ae86 --since 7d
     """
-    from orderkit.cli.views import activity_views
+    from orderkit.cli.views import history_views
     from orderkit.flows.order.activity import ActivityQuery, activity
 
     query = ActivityQuery(team, person, kit, since, limit, cursor)
     told = activity(connect_to(platform_file, reads_only=True), query)
     given = {"--team": team, "--person": person, "--kit": kit, "--since": since}
     asked = " ".join(f"{name} {text}" for name, text in given.items() if text)
-    activity_views.show_activity(told, as_json, asked=f"orderkit log {asked}".rstrip())
+    history_views.show_activity(told, as_json, asked=f"orderkit log {asked}".rstrip())
 
 
 @click.command("status")
@@ -404,8 +404,8 @@ def destroy_command(
     from ground.errors import InvalidInputError
     from orderkit.cli.output import Progress
     from orderkit.cli.views import order_views
+    from orderkit.flows.end.before_end import preview_end
     from orderkit.flows.end.destroying import destroy
-    from orderkit.flows.end.end_preview import preview_end
     from orderkit.flows.end.end_request import EndRequest
 
     if confirm not in (None, order):

@@ -12,8 +12,8 @@ from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.processes.child_process import LocalProcesses
 from orderkit.cli.inputs import prices_of
 from orderkit.cli.views import fleet_views
-from orderkit.core.plan.fleet_json import fleet_exit_code
 from orderkit.core.plan.fleet_plan import Side
+from orderkit.core.plan.plan_json import fleet_exit_code
 from orderkit.flows.plan import fleet_planning
 from orderkit.flows.plan.fleet_orders import OrderSelection
 from orderkit.flows.plan.parallel_planning import FleetLimits

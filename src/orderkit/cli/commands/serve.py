@@ -69,7 +69,7 @@ def serve_command(
     from orderkit.cli.signals import asked_to_end, set_by_signal, wait_for_signal
 
     if log_format == "json":
-        from orderkit.web.log_lines import log_as_json
+        from orderkit.web.auditing import log_as_json
 
         log_as_json()
     stop = threading.Event()

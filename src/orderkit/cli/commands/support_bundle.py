@@ -103,7 +103,7 @@ def _doctor(platform_file: str | None) -> str:
 
 def _settings(platform_file: str | None) -> str:
     from orderkit.cli.connecting import settings_path
-    from orderkit.core.platform.redacted_settings import redacted
+    from orderkit.core.platform.settings import redacted
 
     path = settings_path(platform_file)
     return redacted(path.read_text(encoding="utf-8"), name=str(path))

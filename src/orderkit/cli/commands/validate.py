@@ -140,7 +140,7 @@ def _show(outcome: ValidationOutcome, *, as_json: bool, as_sarif: bool) -> None:
 
 
 def _json(outcome: ValidationOutcome) -> dict[str, Any]:
-    from kubeschema.validate.located_findings import to_json
+    from kubeschema.validate.findings import to_json
 
     counts = {
         "files": outcome.files,
@@ -199,7 +199,7 @@ def _emit_sarif(outcome: ValidationOutcome) -> None:
 
 def _emit_text(outcome: ValidationOutcome) -> None:
     from kubeschema.validate import Finding, FindingSeverity
-    from kubeschema.validate.located_findings import explanation, remedy
+    from kubeschema.validate.findings import explanation, remedy
 
     for entry in (*outcome.findings, *outcome.not_evaluated):
         about = entry.about

@@ -95,7 +95,7 @@ def _access(settings: PlatformSettings) -> RepositoryAccess:
     Raises:
         NotFoundError: A file that platform.yaml names cannot be read, or none is named.
     """
-    from orderkit.adapters.github.readers import app_secret  # lazy: the forge's client
+    from orderkit.adapters.github.reading import app_secret  # lazy: the forge's client
     from orderkit.adapters.github.transport import api_urls
 
     forge = settings.forge

@@ -9,10 +9,17 @@ from orderkit.cli.output import emit_json, say
 from orderkit.cli.views.plan_views import Line, Screen
 from orderkit.core.order.change import shown
 from orderkit.core.plan import Action
-from orderkit.core.plan.fleet_folding import Fold, folds, of_categories
-from orderkit.core.plan.fleet_json import fleet_json
 from orderkit.core.plan.fleet_markdown import fleet_markdown
-from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderVerdict, counted
+from orderkit.core.plan.fleet_plan import (
+    FleetCosts,
+    FleetPlan,
+    Fold,
+    OrderVerdict,
+    counted,
+    folds,
+    of_categories,
+)
+from orderkit.core.plan.plan_json import fleet_json
 
 _COLORS = {
     Action.ADDED: "green",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ground.visible_text import visible
-from kubeschema.validate.located_findings import remedy, sentence
+from kubeschema.validate.findings import remedy, sentence
 from orderkit.cli.output import emit_fields, emit_json, in_color, phase_color, say_colored
 from orderkit.cli.views.list_views import age, in_time
 from orderkit.core.order.order_state import SENTENCES, short

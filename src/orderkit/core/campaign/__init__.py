@@ -1,8 +1,8 @@
 """
 Campaigns as data: one change over many orders, in waves, with a stop rule.
 
-``definition`` is the file that people write, ``record`` what the ledger keeps of a run. ``waves``
-says which order is in which wave, ``computing`` which values an order gets, ``deciding`` what comes
-next, ``pacing`` how fast, ``three_way`` how a generated file follows its skeleton. Pure: no forge,
+``definition`` is the file that people write, ``record`` what the ledger keeps of a run
+and which order is in which wave, ``computing`` which values an order gets, ``deciding`` what comes
+next, ``three_way`` how a generated file follows its skeleton. Pure: no forge,
 no cluster, no clock.
 """

@@ -15,7 +15,7 @@ from typing import Any
 from ground.errors import InvalidInputError, OrderkitError, every
 from ground.objects.kube_objects import Manifest
 from ground.objects.values import ABSENT, same, value_at
-from kubeschema.cel.conditions import (
+from kubeschema.cel.expressions import (
     METADATA_SCHEMA,
     Subject,
     condition,

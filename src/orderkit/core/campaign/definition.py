@@ -20,12 +20,18 @@
 
 It names nobody: a campaign acts for whoever starts or resumes it, so that a file that somebody puts
 into the ledger gives no rights.
+
+How many orders may be begun now. Pure: times are seconds of any clock that does not jump.
+
+A campaign of one wave from edits as people type them: ``orderkit change --kit``. Pure.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
@@ -39,7 +45,10 @@ from ground.names import NAME_MAX, check_label
 from ground.shapes import StrictShape
 from orderkit.core.documents import read_document, write_document
 from orderkit.core.durations import parse_duration
+from orderkit.core.kit.kit_file import How
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.order_terms import MaintenanceWindow
+from orderkit.core.order.change import EditTarget, FieldEdit, resolve
 
 FOLDER = PurePosixPath("campaigns")
 CAMPAIGN_TRAILER = "Orderkit-Campaign"
@@ -316,3 +325,89 @@ def _wave_problems(wave: Wave, number: int, file: str) -> Iterator[OrderkitError
             f"{file}: spec.waves[0].{key}", wave.pause or True, "has no wave before it",
             hint="leave it out: the first wave begins when somebody starts the campaign",
         )  # fmt: skip
+
+
+BATCH = 8
+"""How many orders are begun, at most, before all are looked at again."""
+_MINUTE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """How many may begin now, and after how many seconds to ask again if that is none."""
+
+    count: int
+    wait_s: float = 0.0
+
+
+def turn(pace: Pace, begun_s: Sequence[float], now_s: float) -> Turn:
+    """
+    Return how many orders may begin now.
+
+    In no minute more begin than the pace allows, wherever the minute begins.
+
+    Args:
+        begun_s: When orders were begun, oldest first.
+    """
+    recent = [begun for begun in begun_s if begun > now_s - _MINUTE_S]
+    room = pace.per_minute - len(recent)
+    if room > 0:
+        return Turn(room)
+    freeing = recent[len(recent) - pace.per_minute]
+    return Turn(0, freeing + _MINUTE_S - now_s)
+
+
+_PLAIN_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+
+
+def campaign_of(
+    name: str,
+    kit: Kit,
+    which: Which,
+    edits: Sequence[FieldEdit],
+    *,
+    how: How | None = None,
+    reason: str = "",
+) -> Campaign:
+    """
+    Return the campaign that makes these edits in all orders.
+
+    Raises:
+        InvalidInputError: A field or value is refused, or an edit works on one order only.
+    """
+    set_: dict[str, Any] = {}
+    compute: dict[str, str] = {}
+    grow: dict[str, list[Any]] = {}
+    remove: list[str] = []
+    for edit in edits:
+        target = resolve(kit, edit)
+        if target.op == "set":
+            set_[target.path] = target.value
+        elif target.op == "unset":
+            remove.append(target.path)
+        elif target.is_sum:
+            compute[target.path] = _sum(edit, target)
+        elif target.op == "add":
+            grow.setdefault(target.path, []).append(target.value)
+        else:
+            raise InvalidInputError(
+                edit.path, edit.value, "cannot be taken out of the lists of many orders",
+                hint="set the whole list, or compute it in the file of a campaign:"
+                f" spec.{target.path}.filter(x, x != ...)",
+            )  # fmt: skip
+    fields = FieldValues(set=set_, compute=compute, grow=grow, remove=tuple(remove))
+    return Campaign(
+        name=name,
+        reason=reason or f"{', '.join(fields.named)} of all orders of {kit.name}",
+        what=What(fields=fields),
+        which=which,
+        how=how.value if how else "kit",
+    )
+
+
+def _sum(edit: FieldEdit, target: EditTarget) -> str:
+    if not _PLAIN_PATH.fullmatch(target.path):
+        hint = "write the file of a campaign, and compute it there"
+        raise InvalidInputError(edit.path, edit.value, "is no plain field to add to", hint=hint)
+    sign = "+" if target.op == "add" else "-"
+    return f"spec.{target.path} {sign} {target.value}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from zoneinfo import available_timezones
 
-from kubeschema.cel.conditions import Subject, condition
+from kubeschema.cel.expressions import Subject, condition
 from kubeschema.pruning import default
 from orderkit.core.kit.field_problems import KitProblem
 from orderkit.core.kit.model import Kit

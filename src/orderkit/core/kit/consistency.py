@@ -2,6 +2,8 @@
 What is wrong with a kit although kit.yaml and XRD are well-formed each on its own.
 
 `problems` finds all of it, each with the file it stands in, the place there, and the way out.
+
+What is wrong with ``import`` of kit.yaml; part of ``core.kit.consistency``.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any
 
 from ground import js_regex
 from ground.objects.kube_objects import dig
-from kubeschema.extensions import PRESERVE
+from kubeschema.pruning import PRESERVE
 from orderkit.core.kit.approval_rules import approval_problems, window_problems
 from orderkit.core.kit.conversion_proof import conversion_problems
 from orderkit.core.kit.field_problems import (
@@ -22,22 +24,64 @@ from orderkit.core.kit.field_problems import (
     Steps,
     direction_problems,
     label_problems,
+    lease_problems,
     nearest,
     pattern_problems,
     picker_problems,
+    status_field,
+    view_problems,
     xrd_problems,
 )
 from orderkit.core.kit.form_layout import form_layout
 from orderkit.core.kit.form_shapes import Hints
 from orderkit.core.kit.hidden_fields import guard_of
-from orderkit.core.kit.import_problems import import_problems
 from orderkit.core.kit.js_patterns import to_javascript
-from orderkit.core.kit.kit_file import How
-from orderkit.core.kit.lease_problems import lease_problems
+from orderkit.core.kit.kit_file import Direction, How, Import
+from orderkit.core.kit.kit_reader import is_covered
 from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.view_problems import status_field, view_problems
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, KitFields, fields_of
+
+
+def import_problems(kit: Kit, fields: KitFields, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
+    """
+    Yield what is wrong.
+
+    Args:
+        spec: ``spec`` of kit.yaml as it was written.
+    """
+    if kit.imports is None:
+        return
+    yield from _field_problems(kit.imports, fields)
+    if not spec.get("changes"):
+        rule = "needs changes: without them every field may change directly"
+        hint = "name what else may change below spec.changes; those of the import are added"
+        yield KitProblem("kit", ("spec", "import"), kit.imports.manage, rule, hint)
+    for at, change in enumerate(kit.changes):
+        if change.how is How.REVIEW or change.direction is Direction.NEVER:
+            continue
+        for path in (*dict.fromkeys(kit.imports.names.values()), kit.imports.manage):
+            if is_covered(path, change.fields):
+                rule = "is a field of an import: its change needs a review"
+                yield KitProblem("kit", ("spec", "changes", at), path, rule, "write how: review")
+
+
+def _field_problems(imports: Import, fields: KitFields) -> Iterator[KitProblem]:
+    name_fields = [
+        (("names", part_name), path, FieldShape.TEXT) for part_name, path in imports.names.items()
+    ]
+    for key, path, shape in (*name_fields, (("manage",), imports.manage, FieldShape.BOOLEAN)):
+        field, steps = fields.find(path), ("spec", "import", *key)
+        if field is None:
+            hint = nearest(path, fields.paths) or f"fields: {', '.join(fields.paths) or 'none'}"
+            yield KitProblem("kit", steps, path, "is not a field of the XRD", hint)
+        elif field.shape is not shape:
+            rule = f"is not {'a text' if shape is FieldShape.TEXT else 'yes-or-no'}"
+            yield KitProblem("kit", steps, path, rule)
+        elif field.required or field.schema.get("default"):
+            hint = "make it optional in the XRD, without a default"
+            yield KitProblem("kit", steps, path, "is set in every order", hint)
+
 
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 

@@ -17,7 +17,7 @@ from typing import Any
 from ground.errors import InvalidInputError, NotFoundError
 from ground.objects.kube_objects import Manifest, dig
 from ground.objects.values import ABSENT, same, value_at, with_value
-from kubeschema.cel.conditions import NOT_SET, Subject, expression, plain_result
+from kubeschema.cel.expressions import NOT_SET, Subject, expression, plain_result
 from kubeschema.field_paths import schema_at, steps_of
 from kubeschema.pruning import default, prune
 from kubeschema.validate import Validator

@@ -1,19 +1,33 @@
-"""What is wrong with one field of a kit: in its XRD, or in what kit.yaml says of it."""
+"""
+What is wrong with one field of a kit: in its XRD, or in what kit.yaml says of it.
+
+What is wrong with the lease of a kit; part of ``core.kit.consistency``.
+
+What is wrong with what a kit reads of the status; part of ``core.kit.consistency``.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from datetime import timedelta
+from typing import Any, Literal
+from zoneinfo import available_timezones
 
+from ground.errors import InvalidInputError
+from ground.objects.kube_objects import dig
+from kubeschema.cel.expressions import Subject
 from kubeschema.xrd import versions_of
+from orderkit.core.durations import duration_text, parse_duration
 from orderkit.core.kit.catalog_pickers import prefix_of
 from orderkit.core.kit.form_shapes import Hints
 from orderkit.core.kit.js_patterns import to_javascript
-from orderkit.core.kit.kit_file import Direction, KitChange
+from orderkit.core.kit.kit_file import Direction, How, KitChange, is_fixture
 from orderkit.core.kit.literals import quoted
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_terms import Values
 from orderkit.core.kit.xrd_fields import FieldShape, KitField, KitFields
 
 Steps = tuple[str | int, ...]
@@ -165,3 +179,278 @@ def nearest(value: object, choices: Iterable[object]) -> str:
         return "YAML reads on, off, yes and no as true or false: put it in quotes"
     near = difflib.get_close_matches(str(value), [str(choice) for choice in choices], n=1)
     return f"did you mean '{near[0]}'?" if near else ""
+
+
+_LEASE: Steps = ("spec", "lease")
+
+
+def lease_problems(kit: Kit, fields: KitFields, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
+    """
+    Yield what is wrong.
+
+    Args:
+        fields: The fields of the kit's XRD.
+        spec: ``spec`` of kit.yaml as it was written.
+    """
+    written = spec.get("lease")
+    if not written:
+        return
+    if not any(written.get(key) for key in ("default", "maximum", "field")):
+        yield KitProblem("kit", _LEASE, None, "does not say how long an order lives",
+                      "give it a default, a maximum or a field")  # fmt: skip
+        return
+    try:
+        yield from _lengths(kit, written)
+    except InvalidInputError as error:
+        yield KitProblem("kit", _LEASE, error.value, error.rule, error.hint)
+        return
+    yield from _field(kit, fields)
+    yield from _pause(kit, fields)
+    yield from _nightly(kit, fields)
+
+
+def _lengths(kit: Kit, written: Mapping[str, Any]) -> Iterator[KitProblem]:
+    lease = kit.lease
+    maximum = _duration(lease.maximum)
+    if maximum:
+        for steps, text in ((("default",), lease.default), (("extend", "by"), lease.extend.by)):
+            length = _duration(text)
+            if length and length > maximum:
+                yield KitProblem("kit", (*_LEASE, *steps), text,
+                              f"is longer than the maximum, {lease.maximum}")  # fmt: skip
+    default = _duration(lease.default)
+    warnings = [(text, parse_duration(text, field="warn")) for text in lease.warn]
+    if not default:
+        return
+    for at, (text, length) in enumerate(warnings):
+        if length >= default and "warn" in written:
+            yield KitProblem("kit", (*_LEASE, "warn", at), text,
+                          f"is not shorter than the lease, {lease.default}",
+                          "warn later, or let orders live longer")  # fmt: skip
+    if "warn" not in written and all(length >= default for _, length in warnings):
+        yield KitProblem("kit", (*_LEASE, "default"), lease.default,
+                      f"is not longer than the last warning, {lease.warn[-1]} before the end",
+                      "declare shorter warnings: warn: [10m]")  # fmt: skip
+
+
+def _field(kit: Kit, fields: KitFields) -> Iterator[KitProblem]:
+    lease, steps = kit.lease, (*_LEASE, "field")
+    if not lease.term_field:
+        return
+    field = fields.find(lease.term_field)
+    if field is None:
+        hint = nearest(lease.term_field, fields.paths)
+        yield KitProblem("kit", steps, lease.term_field, "is not a field of the XRD", hint)
+        return
+    if field.shape is not FieldShape.TEXT or not field.visible:
+        rule = f"cannot say how long: it is {field.shape}" if field.visible else "is not shown"
+        yield KitProblem("kit", steps, lease.term_field, rule, "name a text such as 8h")
+        return
+    if not lease.default and not field.always:
+        yield KitProblem("kit", steps, lease.term_field, "may be left out",
+                      "give the lease a default, or make the field required")  # fmt: skip
+    maximum = _duration(lease.maximum)
+    shortest = min((parse_duration(text, field="warn") for text in lease.warn), default=None)
+    for choice in field.schema.get("enum") or ():
+        try:
+            length = parse_duration(choice, field=lease.term_field)
+        except InvalidInputError as error:
+            yield KitProblem("kit", steps, choice, f"of its enum {error.rule}", error.hint)
+            continue
+        if maximum and length > maximum:
+            rule = f"of its enum is longer than the maximum, {lease.maximum}"
+            yield KitProblem("kit", steps, choice, rule)
+        elif shortest is not None and length <= shortest:
+            rule = f"of its enum is not longer than the last warning, {duration_text(shortest)}"
+            yield KitProblem("kit", steps, choice, rule, "declare a shorter warning")
+
+
+def _pause(kit: Kit, fields: KitFields) -> Iterator[KitProblem]:
+    lease = kit.lease
+    if lease.then == "pause" and not lease.pause:
+        yield KitProblem("kit", (*_LEASE, "then"), "pause", "needs the values that pause an order",
+                      "for example pause: {paused: true}")  # fmt: skip
+    if lease.then != "pause" and lease.pause:
+        yield KitProblem("kit", (*_LEASE, "pause"), None, "is for then: pause", "leave it out")
+        return
+    yield from _values(kit, fields, (*_LEASE, "pause"), lease.pause)
+
+
+def _nightly(kit: Kit, fields: KitFields) -> Iterator[KitProblem]:
+    nightly, steps = kit.lease.nightly, (*_LEASE, "nightly")
+    if nightly is None:
+        return
+    if nightly.zone not in available_timezones():
+        hint = "for example Europe/Berlin or UTC"
+        yield KitProblem("kit", (*steps, "zone"), nightly.zone, "is not a time zone", hint)
+    yield from _values(kit, fields, (*steps, "set"), nightly.values)
+    for path in nightly.unless:
+        if fields.find(path) is None:
+            hint = nearest(path, fields.paths)
+            yield KitProblem(
+                "kit", (*steps, "unless", path), path, "is not a field of the XRD", hint
+            )
+
+
+def _values(
+    kit: Kit, fields: KitFields, parent_steps: Steps, values: Values
+) -> Iterator[KitProblem]:
+    """Yield what is wrong with values that a sweep sets by itself."""
+    for path, value in values.items():
+        steps: Steps = (*parent_steps, path)
+        field = fields.find(path)
+        if field is None:
+            hint = nearest(path, fields.paths)
+            yield KitProblem("kit", steps, path, "is not a field of the XRD", hint)
+            continue
+        choices = field.schema.get("enum")
+        if field.shape is FieldShape.BOOLEAN:
+            choices = (True, False)
+        if choices and value not in choices:
+            rule = f"is not a value of '{path}'"
+            yield KitProblem("kit", steps, value, rule, nearest(value, choices))
+        if not any(path in change.fields and change.how is How.DIRECT for change in kit.changes):
+            yield KitProblem("kit", steps, path, "is in no change that is committed directly",
+                          "declare one in changes: nobody is there to review it")  # fmt: skip
+
+
+def _duration(text: str) -> timedelta | None:
+    return parse_duration(text, field="lease") if text else None
+
+
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_NUMBERS = ("integer", "number")
+
+
+def view_problems(kit: Kit, spec: Mapping[str, Any]) -> Iterator[KitProblem]:
+    """
+    Yield what is wrong, in the order of the file.
+
+    Args:
+        spec: ``spec`` of kit.yaml as it was written.
+    """
+    outputs = list(spec.get("outputs") or ())
+    facts = list(spec.get("facts") or ())
+    subject = Subject.of_object(kit.spec_schema, kit.status_schema)
+    for at, entry in enumerate(outputs):
+        yield from _output(kit, subject, entry, ("spec", "outputs", at))
+    for at, entry in enumerate(facts):
+        if not is_fixture(entry):
+            yield from _fact(kit, entry, ("spec", "facts", at))
+    for key, entries in (("outputs", outputs), ("facts", facts)):
+        yield from _names(key, entries)
+    for at, entry in enumerate(spec.get("attention") or ()):
+        yield from _attention(kit, subject, entry, ("spec", "attention", at))
+    for at, entry in enumerate(spec.get("changes") or ()):
+        if "atLeast" in entry:
+            yield from _at_least(kit, entry, ("spec", "changes", at))
+
+
+def _names(key: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[KitProblem]:
+    names: set[str] = set()
+    for at, entry in enumerate(entries):
+        name = entry.get("name")
+        if name in names:
+            yield KitProblem("kit", ("spec", key, at, "name"), name, f"is the name of two {key}")
+        names.update([name] if name else [])
+
+
+def _output(
+    kit: Kit, subject: Subject, entry: Mapping[str, Any], steps: Steps
+) -> Iterator[KitProblem]:
+    secret = entry.get("secret")
+    if isinstance(secret, Mapping):
+        for key in ("name", "namespace"):
+            yield from _placeholders(subject, str(secret.get(key, "")), (*steps, "secret", key))
+        return
+    schema = yield from _shown(kit, entry["path"], (*steps, "path"))
+    if entry.get("link") and schema is not None and schema.get("type", "string") != "string":
+        rule = f"cannot be a link: it is a {schema['type']} in the XRD's status, not a string"
+        yield KitProblem("kit", (*steps, "link"), entry["path"], rule, "leave 'link' out")
+    if entry.get("link") and secret:
+        yield KitProblem("kit", (*steps, "link"), entry["path"], "cannot be a link and a secret",
+                      "leave one of the two out")  # fmt: skip
+
+
+def _fact(kit: Kit, entry: Mapping[str, Any], steps: Steps) -> Iterator[KitProblem]:
+    schema = yield from _shown(kit, entry["path"], (*steps, "path"))
+    type_ = (schema or {}).get("type", "number")
+    if "format" in entry and type_ not in _NUMBERS:
+        rule = f"is for numbers: '{entry['path']}' is a {type_} in the XRD's status"
+        yield KitProblem("kit", (*steps, "format"), entry["format"], rule, "leave it out")
+    if entry.get("spend") and not entry.get("unit"):
+        rule = "is money, and 'unit' does not say in which currency"
+        yield KitProblem("kit", (*steps, "spend"), True, rule, "add for example 'unit: USD'")  # noqa: FBT003 - the value
+
+
+def _at_least(kit: Kit, entry: Mapping[str, Any], steps: Steps) -> Iterator[KitProblem]:
+    path = entry["atLeast"]["path"]
+    schema = yield from _shown(kit, path, (*steps, "atLeast", "path"))
+    if schema is not None and schema.get("type") not in _NUMBERS:
+        rule = f"is a {schema.get('type', 'value')} in the XRD's status, not a number"
+        yield KitProblem("kit", (*steps, "atLeast", "path"), path, rule, "name a number")
+    types = [(field_at(kit.spec_schema, field) or {}).get("type") for field in entry["fields"]]
+    if len(types) != 1 or types[0] not in _NUMBERS:
+        rule = "belongs to a change of exactly one field, a number"
+        hint = "make a change of that field alone"
+        yield KitProblem("kit", (*steps, "atLeast"), entry["fields"], rule, hint)
+
+
+def _shown(
+    kit: Kit, path: str, steps: Steps
+) -> Generator[KitProblem, None, Mapping[str, Any] | None]:
+    """Yield why a field of the status cannot be shown; return its schema."""
+    schema = status_field(kit, path)
+    if schema is None:
+        rule = "is not a field of the XRD's status"
+        yield KitProblem("kit", steps, path, rule, nearest(path, _paths(kit.status_schema)))
+    elif schema.get("type") in ("object", "array"):
+        rule = f"cannot be shown: it is an {schema['type']} in the XRD's status"
+        yield KitProblem("kit", steps, path, rule, "name a text, number or yes-or-no in it")
+    return schema
+
+
+def _attention(
+    kit: Kit, subject: Subject, entry: Mapping[str, Any], steps: Steps
+) -> Iterator[KitProblem]:
+    fault = subject.fault(entry["when"])
+    if fault:
+        hint = "write a CEL condition over spec, status and metadata: status.paused"
+        yield KitProblem("kit", (*steps, "when"), entry["when"], f"is refused: {fault}", hint)
+    yield from _placeholders(subject, entry["sentence"], (*steps, "sentence"))
+    name = entry.get("change")
+    names = [change.name for change in kit.changes if change.direction != "never"]
+    if name is not None and name not in names:
+        hint = nearest(name, names) or f"changes: {', '.join(names) or 'none'}"
+        yield KitProblem("kit", (*steps, "change"), name, "is not a change of this kit", hint)
+
+
+def _placeholders(subject: Subject, text: str, steps: Steps) -> Iterator[KitProblem]:
+    for match in PLACEHOLDER.finditer(text):
+        if field_at(subject.schema, match[1]) is None:
+            known = [
+                f"{name}.{path}"
+                for name, schema in subject.schema["properties"].items()
+                for path in _paths(schema)
+            ]
+            hint = nearest(match[1], known) or "name a field: {spec.size}, {status.url}"
+            rule = "is not a field of spec, status or metadata"
+            yield KitProblem("kit", steps, match[1], rule, hint)
+
+
+def status_field(kit: Kit, path: str) -> Mapping[str, Any] | None:
+    """Return the schema of a field below ``status``; None if the XRD has none there."""
+    return field_at(kit.status_schema, path)
+
+
+def field_at(schema: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
+    """Return the schema of a property, by its dotted path; None if there is none."""
+    steps = [step for name in path.split(".") for step in ("properties", name)]
+    field: Mapping[str, Any] | None = dig(schema, *steps)
+    return field
+
+
+def _paths(schema: Mapping[str, Any], above: str = "") -> Iterable[str]:
+    for name, child in (schema.get("properties") or {}).items():
+        yield f"{above}{name}"
+        yield from _paths(child, f"{above}{name}.")

@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import Any
 
 from ground.objects.kube_objects import dig
-from kubeschema.extensions import INT_OR_STRING, PRESERVE
+from kubeschema.pruning import INT_OR_STRING, PRESERVE
 from kubeschema.xrd import crd_for, scope_of, xr_kind
-from kubeschema.xrd.crossplane_fields import spec_fields
+from kubeschema.xrd.definition import spec_fields
 from orderkit.core.kit import form_rules
 from orderkit.core.kit.field_roles import is_infrastructure, is_secret
 from orderkit.core.kit.form_rules import RuleKeyword

@@ -2,7 +2,7 @@
 What somebody made of an order's file of the ledger: more documents, or none that can be read.
 
 The Application of the order's team delivers what is beside the order's Application, too. Pure;
-``flows.order.added_documents`` reads the files.
+``flows.order.order_report`` reads the files.
 """
 
 from __future__ import annotations

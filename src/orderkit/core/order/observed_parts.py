@@ -15,8 +15,15 @@ from typing import Any
 from msgspec import field
 
 from ground.errors import shorten
-from ground.objects.kube_objects import Manifest, ObjectKey, annotations_of, condition, dig
-from ground.objects.managed_objects import EXTERNAL_NAME, only_observes
+from ground.objects.kube_objects import (
+    EXTERNAL_NAME,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    condition,
+    dig,
+    only_observes,
+)
 from ground.objects.values import ABSENT, Steps, same, shown_pair
 from ground.shapes import Answer, Known, LocatedAnswer, changed, located
 from orderkit.core.order.change import FieldDifference

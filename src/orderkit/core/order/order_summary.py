@@ -21,14 +21,13 @@ from ground.errors import InvalidInputError, RefusedError
 from ground.objects.kube_objects import Manifest, annotations_of, condition, dig, metadata
 from ground.shapes import changed, located
 from ground.visible_text import visible
-from kubeschema.cel import conditions
+from kubeschema.cel import expressions
+from orderkit.core.kit.field_problems import PLACEHOLDER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.shown_values import KitAttention, KitFact, KitOutput
-from orderkit.core.kit.view_problems import PLACEHOLDER
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import BYPASSED
-from orderkit.core.order.commit_faults import with_faults
-from orderkit.core.order.damage import Damage, DamageKind, in_entry, state_with
+from orderkit.core.order.damage import Damage, DamageKind, in_entry, state_with, with_faults
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import (
@@ -227,7 +226,7 @@ def _attention(
     sentences: list[Attention] = []
     gaps: list[Fact] = []
     for number, declared in enumerate(kit.attention, 1):
-        verdict = conditions.condition(declared.when).judge(values)
+        verdict = expressions.condition(declared.when).judge(values)
         if verdict.holds:
             sentences.append(_filled(declared, kit, xr))
         elif verdict.why_unknown:
@@ -246,7 +245,7 @@ def _filled(declared: KitAttention, kit: Kit, xr: Manifest) -> Attention:
 def filled(text: str, xr: Manifest) -> str:
     """Return a text with an XR's values in the place of ``{spec.field}``."""
     return PLACEHOLDER.sub(
-        lambda match: _text(conditions.value_at(xr, match[1])) or "unknown", text
+        lambda match: _text(expressions.value_at(xr, match[1])) or "unknown", text
     )
 
 
@@ -264,13 +263,13 @@ class _Identity:
 
 
 @functools.lru_cache(maxsize=256)
-def _subject(identity: _Identity) -> conditions.Subject:
+def _subject(identity: _Identity) -> expressions.Subject:
     return subject_of(identity.kit)
 
 
-def subject_of(kit: Kit) -> conditions.Subject:
+def subject_of(kit: Kit) -> expressions.Subject:
     """Return what a kit's conditions are about."""
-    return conditions.Subject.of_object(kit.spec_schema, kit.status_schema)
+    return expressions.Subject.of_object(kit.spec_schema, kit.status_schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from ground.objects.kube_objects import Manifest, ObjectKey
 from ground.shapes import Answer, Known, LocatedAnswer, ObjectReference, like
 from orderkit.core.kit.kit_file import How
 from orderkit.core.order.added_documents import INTACT, LedgerFile
-from orderkit.core.order.commit_faults import CommitCheck
+from orderkit.core.order.damage import CommitCheck
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.observed_parts import ObservedPart
 from orderkit.core.order.order_cost import OrderCost

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath
 from typing import Any
 
-from ground.argocd import hooks
+from ground.argocd import steering
 from ground.argocd.steering import steering_annotations
 from ground.errors import InvalidInputError, RefusedError, shorten
 from ground.objects.kube_objects import Kind, Manifest, metadata
@@ -29,8 +29,7 @@ from kubeschema.validate.file_check import (
     ValidationOutcome,
     validate,
 )
-from kubeschema.validate.findings import Finding, FindingSeverity, Reason
-from kubeschema.validate.located_findings import Located, located
+from kubeschema.validate.findings import Finding, FindingSeverity, Located, Reason, located
 from orderkit.core.kit.compositions import choice_findings
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.change import differences, judge_rules
@@ -182,14 +181,14 @@ def _other_object(repository: OrderRepository, manifest: Manifest) -> Finding:
 
 
 def _hook_findings(manifest: Manifest) -> Iterator[Finding]:
-    if refusal := hooks.hook_refusal(manifest):
+    if refusal := steering.hook_refusal(manifest):
         yield Finding(
             "metadata.annotations",
             Reason.HOOK,
             refusal,
             rule="has no hooks",
-            value=hooks.hook_annotation(manifest),
-            hint=hooks.HINT,
+            value=steering.hook_annotation(manifest),
+            hint=steering.HINT,
         )
 
 

@@ -22,7 +22,7 @@ from ground.objects.quantities import NoQuantity, Unsure
 from ground.shapes import changed
 from ground.suggestions import did_you_mean
 from kubeschema.field_paths import schema_at, value_at
-from kubeschema.validate.hints import shown
+from kubeschema.validate.object_check import shown
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
 from orderkit.core.order.order_cost import OrderCost, add_up, money

@@ -12,8 +12,7 @@ from orderkit.core.plan.comparison import Action, Plan, ResourceChange
 from orderkit.core.plan.composed_tree import AssemblyContext, Blueprint, assemble
 from orderkit.core.plan.dangers import Code, Danger
 from orderkit.core.plan.masking import compare
-from orderkit.core.plan.secret_traces import with_secret_traces
-from orderkit.core.plan.unknown_fields import with_guesses
+from orderkit.core.plan.secret_traces import with_guesses, with_secret_traces
 
 __all__ = [
     "Action",

@@ -5,6 +5,8 @@ Each line shows its calculation: count, amount, unit and price. Kinds without a 
 never counted as free; so are amounts that cannot be read. Decimals are exact and rounded only for
 output. Limits ("up to") are summed separately from what is certainly paid.
 
+Read the amounts that are paid for from a resource: exactly, or not at all.
+
 Pure.
 """
 
@@ -14,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec.structs import asdict
 
@@ -24,11 +26,51 @@ from ground.objects.values import same
 from ground.shapes import Answer, exact
 from ground.visible_text import visible
 from orderkit.core.order.order_cost import DIGITS, OrderCost, add_up, money
-from orderkit.core.plan.amounts import UnreadableAmountError, number_of, values_at
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.graph_references import identities
 from orderkit.core.plan.object_texts import key_text
-from orderkit.core.plan.price_table import UNITS, Price, PriceTable
+from orderkit.core.plan.price_table import UNITS, Price, PriceTable, steps_of
+
+
+class UnreadableAmountError(Exception):
+    """An amount cannot be read; the message says why."""
+
+
+def number_of(value: Any, path: str) -> Decimal:
+    """
+    Read a number or a Kubernetes quantity exactly.
+
+    Raises:
+        UnreadableAmountError: It is not a number or quantity, or negative.
+    """
+    from ground.objects.quantities import NoQuantity, Unsure, parse
+
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise UnreadableAmountError(f"{path} is not an amount")
+    try:
+        number = parse(repr(value) if isinstance(value, float) else str(value))
+    except (NoQuantity, Unsure) as error:
+        raise UnreadableAmountError(f"{path}: {error}") from error
+    if number < 0:
+        raise UnreadableAmountError(f"{path} is negative: {number}")
+    return number
+
+
+def values_at(manifest: Manifest, path: str) -> list[Any]:
+    """Return the values at a path; several if it goes through the items of a list."""
+    nodes: list[Any] = [manifest]
+    for step in steps_of(path):
+        nodes = [child for value in nodes for child in _stepped(value, step)]
+    return [node for node in nodes if node is not None]
+
+
+def _stepped(value: Any, step: str | int | None) -> Sequence[Any]:
+    if step is None:
+        return value if isinstance(value, list) else ()
+    if isinstance(step, int):
+        return value[step : step + 1] if isinstance(value, list) else ()
+    return (value[step],) if isinstance(value, Mapping) and step in value else ()
+
 
 _SENTENCE_MAX = 500
 """Characters: a value of whoever pushed may stand in it."""

@@ -9,8 +9,15 @@ from __future__ import annotations
 
 from ground.visible_text import visible
 from orderkit.core.order.change import shown
-from orderkit.core.plan.fleet_folding import Fold, folds, of_categories
-from orderkit.core.plan.fleet_plan import FleetCosts, FleetPlan, OrderVerdict, counted
+from orderkit.core.plan.fleet_plan import (
+    FleetCosts,
+    FleetPlan,
+    Fold,
+    OrderVerdict,
+    counted,
+    folds,
+    of_categories,
+)
 from orderkit.core.plan.plan_markdown import in_html, plain_line
 
 MAX_FOLDS = 100

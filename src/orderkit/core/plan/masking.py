@@ -31,7 +31,7 @@ from orderkit.core.order.change import FieldDifference
 from orderkit.core.plan.assembly import Assembly, Fault, Guess, Note, SecretField, SecretTraces
 from orderkit.core.plan.comparison import Drift, Plan, ResourceChange, plan_with_secrets
 from orderkit.core.plan.dangers import Danger, DangerContext
-from orderkit.core.plan.unknown_fields import guess_texts
+from orderkit.core.plan.secret_traces import guess_texts
 from orderkit.core.secret_values import (
     APPLIED,
     OPEN_FIELDS,

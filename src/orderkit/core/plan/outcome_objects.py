@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ground.objects.kube_objects import Kind, Manifest, metadata
-from ground.objects.managed_objects import WRAPPED, wrapped_object
+from ground.objects.kube_objects import WRAPPED, Kind, Manifest, metadata, wrapped_object
 from orderkit.core.plan.assembly import Assembly
 
 

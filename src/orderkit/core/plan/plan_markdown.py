@@ -15,7 +15,7 @@ from ground.visible_text import visible
 from orderkit.core.order.change import ABSENT, FieldDifference, shown
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
 from orderkit.core.plan.cost import CostLine, Costs, changed_lines
-from orderkit.core.plan.dangers.accepted_dangers import AcceptedPlanDanger
+from orderkit.core.plan.dangers.danger_codes import AcceptedPlanDanger
 from orderkit.core.plan.object_texts import key_text
 from yamlfiles import yaml11
 

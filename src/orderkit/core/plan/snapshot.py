@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from compositions.composed_metadata import RESOURCE_NAME_ANNOTATION
+from compositions.composed import RESOURCE_NAME_ANNOTATION
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, metadata
 from ground.objects.values import ABSENT, Steps, value_at, with_value

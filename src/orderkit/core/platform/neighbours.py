@@ -5,18 +5,157 @@ The one table. ``orderkit doctor`` and ``orderkit bootstrap`` judge servers by i
 is written from it (``scripts/versions_docs.py``), and ``make e2e`` checks that the releases that it
 runs stand in it. *Observed* is said of a release only if a suite ran against exactly that release.
 
+Release numbers in version texts: read and compared.
+
+A text that does not begin with a number is not read: a version is never guessed. What a vendor adds
+(``-eks-a1b2c3``, ``+k3s1``, ``-rootless``) does not change the number. ``-rc1`` and
+``+dev-12-gabc`` name builds before their number. A text with two numbers names no patch release.
+
 Pure.
+
+The dated list of known holes of the servers beside Orderkit.
+
+``known_holes.yaml`` is the list. A release is affected if one of a hole's ranges contains it; the
+range's end is the first release of that line with the fix. The list is read once per process.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Literal
 
-from orderkit.core.platform.known_holes import KnownHole, known_holes
-from orderkit.core.platform.release_number import ReleaseNumber, read_release
+from yamlfiles import yaml12
+
+_RELEASE = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]{1,6}))?(?![0-9.])(.*)", re.DOTALL)
+_BEFORE = re.compile(r"[-+~]?(rc|alpha|beta|pre|dev|nightly|snapshot)(?![a-z])", re.IGNORECASE)
+_AFTER = re.compile(r"[-+][0-9]+-g[0-9a-f]{4,}")
+"""Gitea's and git's mark of a build some commits after a release: ``1.27.3+12-gabcd``."""
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class ReleaseNumber:
+    """Three numbers; a build before a release sorts before it."""
+
+    numbers: tuple[int, int, int]
+    final: bool = True
+    """False for a release candidate or a development build: it comes before the release."""
+    between: bool = field(default=False, compare=False)
+    """Whether it is a build between two releases, so its number does not tell its fixes."""
+    exact: bool = field(default=True, compare=False)
+    """False if the text names no patch release."""
+    plain: bool = field(default=True, compare=False)
+    """Whether nothing follows the number: it is the project's own build of that release."""
+
+    @property
+    def series(self) -> tuple[int, int]:
+        """The numbers of its line of releases."""
+        return self.numbers[:2]
+
+
+def read_release(text: str) -> ReleaseNumber | None:
+    """Return the release that a version text names; None if it names none."""
+    match = _RELEASE.fullmatch(text)
+    if match is None:
+        return None
+    major, minor, patch, rest = match.groups()
+    is_before = bool(_BEFORE.match(rest))
+    return ReleaseNumber(
+        (int(major), int(minor), int(patch or 0)),
+        final=not is_before,
+        between=is_before or bool(_AFTER.match(rest)),
+        exact=patch is not None,
+        plain=not rest,
+    )
+
+
+SEVERITIES = ("critical", "high", "medium", "low", "unrated")
+_RANGE = re.compile(r"(?:>=(?P<first>[0-9.]+) )?<(?P<fixed>[0-9.]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRange:
+    """Releases from `first` on, candidates of it included, and before `fixed`."""
+
+    first: ReleaseNumber
+    fixed: ReleaseNumber
+    text: str
+    """As the list writes it."""
+
+    def __contains__(self, release: ReleaseNumber) -> bool:
+        return self.first.numbers <= release.numbers and release < self.fixed
+
+
+@dataclass(frozen=True, slots=True)
+class KnownHole:
+    """A hole of a server, and what it means for a platform of Orderkit."""
+
+    id: str
+    product: str
+    severity: str
+    affected: tuple[ReleaseRange, ...]
+    means: str
+    source: str
+
+    def fixed_in(self, release: ReleaseNumber) -> str:
+        """Return the first release with the fix after an affected one; empty if unaffected."""
+        return next((part.text.rpartition("<")[2] for part in self.affected if release in part), "")
+
+
+@dataclass(frozen=True, slots=True)
+class HoleList:
+    """All known holes, as of a day."""
+
+    date: str
+    holes: tuple[KnownHole, ...]
+
+    def affecting(self, product: str, release: ReleaseNumber) -> Sequence[KnownHole]:
+        """Return the holes of a release, the most severe first."""
+        found = [hole for hole in self.holes if hole.product == product and hole.fixed_in(release)]
+        return sorted(found, key=lambda hole: SEVERITIES.index(hole.severity))
+
+
+@cache
+def known_holes() -> HoleList:
+    """Return the list that this release of Orderkit knows."""
+    name = "known_holes.yaml"
+    data = yaml12.load(files("orderkit.core.platform").joinpath(name).read_bytes(), name=name)
+    return HoleList(
+        str(data["date"]),
+        tuple(
+            KnownHole(
+                hole["id"],
+                hole["product"],
+                hole["severity"],
+                tuple(map(read_range, hole["affected"])),
+                hole["means"],
+                hole["source"],
+            )
+            for hole in data["holes"]
+        ),
+    )
+
+
+def read_range(text: str) -> ReleaseRange:
+    """
+    Return the range that ``>=FIRST <FIXED`` or ``<FIXED`` names.
+
+    Raises:
+        ValueError: The text has another form.
+    """
+    match = _RANGE.fullmatch(text)
+    first, fixed = (
+        (read_release(match["first"] or "0.0.0"), read_release(match["fixed"]))
+        if match
+        else (None, None)
+    )
+    if match is None or first is None or fixed is None:
+        raise ValueError(f"'{text}' is no range of releases, such as '>=3.4.0 <3.4.10'")
+    return ReleaseRange(first, fixed, text)
+
 
 Basis = Literal["observed", "supported", "unknown", "too old", "embedded"]
 TABLE_DATE = "2026-11-27"

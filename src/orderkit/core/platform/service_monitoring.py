@@ -151,6 +151,14 @@ ALERTS = (
         "They could not be delivered for a day. 'orderkit doctor' names them.",
     ),
     Alert(
+        "OrderkitCampaignStopped",
+        'max(delta(orderkit_campaigns{state="stopped"}[1h])) > 0',
+        "0m",
+        "warning",
+        "A campaign has stopped in the last hour",
+        "'orderkit campaign status' names it, 'orderkit campaign retry' goes on.",
+    ),
+    Alert(
         "OrderkitMixedReleases",
         "count(count by (version) (orderkit_build_info)) > 1",
         "30m",

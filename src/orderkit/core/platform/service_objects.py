@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Manifest
 from orderkit.core.platform.mounted_settings import KUBECONFIG, mounted_settings
-from orderkit.core.platform.service_install import ServiceInstall
+from orderkit.core.platform.service_access import ServiceInstall
 from orderkit.core.platform.service_monitoring import monitoring
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.core.portal.runner_job import RunnerJob, image_of, manifest, pod

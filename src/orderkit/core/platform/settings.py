@@ -3,6 +3,11 @@
 
 It holds addresses and the *files* that hold credentials, never a credential. Relative paths
 are relative to the file itself. ``orderkit up`` writes one into its state folder.
+
+``platform.yaml`` for people outside of the platform: without what may be a secret. Pure.
+
+platform.yaml names files of secrets and has none itself, but addresses may: of a webhook, or with a
+password before the host.
 """
 
 from __future__ import annotations
@@ -11,22 +16,24 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from msgspec import Meta, field
 
 from compositions.function_processes import FunctionAddresses
 from ground.errors import InvalidInputError
 from ground.names import RepoId
+from ground.secrets import MASK
 from ground.shapes import StrictShape, changed
 from orderkit.core.documents import read_document, write_document
 from orderkit.core.platform.baking import BUILT_IN, NAME, SAFE, VERSION
 from orderkit.core.platform.forge_kinds import KINDS, ForgeKind, ForgePages
 from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.notification_settings import NotificationSettings
-from orderkit.core.platform.service_access import AccessSettings, Text, Url
-from orderkit.core.platform.service_install import ServiceInstall
+from orderkit.core.platform.service_access import AccessSettings, ServiceInstall, Text, Url
 from orderkit.core.portal.profile import Profile
 from softwaretemplates.size_limit import MIB, SIZE_LIMIT
+from yamlfiles import yaml11
 
 CLUSTER_NAME = "local"
 """The portal's default name for its own cluster."""
@@ -415,3 +422,38 @@ def _check_install(settings: PlatformSettings) -> None:
 def _path(folder: PurePath, text: str, home: PurePath | None) -> PurePath:
     """Return a file that platform.yaml names."""
     return home / text[2:] if home and text.startswith("~/") else folder / text
+
+
+_SECRET_KEY = re.compile(r"(token|secret|password|key|credential)s?\Z", re.IGNORECASE)
+_CHANNEL = ("spec", "notifications")
+
+
+def redacted(text: str, *, name: str) -> str:
+    """
+    Return the file with addresses cut to scheme and host where they may be secret.
+
+    Raises:
+        InvalidInputError: It is no YAML.
+    """
+    return yaml11.dump(_cut(yaml11.load(text, name=name, schema={"type": "object"}), ()))
+
+
+def _cut(value: Any, steps: tuple[str, ...]) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: MASK
+            if _SECRET_KEY.search(str(key)) and isinstance(part, str)
+            else _cut(part, (*steps, str(key)))
+            for key, part in value.items()
+        }
+    if isinstance(value, list):
+        return [_cut(part, steps) for part in value]
+    return _address(value, steps) if isinstance(value, str) and "://" in value else value
+
+
+def _address(text: str, steps: tuple[str, ...]) -> str:
+    parts = urlsplit(text)
+    host = parts.netloc.rpartition("@")[2]
+    hides = steps[:2] == _CHANNEL or parts.query or "@" in parts.netloc
+    rest = f"/{MASK}" if hides and (parts.path.strip("/") or parts.query) else parts.path
+    return f"{parts.scheme}://{host}{rest}"

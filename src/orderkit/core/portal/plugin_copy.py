@@ -17,8 +17,7 @@ from typing import Any
 
 from ground.objects.kube_objects import dig
 from orderkit.core.portal.job_copy import ORDER_PATH, PROXY, REQUEST
-from orderkit.core.portal.refusal_step import REFUSED, refusal_step
-from orderkit.core.portal.template_copy import rewritten
+from orderkit.core.portal.template_copy import REFUSED, refusal_step, rewritten
 from softwaretemplates.template import parse_template
 from yamlfiles import yaml12
 

@@ -4,32 +4,90 @@ Write the portal's copy of a template: one request that lets Orderkit's service 
 The natural template.yaml says what happens, but its ``publish:gitea`` fails on a second run in
 Backstage. The copy has the same form, byte for byte, and one step instead of the natural ones: it
 names the template and sends the form's values, never a template. If the service refuses, the next
-step fails with its sentence (``core.portal.refusal_step``). ``catalog:register`` stays after them,
+step fails with its sentence (``core.portal.template_copy``). ``catalog:register`` stays after them,
 and so do the outputs, which read each natural step's outputs from the service's answer. With
 `plugin` there is one step, the action ``orderkit:order``, which sends the same request and fails
 with the sentence; nothing is registered, because a plugin of the catalog reads the orders. Its form
-asks with the fields of the portal's plugin (``core.portal.plugin_form``).
+asks with the fields of the portal's plugin.
 
 Baked values (a parameter whose default is a sentinel of ``core.platform.baking``) are not sent: the
 service takes them from the platform's own pack. What cannot be done this way is refused, with the
 step's name. Pure; called by ``core.portal.profile``, before the pack is baked.
+
+Fit the form and the result of an order's template to a portal with Orderkit's plugin.
+
+The team is asked for with the field ``OrderkitTeam``, which offers only teams that may order the
+kit. A last page shows plan, price and approval with the field ``OrderkitPlan``. Without the plugin,
+Backstage shows the first as a text and the second not at all. The result says how the order is.
+
+Pure; called by ``core.portal.service_copy``.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ground.errors import InvalidInputError
-from orderkit.core.portal.plugin_form import plugin_form
-from orderkit.core.portal.refusal_step import REFUSED, refusal_step
-from orderkit.core.portal.template_copy import rewritten
+from orderkit.core.portal.job_copy import NEXT_TITLE
+from orderkit.core.portal.template_copy import REFUSED, refusal_step, rewritten
 from softwaretemplates.placeholders import ReadBeside, resolve_placeholders
 from softwaretemplates.render.lexer import BACKSTAGE, Lexer, Tag, TemplateToken, TokenKind
 from softwaretemplates.template import Template, TemplateStep, parse_template
 from yamlfiles import yaml12
+
+PLAN = "orderkit_plan"
+"""The parameter of the page with the plan; it has no value, and nothing sends it."""
+
+
+def plugin_form(
+    parameters: Any, output: Any, *, kit: str, team: str, sent: Sequence[str]
+) -> dict[str, Any]:
+    """
+    Return what to replace in a template's ``spec``: ``parameters`` and ``output``.
+
+    Args:
+        parameters: As the template has them. What is no list of plain pages stays as it is.
+        team: The parameter that names the team.
+        sent: The parameters that the order is made of.
+    """
+    replacement: dict[str, Any] = {}
+    if isinstance(parameters, list) and all(isinstance(page, dict) for page in parameters):
+        pages = [_with_team(page, kit, team) for page in parameters]
+        replacement["parameters"] = [*pages, _plan_page(kit, sent)]
+    if isinstance(output, dict) and isinstance(output.get("text"), list):
+        replacement["output"] = {**output, "text": [_text(text) for text in output["text"]]}
+    return replacement
+
+
+def _with_team(page: Mapping[str, Any], kit: str, team: str) -> Mapping[str, Any]:
+    properties = page.get("properties")
+    if not isinstance(properties, dict):
+        return page
+    field = properties.get(team)
+    if not isinstance(field, dict) or field.get("ui:field") != "OwnerPicker":
+        return page
+    asked = {**field, "ui:field": "OrderkitTeam", "ui:options": {"kit": kit}}
+    return {**page, "properties": {**properties, team: asked}}
+
+
+def _plan_page(kit: str, sent: Sequence[str]) -> dict[str, Any]:
+    field = {
+        "type": "null",
+        "ui:field": "OrderkitPlan",
+        "ui:options": {"kit": kit, "parameters": [*sent]},
+        "ui:backstage": {"review": {"show": False}},
+    }
+    return {"title": "Plan and price", "properties": {PLAN: field}}
+
+
+def _text(text: Any) -> Any:
+    if not isinstance(text, dict) or text.get("title") != NEXT_TITLE:
+        return text
+    return {"title": "How it is", "content": "${{ steps.service.output.message }}"}
+
 
 STEP = "service"
 """The id of the copy's own step."""

@@ -29,8 +29,7 @@ from orderkit.core.order import ledger
 from orderkit.core.order.added_documents import own_document
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
-from orderkit.flows.argocd.ancestry import Ancestry
-from orderkit.flows.argocd.refreshing import nudge, refresh
+from orderkit.flows.argocd.refreshing import Ancestry, nudge, refresh
 from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.main_protection import needs_protection, orders_in_need
 from orderkit.flows.platform import Platform, RepositorySnapshot

@@ -14,8 +14,8 @@ from ground.names import CommitSha
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from orderkit.core.order import order_state
 from orderkit.core.order.order_state import short
-from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.refreshing import (
+    Ancestry,
     StuckOperationEnder,
     application_key,
     end_older_operation,

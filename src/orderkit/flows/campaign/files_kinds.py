@@ -10,8 +10,7 @@ from orderkit.flows.campaign.files_work import Drafter
 from orderkit.flows.campaign.revision_work import RevisionDrafter, choose_revision
 from orderkit.flows.campaign.run_work import RunDrafter
 from orderkit.flows.campaign.template_work import TemplateDrafter
-from orderkit.flows.campaign.version_checks import check_version
-from orderkit.flows.campaign.version_work import VersionDrafter
+from orderkit.flows.campaign.version_work import VersionDrafter, check_version
 from orderkit.flows.platform import Platform
 
 

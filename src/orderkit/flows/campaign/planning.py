@@ -20,8 +20,7 @@ from ground.objects.kube_objects import dig, metadata
 from ground.objects.values import shown
 from orderkit.core.campaign.computing import Computer
 from orderkit.core.campaign.definition import Campaign, FieldValues, TemplateFiles, What, Which
-from orderkit.core.campaign.record import WaveRecord
-from orderkit.core.campaign.waves import assigned
+from orderkit.core.campaign.record import WaveRecord, assigned
 from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.kit_file import How
 from orderkit.core.plan.cost import Costs, Sums, summed
@@ -32,7 +31,7 @@ from orderkit.flows.campaign.files_work import Drafter, FilesDraft, is_reviewed
 from orderkit.flows.campaign.order_work import HOW, living
 from orderkit.flows.campaign.selecting import Selected, SelectedOrder, kit_of, select
 from orderkit.flows.campaign.shared_reads import shared_reads
-from orderkit.flows.campaign.version_checks import retirement
+from orderkit.flows.campaign.version_work import retirement
 from orderkit.flows.campaign.wave_facts import ClusterLook
 from orderkit.flows.change import ChangeRequest, change_living
 from orderkit.flows.order.live_order import LiveOrder, read_xr

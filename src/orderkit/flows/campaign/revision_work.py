@@ -23,7 +23,7 @@ from orderkit.core.campaign.three_way import MergedFile
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.order_check import check_order_files
 from orderkit.flows.campaign.files_work import FilesDraft, FileStep
-from orderkit.flows.change.change_plan import plan_change, refuse_faults, refuse_losses
+from orderkit.flows.change.request import plan_change, refuse_faults, refuse_losses
 from orderkit.flows.order.live_order import LiveOrder, check_delivers, check_name, read_xr
 from orderkit.flows.platform import Platform
 from yamlfiles import edit as yamledit

@@ -33,15 +33,21 @@ from orderkit.core.campaign.deciding import (
     judged,
     needs_approval,
 )
-from orderkit.core.campaign.definition import Campaign
-from orderkit.core.campaign.pacing import BATCH, turn
-from orderkit.core.campaign.record import WORKING, CampaignRecord, OrderOutcome, State, WaveRecord
-from orderkit.core.campaign.waves import LATE, late
+from orderkit.core.campaign.definition import BATCH, Campaign, turn
+from orderkit.core.campaign.record import (
+    LATE,
+    WORKING,
+    CampaignRecord,
+    OrderOutcome,
+    State,
+    WaveRecord,
+    late,
+)
 from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order import ledger
 from orderkit.core.order.lease import time_text
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.maintenance import opens_at
+from orderkit.core.order.ledger_applications import opens_at
 from orderkit.flows.campaign.campaign_files import (
     CampaignFiles,
     in_state,

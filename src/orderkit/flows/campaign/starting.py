@@ -14,8 +14,7 @@ from ground.names import blob_sha, check_requester
 from ground.shapes import changed
 from orderkit.core.campaign.computing import Computer
 from orderkit.core.campaign.definition import Campaign, parse, path_of
-from orderkit.core.campaign.record import CampaignRecord, WaveRecord, new_id
-from orderkit.core.campaign.waves import assigned
+from orderkit.core.campaign.record import CampaignRecord, WaveRecord, assigned, new_id
 from orderkit.core.order.lease import time_text
 from orderkit.flows.campaign.campaign_files import (
     CampaignFiles,

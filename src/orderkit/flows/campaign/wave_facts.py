@@ -33,9 +33,8 @@ from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_ke
 from orderkit.flows.campaign.order_work import Worked, found, git_fact
 from orderkit.flows.campaign.shared_reads import shared_reads
 from orderkit.flows.main_protection import needs_protection
-from orderkit.flows.order.order_report import own_xr
+from orderkit.flows.order.order_report import held_by_window, own_xr
 from orderkit.flows.order.state_without_secrets import without_secrets
-from orderkit.flows.order.window_check import held_by_window
 from orderkit.flows.platform import Platform, get_object
 from orderkit.ports.forge import FileRevision
 from yamlfiles import yaml11

@@ -7,9 +7,9 @@ text is proved. The write carries the blob id that was read, so a race is detect
 round; after a lost answer, the operation id in the commit tells whether the write succeeded. Other
 people's commits to other fields do not conflict.
 
-``request`` has the values, ``edit_draft`` drafts the edit, ``change_plan`` plans its effects,
+``request`` has the values and the plan of their effects, ``edit_draft`` drafts the edit,
 ``proposing`` opens the pull request, ``applying`` runs the rounds. ``declared_order`` brings an
-order to what a file says. ``flows.order.delivering`` waits for the delivery.
+order to what a file says. ``flows.order.awaiting`` waits for the delivery.
 """
 
 from orderkit.flows.change.applying import change, change_living

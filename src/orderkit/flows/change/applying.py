@@ -23,15 +23,17 @@ from orderkit.core.order.change import (
     refuse_unchanged,
 )
 from orderkit.flows.argocd.commit_pinning import deliver
-from orderkit.flows.change.change_plan import (
+from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
+from orderkit.flows.change.proposing import Proposer
+from orderkit.flows.change.request import (
+    Changed,
+    ChangeRequest,
     plan_change,
     refuse_faults,
     refuse_losses,
     refuse_paused,
+    tidied,
 )
-from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
-from orderkit.flows.change.proposing import Proposer
-from orderkit.flows.change.request import Changed, ChangeRequest, tidied
 from orderkit.flows.main_protection import needs_protection
 from orderkit.flows.order import cost_limit
 from orderkit.flows.order.approval_needs import Asking

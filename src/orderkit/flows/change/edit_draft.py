@@ -51,9 +51,8 @@ from orderkit.core.order.change import (
     same,
     value_at,
 )
-from orderkit.flows.change.change_plan import ChangePlan
 from orderkit.flows.change.least_values import check_least_values
-from orderkit.flows.change.request import Changed, ChangeRequest, State
+from orderkit.flows.change.request import Changed, ChangePlan, ChangeRequest, State
 from orderkit.flows.order import cost_limit
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import (

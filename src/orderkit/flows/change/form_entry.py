@@ -15,7 +15,7 @@ from ground.objects.values import ABSENT
 from orderkit.core.kit.change_forms import ANY_CHANGE, change_named, form_paths
 from orderkit.core.kit.yaml_settings import yaml_roots
 from orderkit.core.order.change import refuse_unchanged
-from orderkit.core.order.change.form_answers import entered_edits
+from orderkit.core.order.change.change_fields import entered_edits
 from orderkit.flows.change.applying import change
 from orderkit.flows.change.request import Changed, ChangeRequest, tidied
 from orderkit.flows.order.live_order import LiveOrder, find_commit, read_xr

@@ -16,7 +16,7 @@ from orderkit.flows.order.approval_needs import Asking
 from orderkit.flows.order.change_approvals import needs_of_step
 from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
 from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
-from orderkit.flows.plan.plan_limits import check_same, within_limits
+from orderkit.flows.plan.pull_requests import check_same, within_limits
 from orderkit.flows.platform import Platform
 
 

@@ -35,9 +35,8 @@ from orderkit.core.order.change import (
     value_at,
 )
 from orderkit.core.plan.plan_markdown import cell, plain_line
-from orderkit.flows.change.change_plan import ChangePlan, plan_change
 from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
-from orderkit.flows.change.request import Changed, State
+from orderkit.flows.change.request import Changed, ChangePlan, State, plan_change
 from orderkit.flows.main_protection import protect_main
 from orderkit.flows.order.approval_judging import set_approval_status
 from orderkit.flows.order.approvers import NOT_ON_THE_FORGE, UNKNOWN_HINT, forge_user

@@ -20,7 +20,7 @@ from ground.names import MAIN, BlobSha, CommitSha
 from orderkit.core.kit.approval_rules import Need, sentence
 from orderkit.core.kit.kit_file import How, KitChange
 from orderkit.core.order.change import differences, judge_rules
-from orderkit.core.order.change.object_merge import merged
+from orderkit.core.order.change.differences import merged
 from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.main_protection import TEAM
 from orderkit.flows.order.approval_judging import WRITES, agreed, missing, objection

@@ -13,8 +13,8 @@ from ground.names import MAIN, CommitSha, OrderId, RepoId, TeamName
 from ground.shapes import Answer
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
-from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.commit_pinning import deliver, pinned_commit
+from orderkit.flows.argocd.refreshing import Ancestry
 from orderkit.flows.change.review_judging import Judgement, ReviewVerdict
 from orderkit.flows.main_protection import CONTEXT, needs_protection
 from orderkit.flows.order.approval_judging import set_approval_status

@@ -13,7 +13,7 @@ from ground.argocd.delivery_hindrances import tracker
 from ground.errors import RefusedError
 from ground.objects.kube_objects import Manifest, ObjectKey
 from orderkit.core.kit.model import Kit
-from orderkit.core.order.end_guards import DEPENDS_ON, PROTECTED, needs, protection
+from orderkit.core.order.end_record import DEPENDS_ON, PROTECTED, needs, protection
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.flows.platform import Platform, get_object, published_pack, snapshot

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from compositions.composed_metadata import COMPOSITE_LABEL
+from compositions.composed import COMPOSITE_LABEL
 from ground.argocd.delivery_hindrances import tracker
 from ground.errors import AccessError
 from ground.names import OrderId

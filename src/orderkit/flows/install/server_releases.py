@@ -21,8 +21,8 @@ from orderkit.core.platform.neighbours import (
     Neighbour,
     ReleaseVerdict,
     judge_release,
+    read_release,
 )
-from orderkit.core.platform.release_number import read_release
 from orderkit.flows.install.doctor_finding import DoctorFinding, Verdict
 from orderkit.flows.platform import Platform
 from orderkit.ports.cluster import Cluster, NoSuchKindError

@@ -32,7 +32,7 @@ from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
 from orderkit.flows.argocd.refreshing import OWNER, refresh
 from orderkit.flows.argocd.unsafe_applications import refuse_lost_tools
 from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
-from orderkit.flows.install.bootstrapping.ledger_move import refuse_ledger_change
+from orderkit.flows.install.bootstrapping.platform_repositories import refuse_ledger_change
 from orderkit.flows.install.bootstrapping.reach_steps import check_accounts
 from orderkit.flows.install.service_secret import ensure_service_secret
 from orderkit.flows.main_protection import protect_orders

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from ground.errors import InvalidInputError, RefusedError
 from ground.names import BlobSha, CommitSha
 from orderkit.core.campaign.definition import names_in
-from orderkit.core.campaign.figures import CampaignFigures
 from orderkit.core.campaign.record import parse_record, record_path
+from orderkit.core.campaign.view import CampaignFigures
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
 from orderkit.core.order.added_documents import INTACT, Delivered, LedgerFile, suspects
 from orderkit.core.order.approval import WaitingOrder
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.order.added_documents import edited_files
 from orderkit.flows.order.approval_records import waiting_order
+from orderkit.flows.order.order_report import edited_files
 from orderkit.flows.order.registrations import registered_owners
 from orderkit.flows.platform import (
     Platform,

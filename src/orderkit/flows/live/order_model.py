@@ -32,24 +32,20 @@ from ground.objects.kube_objects import (
 )
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
-from orderkit.core.order.commit_faults import CommitCheck
-from orderkit.core.order.damage import labelled_entry
+from orderkit.core.order.damage import CommitCheck, labelled_entry
 from orderkit.core.order.order_summary import state_of, summarize, with_parts
 from orderkit.core.order.order_view import OrderRow, OrderSources
-from orderkit.core.order.part_states import UNREAD
+from orderkit.core.order.part_failures import UNREAD
 from orderkit.core.secret_values import SecretTexts
 from orderkit.flows.approval.settling import settle_all
-from orderkit.flows.live.change_log import ChangeLog
 from orderkit.flows.live.cluster_objects import ClusterObjects
 from orderkit.flows.live.due_rows import DueRows
 from orderkit.flows.live.following import KindFollower, Receiver
 from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_owners, with_pack
-from orderkit.flows.live.live_row import LiveRow
-from orderkit.flows.live.model_state import ModelState
-from orderkit.flows.live.ready_times import ReadyTimes
-from orderkit.flows.live.row_causes import RowCauses
+from orderkit.flows.live.live_row import ChangeLog, LiveRow
+from orderkit.flows.live.model_state import ModelState, ReadyTimes
 from orderkit.flows.live.row_costs import RowCosts
-from orderkit.flows.live.row_heads import RowHeads
+from orderkit.flows.live.row_looks import RowCauses, RowHeads
 from orderkit.flows.live.row_masks import RowMasks
 from orderkit.flows.live.waiting_changes import WaitingChanges
 from orderkit.flows.order.activity import Delivery

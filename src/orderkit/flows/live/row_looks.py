@@ -4,17 +4,33 @@ Look at orders one after the other, at a bounded rate, for what no watch tells.
 One thread for each kind of look: rows need no request. It makes so many requests a second, however
 many orders there are: those not looked at yet come first, then those whose last look is longest
 ago.
+
+Look whether the protected ``main`` of orders is ahead of what is delivered.
+
+Argo CD delivers the commit in the ledger and knows of no other one. The forge's webhook brings a
+look at once; without it, the turn of an order comes by itself.
+
+Look closer at parts of orders that assemble: at their events and Pods, which nobody follows.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+from ground.argocd.delivery_hindrances import Hindrance
 from ground.errors import OrderkitError
-from orderkit.flows.platform import Platform
+from ground.names import CommitSha
+from ground.objects.kube_objects import ObjectKey
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_summary import state_of
+from orderkit.core.order.order_view import OrderSources, PartState
+from orderkit.core.order.part_failures import UNSYNCED
+from orderkit.flows.argocd.commit_pinning import undelivered
+from orderkit.flows.order.closer_look import closer_state, is_worth_a_look
+from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.worker_thread import WorkerThread
 
 _REQUEST_S = 0.2
@@ -118,3 +134,93 @@ class RowLooks(WorkerThread, Generic[Target, Found]):
                     return order, looked.target
                 self._wake.wait(max(0.01, wait_s))
             return None
+
+
+_SURE_AFTER_S = 2.0
+"""Orderkit writes ``main`` first and the ledger then: between them, nothing is wrong."""
+
+_Pinned = tuple[OrderEntry, CommitSha]
+
+
+class RowHeads(RowLooks[_Pinned, tuple[CommitSha, Hindrance | None]]):
+    """Why what is on a protected ``main`` is not delivered."""
+
+    EVERY_S = 60.0
+
+    def __init__(self, platform: Platform, on_found: Callable[[str], None]) -> None:
+        """Take who is called with an order's id once its main is ahead, or not any more."""
+        super().__init__("live heads", platform, on_found)
+        self._suspected: dict[str, Hindrance] = {}
+
+    def of(self, entry: OrderEntry, pinned: CommitSha | None) -> Hindrance | None:
+        """
+        Return why an order's main is not delivered; None: it is, or nobody knows yet.
+
+        Args:
+            entry: The order.
+            pinned: The commit that its Application names; None: it follows the branch.
+        """
+        if pinned is None:
+            self.forget(entry.order)
+            return None
+        commit, why = self._last(entry.order, (entry, pinned)) or (pinned, None)
+        return why if commit == pinned else None
+
+    def _look(self, order: str, target: _Pinned) -> tuple[CommitSha, Hindrance | None]:
+        entry, pinned = target
+        head = self._platform.forge.head(entry.repository)
+        why = None if head == pinned else undelivered(self._platform, entry, head)
+        if why is None:
+            self._suspected.pop(order, None)
+        elif self._suspected.get(order) != why:
+            self._suspected[order] = why
+            self.look_again(order, in_s=_SURE_AFTER_S)
+            return pinned, None
+        return pinned, why
+
+
+_AT_MOST = 20
+"""Parts of one order."""
+
+
+class RowCauses(RowLooks[tuple[ObjectKey, ...], Mapping[ObjectKey, PartState]]):
+    """Why parts fail that do not say it themselves. An order is looked at while it assembles."""
+
+    EVERY_S = 10.0
+
+    def __init__(self, platform: Platform, on_found: Callable[[str], None]) -> None:
+        """Take who is called with an order's id once a part fails, or does not any more."""
+        super().__init__("live causes", platform, on_found)
+
+    def of(self, order: str, parts: Sequence[PartState]) -> tuple[PartState, ...]:
+        """Return the parts of an order that assembles, with what was found out about them."""
+        keys = tuple(part.key for part in parts if is_worth_a_look(part))[:_AT_MOST]
+        if not keys:
+            self.forget(order)
+            return tuple(parts)
+        found = self._last(order, keys) or {}
+        return tuple(found.get(part.key, part) for part in parts)
+
+    def added_to(self, order: str, key: ObjectKey | None, sources: OrderSources) -> OrderSources:
+        """Return sources with what events and Pods say about parts of an order that assembles."""
+        state = state_of(sources)
+        is_unsynced = state.phase == "Failing" and state.reason.startswith(UNSYNCED)
+        if key is None or not (is_unsynced or state.phase == "Assembling"):
+            self.forget(order)
+            return sources
+        root = (PartState(key, "False", "-", state.reason),) if is_unsynced else ()
+        looked = self.of(order, (*root, *sources.parts))
+        own = looked[0] if is_unsynced and looked[0].fails_from else None
+        return replace(sources, parts=looked[len(root) :], own=own)
+
+    def _look(self, order: str, target: tuple[ObjectKey, ...]) -> Mapping[ObjectKey, PartState]:  # noqa: ARG002 - of RowLooks
+        found: dict[ObjectKey, PartState] = {}
+        for key in target:
+            manifest = get_object(self._platform, key)
+            state = closer_state(self._platform, manifest) if manifest else None
+            if state and state.fails_from:
+                found[key] = state
+        return found
+
+    def _requests(self, target: tuple[ObjectKey, ...]) -> int:
+        return len(target)

@@ -20,7 +20,7 @@ from ground.errors import OrderkitError
 from ground.objects.kube_objects import Manifest, ObjectKey, metadata
 from ground.shapes import changed
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
-from orderkit.core.order.part_states import MISSING, UNREAD
+from orderkit.core.order.part_failures import MISSING, UNREAD
 from orderkit.core.secret_values import NO_SECRETS, SecretTexts, leaves
 from orderkit.flows.order.state_without_secrets import CROSSPLANES_OWN
 from orderkit.flows.platform import Platform, get_object

@@ -28,8 +28,13 @@ from orderkit.core.platform.notification_settings import (
 from orderkit.flows.leader_election import LEASE, Candidate, LeaderElection
 from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.notify.channel_worker import ChannelPlan, ChannelState, ChannelWorker
-from orderkit.flows.notify.due_events import PastStates, due_events, present_events
-from orderkit.flows.notify.ledger_notes import LedgerNotes, LedgerReader
+from orderkit.flows.notify.due_events import (
+    LedgerNotes,
+    LedgerReader,
+    PastStates,
+    due_events,
+    present_events,
+)
 from orderkit.flows.notify.notified_events import NotifiedEvents, ensure_namespace
 from orderkit.flows.platform import Platform
 from orderkit.ports.notifier import Notifier

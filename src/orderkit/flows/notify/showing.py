@@ -10,8 +10,7 @@ from orderkit.core.notify.order_event import OrderEvent
 from orderkit.core.notify.routing import Routing
 from orderkit.core.platform.notification_settings import NotificationSettings
 from orderkit.flows.live.order_model import OrderModel
-from orderkit.flows.notify.due_events import PastStates, due_events, present_events
-from orderkit.flows.notify.ledger_notes import LedgerReader
+from orderkit.flows.notify.due_events import LedgerReader, PastStates, due_events, present_events
 from orderkit.flows.notify.notified_events import NotifiedEvents
 from orderkit.flows.platform import Platform
 

@@ -15,10 +15,10 @@ from ground.errors import NotFoundError, shorten
 from ground.names import RepoId
 from ground.visible_text import visible
 from orderkit.core.order import ledger
-from orderkit.core.order.commit_faults import CommitCheck
+from orderkit.core.order.damage import CommitCheck
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.order.commit_check import CheckedOrder, check_commit
+from orderkit.flows.order.commit_judging import CheckedOrder, check_commit
 from orderkit.flows.order.order_report import own_xr, registered_kit
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, published_pack
 from orderkit.ports.forge import CommitStatus

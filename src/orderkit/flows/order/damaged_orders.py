@@ -19,7 +19,7 @@ from orderkit.core.order import ledger, order_file
 from orderkit.core.order.added_documents import INTACT
 from orderkit.core.order.damage import delivered_commits, in_cluster
 from orderkit.flows.order import order_report
-from orderkit.flows.order.commit_check import CheckedOrder, check_commit
+from orderkit.flows.order.commit_judging import CheckedOrder, check_commit
 from orderkit.flows.order.order_damage import IsListed, entry_of, look, with_damages
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.order.repository_damage import NEWEST

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from ground.argocd import hooks
+from ground.argocd import steering
 from ground.argocd.steering import steering_annotations
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from ground.names import MAIN, BlobSha, CommitSha, RepoId, TeamName
 from ground.objects.kube_objects import Kind, Manifest, dig, metadata
 from ground.objects.values import ABSENT, Steps
 from kubeschema.validate.file_check import Definitions, definition_sources
-from kubeschema.validate.findings import Finding, FindingSeverity, Reason
-from kubeschema.validate.located_findings import Located, remedy, sentence
+from kubeschema.validate.findings import Finding, FindingSeverity, Located, Reason, remedy, sentence
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.damage import Damage, in_entry, labelled_entry
@@ -33,7 +32,7 @@ from orderkit.core.order.team_file import TeamFile
 from orderkit.flows.argocd.commit_pinning import documents_of
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order import order_report
-from orderkit.flows.order.commit_check import CheckedOrder, check_commit
+from orderkit.flows.order.commit_judging import CheckedOrder, check_commit
 from orderkit.flows.order.repository_damage import on_default_branch, without_main
 from orderkit.flows.platform import (
     Platform,
@@ -188,7 +187,7 @@ def check_hooks(platform: Platform, live: LiveOrder, commit: CommitSha) -> None:
             annotation has it make the XR again at each sync.
     """
     if refusals := hook_refusals(platform, live, commit):
-        raise RefusedError(refusals[0], hint=f"{hooks.HINT}, and register again")
+        raise RefusedError(refusals[0], hint=f"{steering.HINT}, and register again")
 
 
 def check_kit(
@@ -273,7 +272,7 @@ def check_delivers(platform: Platform, live: LiveOrder, xr_file: XrFile) -> None
     commit = xr_file.commit
     has_submodules = SUBMODULES in platform.forge.tree(live.repository, commit)
     others = (entry for entry in _objects_of(platform, live, commit) if not live.is_xr(entry.xr))
-    is_damaged = bool(hooks.hook_refusal(xr_file.xr)) or any(_damaging(xr_file.xr))
+    is_damaged = bool(steering.hook_refusal(xr_file.xr)) or any(_damaging(xr_file.xr))
     if xr_file.path.parent == MANIFESTS and not (has_submodules or is_damaged or any(others)):
         return
     for fault in filter(_is_undelivered, _faults(platform, live, commit)):
@@ -350,7 +349,7 @@ def hook_refusals(platform: Platform, live: LiveOrder, commit: CommitSha) -> lis
     return [
         f"{entry.path}: {refusal}"
         for entry in _objects_of(platform, live, commit)
-        for refusal in (hooks.hook_refusal(entry.xr), *_damaging(entry.xr))
+        for refusal in (steering.hook_refusal(entry.xr), *_damaging(entry.xr))
         if refusal
     ]
 

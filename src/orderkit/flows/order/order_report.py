@@ -3,6 +3,13 @@ Find orders and report their state: ``list``, ``status``.
 
 The ledger says which orders exist; Application and XR say which state they are in. Costs one ledger
 read and one list per kind, whatever the number of orders.
+
+Find ledger files of orders to which somebody added documents, or that hold no Application any more.
+
+Only reads, at little cost. Argo CD says what it delivers of a team, and which file it cannot read,
+but not the file that an object comes from. So files are read only where it says something odd.
+
+Say that an order waits for a maintenance window of its kit, and until when.
 """
 
 from __future__ import annotations
@@ -17,7 +24,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from ground.argocd.delivery_hindrances import Hindrance, applied, tracker
-from ground.errors import NotFoundError
+from ground.errors import NotFoundError, RefusedError
 from ground.names import LABEL, MAIN, OrderId, TeamName
 from ground.objects.kube_objects import (
     APPLICATION,
@@ -43,21 +50,20 @@ from orderkit.core.order.added_documents import (
     suspects,
 )
 from orderkit.core.order.approval import WaitingOrder
-from orderkit.core.order.commit_faults import CommitCheck
+from orderkit.core.order.damage import CommitCheck
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.ledger_applications import opens_at
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.order_summary import attended, row_of, state_of
 from orderkit.core.order.order_view import ListedOrder, OrderRow, OrderSources, PartState
 from orderkit.core.secret_values import NO_SECRETS, SecretTexts
-from orderkit.flows.argocd.commit_pinning import head_of_main, undelivered
+from orderkit.flows.argocd.commit_pinning import documents_of, head_of_main, undelivered
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.order.added_documents import edited_files
 from orderkit.flows.order.approval_records import waiting_order
-from orderkit.flows.order.commit_check import CheckedOrder, explained_by_files
+from orderkit.flows.order.commit_judging import CheckedOrder, explained_by_files
 from orderkit.flows.order.state_without_secrets import without_secrets
-from orderkit.flows.order.window_check import held_by_window
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -66,7 +72,49 @@ from orderkit.flows.platform import (
     published_pack,
 )
 from orderkit.ports.cluster import NoSuchKindError
-from yamlfiles.manifests import parse_manifests
+from yamlfiles.manifests import ManifestError, parse_manifests
+
+_FILES_AT_ONCE = 8
+
+
+def edited_files(
+    platform: Platform, ledger_files: RepositorySnapshot, entries: Collection[OrderEntry]
+) -> dict[OrderEntry, LedgerFile]:
+    """
+    Return those of these orders whose files have more, or less, than their Application.
+
+    Raises:
+        RemoteError: The forge.
+    """
+    if not entries:
+        return {}
+
+    def look(entry: OrderEntry) -> LedgerFile:
+        path = entry.application_path
+        try:
+            file = platform.forge.read(platform.ledger, path, ledger_files.commit)
+            own, added = documents_of(file)
+        except ManifestError as error:
+            return LedgerFile(fault=str(error))
+        except RefusedError:
+            return INTACT  # 'status' says so
+        return LedgerFile(added, "" if own or file is None else f"{path} has no Application")
+
+    with InheritingThreads(_FILES_AT_ONCE, thread_name_prefix="added") as threads:
+        found = zip(entries, threads.map(look, entries), strict=True)
+        return {entry: file for entry, file in found if file != INTACT}
+
+
+def held_by_window(platform: Platform, kit: Kit | None, state: OrderState) -> OrderState:
+    """Return an order's state, with the time until which a window of its kit holds it back."""
+    if state.phase != "Delivering" or kit is None or not kit.windows:
+        return state
+    opening = opens_at(kit.windows, platform.clock.now())
+    if opening is None:
+        return state
+    text = f"{opening:%a %Y-%m-%d %H:%M} {opening.tzinfo}"
+    reason = f"waits for the maintenance window of kit {kit.name}, which opens {text}"
+    return replace(state, reason=reason, advice="nothing to do: it is delivered then", is_held=True)
 
 
 @dataclass(frozen=True, slots=True)

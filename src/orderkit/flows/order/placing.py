@@ -11,13 +11,19 @@ The step that registers the order is answered in this process (``flows.order.reg
 by the very flow that the service runs. It goes to the service over HTTP in two cases: platform.yaml
 says that the service registers (``spec.service.registers``), or the forge does not let these
 credentials write the ledger.
+
+The catalog of a portal whose plugin reads orders from the service, as an order's steps see it.
+
+Registering the order's own location as well would give one entity from two sources. So
+``catalog:register`` returns the plugin's entity and registers nothing. Used by
+``flows.order.placing``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +41,6 @@ from orderkit.flows.order import cost_limit, order_report
 from orderkit.flows.order.awaiting import FailsTooLong, until_ready
 from orderkit.flows.order.live_order import placed_xr
 from orderkit.flows.order.order_report import OrderReport
-from orderkit.flows.order.provided_entity import ProvidedEntity
 from orderkit.flows.order.publishing import published
 from orderkit.flows.order.reference_check import check_references
 from orderkit.flows.order.registering_portal import RegisteringPortal
@@ -49,9 +54,33 @@ from orderkit.flows.template.published_templates import (
     published_template,
 )
 from orderkit.flows.template.scaffolder import StepEvent, TaskOptions, TaskResult
+from orderkit.ports.catalog import Catalog, Location
 from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requester
 from softwaretemplates.template import Template, check_fixed, read_assignments
+
+
+@dataclass(frozen=True, slots=True)
+class ProvidedEntity:
+    """A `catalog` that gets the entity of `order` from a plugin of the portal."""
+
+    catalog: Catalog
+    order: OrderId
+
+    def register(self, target: str) -> Sequence[str]:  # noqa: ARG002 - nothing is read from there
+        """Return the entity that the plugin makes."""
+        return [f"component:default/{self.order}"]
+
+    def unregister(self, target: str) -> bool:
+        """Remove a location from the time before the plugin."""
+        return self.catalog.unregister(target)
+
+    def locations(self) -> Sequence[Location]:
+        return self.catalog.locations()
+
+    def entity(self, ref: str) -> Manifest | None:
+        return self.catalog.entity(ref)
+
 
 SECRET_SHOWN = "*" * 10
 """What the form posts in the place of a secret (measured)."""

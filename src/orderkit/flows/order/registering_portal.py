@@ -9,6 +9,8 @@ ways. Where the forge does not let these credentials
 write the ledger, the request goes on to the service, which may have the right.
 
 Used by ``flows.order.placing``.
+
+Read the YAML of an order form for the templates that write the order, which cannot parse.
 """
 
 from __future__ import annotations
@@ -19,13 +21,34 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ground.errors import AccessError, OrderkitError
+from ground.errors import AccessError, InvalidInputError, OrderkitError
 from ground.names import OrderId, TeamName, check_label
+from orderkit.core.kit.yaml_settings import read_settings, yaml_roots
 from orderkit.flows.order.registering import Registration, register
-from orderkit.flows.order.yaml_settings_reading import answered_settings
-from orderkit.flows.platform import Platform
+from orderkit.flows.platform import Platform, published_kit
 from orderkit.ports.portal import PortalResponse
 from orderkit.ports.requesters import Requester
+
+
+def answered_settings(platform: Platform, kit_name: str, text: object) -> dict[str, Any]:
+    """
+    Return the answer to ``POST /v1/kits/{kit}/settings``: the part of ``spec`` that a text sets.
+
+    Raises:
+        NotFoundError: The published pack has no such kit.
+        InvalidInputError: The kit takes no YAML, or the text sets what it may not set.
+    """
+    kit = published_kit(platform, kit_name)
+    roots = yaml_roots(kit)
+    if not roots:
+        raise InvalidInputError(
+            "kit",
+            kit_name,
+            "has no yamlFields: its form takes no YAML",
+            hint="write yamlFields into kit.yaml, then: orderkit kit generate",
+        )
+    return {"spec": read_settings(kit, text, roots)}
+
 
 REGISTER_PATH = "/proxy/orderkit/v1/orders"
 _SETTINGS_PATH = re.compile(r"/proxy/orderkit/v1/kits/(?P<kit>[a-z0-9-]{1,63})/settings")

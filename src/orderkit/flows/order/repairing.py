@@ -39,7 +39,6 @@ from orderkit.core.order.damage import ENTRY_FIELDS, Damage, DamageKind, is_conf
 from orderkit.core.order.lease import read_record, time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
-from orderkit.flows.argocd.ancestry import Ancestry
 from orderkit.flows.argocd.commit_pinning import (
     application_at,
     commit_to_pin,
@@ -48,6 +47,7 @@ from orderkit.flows.argocd.commit_pinning import (
 )
 from orderkit.flows.argocd.refreshing import (
     OWNER,
+    Ancestry,
     application_key,
     knows_retry_refresh,
     refresh,

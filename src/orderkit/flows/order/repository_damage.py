@@ -22,7 +22,7 @@ from orderkit.core.order import order_file
 from orderkit.core.order.damage import Damage, DamageKind, delivered_commits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
-from orderkit.flows.argocd.ancestry import Ancestry
+from orderkit.flows.argocd.refreshing import Ancestry
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.platform import Platform

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from compositions.composed_metadata import composed_keys, is_controlled_by
+from compositions.composed import composed_keys, is_controlled_by
 from ground.argocd.delivery_hindrances import Hindrance
 from ground.errors import AccessError, RemoteError
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, controller, dig
@@ -21,8 +21,7 @@ from orderkit.core.order.observed_parts import ObservedPart, observed_part
 from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.order_summary import with_parts
 from orderkit.core.order.order_view import PartState
-from orderkit.core.order.part_failures import UNSYNCED, counts
-from orderkit.core.order.part_states import MISSING, part_state
+from orderkit.core.order.part_failures import MISSING, UNSYNCED, counts, part_state
 from orderkit.core.secret_values import NO_SECRETS, SECRET, SecretTexts
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import application_key

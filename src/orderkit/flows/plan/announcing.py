@@ -5,21 +5,29 @@ The status `CONTEXT` is success if the change may be merged, failure if it would
 if no plan could be made. It is set when the answer is known and never pending, so that a killed
 process leaves nothing behind. The comment is found by its marker and updated in place. Both writes
 are idempotent and read back before a failure is reported (``ports.pulls``).
+
+Find open pull requests of orders without a plan: the service missed them or failed.
+
+A forge does not repeat a delivery while the service is down, and the service's queue is lost when
+it ends. Writes nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from ground.errors import shorten
-from ground.names import CommitSha, RepoId
+from ground.errors import NotFoundError, shorten
+from ground.names import MAIN, CommitSha, RepoId
+from orderkit.core.inheriting_threads import InheritingThreads
+from orderkit.core.order import ledger
 from orderkit.core.order.order_state import short
 from orderkit.core.plan import Plan
 from orderkit.core.plan.graph import graph_of
 from orderkit.core.plan.graph_mermaid import to_mermaid
 from orderkit.core.plan.plan_markdown import plain_line, to_markdown
-from orderkit.flows.platform import Platform
-from orderkit.ports.forge import CommitStatus, StatusState
+from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.ports.forge import CommitStatus, PullRequest, StatusState
 from orderkit.ports.pulls import PLAN_CONTEXT
 
 CONTEXT = MARKER = PLAN_CONTEXT
@@ -98,3 +106,42 @@ def _graph(plan: Plan) -> list[str]:
     if len(text) > _GRAPH_MAX:
         return []
     return [f"<details><summary>Graph</summary>\n\n```mermaid\n{text}```\n\n</details>"]
+
+
+_AT_ONCE = 8
+
+Place = tuple[RepoId, int]
+
+
+def unplanned(platform: Platform, targets: Collection[str | RepoId] = ()) -> list[Place]:
+    """
+    Return the pull requests into main whose head has no plan, by team, order and number.
+
+    Args:
+        targets: Teams or repositories; none: every living order.
+
+    Raises:
+        NotFoundError: There is no ledger. RemoteError: the forge.
+    """
+    repositories = [entry.repository for entry in ledger.entries(ledger_snapshot(platform).blobs)]
+    selected = [repo for repo in repositories if not targets or {repo, repo.owner} & set(targets)]
+    with InheritingThreads(_AT_ONCE, thread_name_prefix="missed") as pool:
+        numbers = pool.map(lambda repo: _numbers(platform, repo), selected)
+        return [
+            (repo, n)
+            for repo, open_numbers in zip(selected, numbers, strict=True)
+            for n in open_numbers
+        ]
+
+
+def _numbers(platform: Platform, repo: RepoId) -> list[int]:
+    try:
+        pulls = list(platform.forge.pulls(repo, base=MAIN))
+        return sorted(pull.number for pull in pulls if not _has_plan(platform, repo, pull))
+    except NotFoundError:
+        return []  # its repository went, or a head with it
+
+
+def _has_plan(platform: Platform, repo: RepoId, pull: PullRequest) -> bool:
+    statuses = platform.forge.statuses(repo, pull.head_commit)
+    return any(status.context == CONTEXT and status.state != "error" for status in statuses)

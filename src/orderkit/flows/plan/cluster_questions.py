@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
-from compositions.composed_metadata import RESOURCE_NAME_ANNOTATION, composed_keys
+from compositions.composed import RESOURCE_NAME_ANNOTATION, composed_keys
 from compositions.composition_choice import with_stored_choice
 from compositions.generated_passwords import SEED_SELECTOR, STAND_IN_SEED
 from compositions.python_functions import NOT_RUN_HERE

@@ -3,30 +3,37 @@ Plan what a changed kit does to all its live orders, by comparing two packs.
 
 Each order is assembled with both packs, and its composed resources are compared. Stored values that
 survive a changed XRD (old defaults) are kept, as the API server keeps them. Writes nothing.
+
+Read a cluster in bulk: list a kind once instead of reading its objects one by one.
+
+The first few objects of a kind are read singly; then the whole kind is listed and cached, so all
+answers about a kind are of one moment. If listing is not allowed, objects are read singly. Called
+by the flow that plans for many orders.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import NoneType
+from typing import Any
 
 from compositions.function_processes import FunctionProcess
-from ground.errors import InvalidInputError, NotFoundError, OrderkitError
+from ground.errors import AccessError, InvalidInputError, NotFoundError, OrderkitError
 from ground.names import CommitSha
-from ground.objects.kube_objects import Kind, Manifest, metadata
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.compositions import composition_of
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
-from orderkit.core.plan.fleet_name_clashes import with_collisions
-from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan, Side
+from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan, Side, with_collisions
 from orderkit.core.plan.price_table import PRICES, PriceTable, read_prices
 from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder
 from orderkit.core.plan.stored_defaults import default_changes, defaults_of, keeps, with_stored
-from orderkit.flows.plan.bulk_reads import BulkLookup
 from orderkit.flows.plan.cluster_questions import NOT_ASKED, Lookup, as_living, living, observed_of
 from orderkit.flows.plan.fleet_orders import (
     CLUSTER,
@@ -44,9 +51,90 @@ from orderkit.flows.plan.planning_process import AssemblerSetup
 from orderkit.flows.plan.published_pack import called_functions, needed_files, refuse_uncalled
 from orderkit.flows.plan.recording import PlanRecorder, Replay, differs
 from orderkit.flows.platform import Platform, pack_files
+from orderkit.ports.cluster import NoSuchKindError, ObjectList
 from orderkit.ports.pipeline_functions import PipelineFunctions
 from orderkit.ports.processes import Processes
 from yamlfiles.documents import Files
+
+_SINGLY = 5
+
+
+class BulkLookup:
+    """A `Lookup` that keeps what it read. Safe to use from several threads."""
+
+    def __init__(self, cluster: Lookup) -> None:
+        self._place = cluster
+        self._lock = threading.RLock()
+        self._singly: Counter[Kind] = Counter()
+        self._objects: dict[ObjectKey, Manifest | None] = {}
+        self._kinds: dict[Kind, ObjectList | NoSuchKindError] = {}
+        self._closed: set[Kind] = set()
+        self._plurals: dict[Kind, str | None] = {}
+
+    def get(self, key: ObjectKey) -> Manifest | None:
+        """Return an object; None if it does not exist."""
+        with self._lock:
+            if key in self._objects:
+                return self._objects[key]
+            if key.kind not in self._kinds and key.kind not in self._closed:
+                self._singly[key.kind] += 1
+                if self._singly[key.kind] > _SINGLY:
+                    self._read_kind(key.kind)
+            if key.kind in self._kinds:
+                self._of_kind(key.kind)
+                return self._objects.get(key)
+            self._objects[key] = manifest = self._place.get(key)
+            return manifest
+
+    def list(self, kind: Kind, *, namespace: str | None = None) -> ObjectList:
+        """Return the objects of a kind."""
+        with self._lock:
+            if kind in self._closed:
+                return self._place.list(kind, namespace=namespace)
+            if kind not in self._kinds and not self._read_kind(kind):
+                return self._place.list(kind, namespace=namespace)
+            objects = self._of_kind(kind)
+        if namespace is None:
+            return objects
+        items = (
+            manifest for manifest in objects.items if ObjectKey.of(manifest).namespace == namespace
+        )
+        return ObjectList(tuple(items), objects.resource_version)
+
+    def plural(self, kind: Kind) -> str | None:
+        """Return the resource name of a kind."""
+        with self._lock:
+            if kind not in self._plurals:
+                self._plurals[kind] = self._place.plural(kind)
+            return self._plurals[kind]
+
+    def serves(self, kind: Kind) -> bool:
+        """Say whether the kind is served."""
+        return self.plural(kind) is not None
+
+    def openapi(self, group: str, version: str) -> Mapping[str, Any] | None:
+        """Return the OpenAPI v3 document of a group's version."""
+        return self._place.openapi(group, version)
+
+    def _of_kind(self, kind: Kind) -> ObjectList:
+        objects = self._kinds[kind]
+        if isinstance(objects, NoSuchKindError):
+            raise NoSuchKindError(str(objects))
+        return objects
+
+    def _read_kind(self, kind: Kind) -> bool:
+        """List a kind and keep it; say whether that was allowed."""
+        try:
+            objects = self._place.list(kind)
+        except NoSuchKindError as error:
+            self._kinds[kind] = error
+            return True
+        except AccessError:
+            self._closed.add(kind)
+            return False
+        self._kinds[kind] = objects
+        self._objects.update((ObjectKey.of(manifest), manifest) for manifest in objects.items)
+        return True
 
 
 @dataclass(frozen=True, slots=True)

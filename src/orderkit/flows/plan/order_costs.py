@@ -24,8 +24,7 @@ from orderkit.core.secret_values import SECRET
 from orderkit.flows.plan.cluster_questions import Lookup
 from orderkit.flows.plan.order_plan import AnsweredQuestions
 from orderkit.flows.plan.published_pack import published_workshop
-from orderkit.flows.platform import Platform
-from orderkit.flows.published_prices import published_prices
+from orderkit.flows.platform import Platform, published_prices
 
 _CROSSPLANES_OWN = ("resourceRefs", "compositionRevisionRef", "claimRef")
 

@@ -4,19 +4,31 @@ Plan the step from one XR of an order to another, by running the order's own sta
 Reads what exists from the cluster: the order's composed resources keep their names, and objects
 that stations require are looked up. Without a cluster, the plan is made from the files and says so.
 Writes nothing.
+
+What a plan costs: by the price table that was given, else by the platform's own.
+
+The platform's own is ``gitops/prices.yaml`` of its pack, as published; a platform without one has
+plans without costs. A broken table of the platform does not stop a plan; a broken table given for
+this plan does.
+
+Plan an order that does not exist yet: what its kit would compose, and what that would cost.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from compositions.station import Selector
-from ground.errors import NotFoundError, OrderkitError
+from ground.errors import InvalidInputError, NotFoundError, OrderkitError
+from ground.names import check_requester
 from ground.objects.kube_objects import Manifest
 from kubeschema.known import Layer
+from orderkit.core.kit.change_forms import by_form_names
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.change import ABSENT, in_group, value_at
+from orderkit.core.order.order_file import OrderFile
 from orderkit.core.plan import (
     Assembly,
     AssemblyContext,
@@ -27,13 +39,18 @@ from orderkit.core.plan import (
     with_secret_traces,
 )
 from orderkit.core.plan.comparison import Drift
+from orderkit.core.plan.cost import costs_of
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.live_state import ObservedOrder, from_live_state, paused_parts
 from orderkit.core.plan.object_texts import selector_text
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.secret_traces import secret_fields
 from orderkit.core.plan.stored_defaults import with_stored
-from orderkit.flows.order.live_order import LiveOrder, delivered_xr
+from orderkit.flows.order.approval_foresight import foreseen
+from orderkit.flows.order.approval_needs import Asking, order_needs
+from orderkit.flows.order.change_approvals import may_need_approval
+from orderkit.flows.order.live_order import LiveOrder, delivered_xr, placed_xr
+from orderkit.flows.order.placing import OrderDraft, TaskRequest, draft
 from orderkit.flows.plan.cluster_questions import (
     NOT_ASKED,
     Lookup,
@@ -44,13 +61,43 @@ from orderkit.flows.plan.cluster_questions import (
     observed_of,
 )
 from orderkit.flows.plan.cluster_verdicts import judged, with_schemas
-from orderkit.flows.plan.pricing import priced
 from orderkit.flows.plan.published_pack import published_workshop
 from orderkit.flows.plan.recording import PlanRecorder, Replay
-from orderkit.flows.platform import published_pack
+from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
+from orderkit.flows.team.limit_check import team_of
+from orderkit.flows.template.published_templates import kit_template
+from orderkit.ports.requesters import Requester
+from softwaretemplates.template import read_assignments
 
 if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
+
+
+def priced(platform: Platform, plan: Plan, table: PriceTable | None = None) -> Plan:
+    """
+    Return a plan with what it costs. One that would be refused costs nothing yet.
+
+    Args:
+        table: None: the platform's own.
+
+    Raises:
+        RemoteError: The forge.
+    """
+    from orderkit.flows.platform import published_prices  # lazy: a snapshot needs none
+
+    try:
+        price_table = table or published_prices(platform)
+    except InvalidInputError as error:
+        unknowns = (*plan.after.unknowns, f"costs are not known: {error}")
+        return replace(plan, after=replace(plan.after, unknowns=unknowns))
+    return with_costs(plan, price_table)
+
+
+def with_costs(plan: Plan, table: PriceTable | None) -> Plan:
+    """Return a plan with what it costs by a table, if there is one."""
+    if table is None or plan.faults:
+        return plan
+    return replace(plan, costs=costs_of(plan.before, plan.after, table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,3 +290,41 @@ class AnsweredQuestions:
         """Raise the error of a failed look-up."""
         if self._error is not None:
             raise self._error
+
+
+def plan_assignments(
+    platform: Platform, kit: str, assignments: Mapping[str, str], requester: str
+) -> tuple[OrderDraft, Plan]:
+    """Return the same for ``field=value`` texts; raises like `plan_new_order`, and for them."""
+    source = kit_template(platform, kit)
+    named = by_form_names(source.kit, source.template.properties, assignments)
+    values = read_assignments(source.template, named, {})
+    request = TaskRequest(kit, values, Requester(check_requester(requester)))
+    return plan_new_order(platform, request)
+
+
+def plan_new_order(platform: Platform, request: TaskRequest) -> tuple[OrderDraft, Plan]:
+    """
+    Return the order that form values would make, and its plan. Nothing is written.
+
+    Raises:
+        NotFoundError: The kit has no Composition in the published pack.
+        OrderkitError: What `draft` raises for an order that would be refused.
+    """
+    order = draft(platform, request)
+    xr = placed_xr(order.kit, order.entry.team, order.xr)
+    plan = plan_new(platform, order.kit, xr)
+    return order, replace(plan, approval=_approval(platform, order, request.requester))
+
+
+def _approval(platform: Platform, order: OrderDraft, requester: Requester) -> str:
+    """Return who would have to approve an order that is not written yet."""
+    ledger_files, entry = ledger_snapshot(platform), order.entry
+    record = OrderFile(entry.order, order.kit.name, entry.team, requester.ref, {})
+    team = team_of(platform, entry.team, ledger_files)
+    live = LiveOrder(entry, order.kit, record, team)
+    if not may_need_approval(live):
+        return ""
+    asking = Asking(requester.ref, requester.proof)
+    needs = order_needs(platform, live, order.xr, asking, ledger_files)
+    return foreseen(platform, entry, needs, asking)

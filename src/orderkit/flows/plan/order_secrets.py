@@ -17,11 +17,18 @@ from dataclasses import replace
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import Manifest, metadata
 from ground.objects.values import value_at
-from orderkit.core.guessable_values import has_random_word, names_public
 from orderkit.core.plan import Assembly, assemble, with_secret_traces
 from orderkit.core.plan.assembly import SecretField
 from orderkit.core.plan.secret_traces import secret_fields
-from orderkit.core.secret_values import NO_SECRETS, SecretTexts, entries_of, leaves, values_of
+from orderkit.core.secret_values import (
+    NO_SECRETS,
+    SecretTexts,
+    entries_of,
+    has_random_word,
+    leaves,
+    names_public,
+    values_of,
+)
 from orderkit.flows.plan.cluster_questions import observed_of
 from orderkit.flows.plan.order_plan import AnsweredQuestions
 from orderkit.flows.plan.published_pack import published_workshop

@@ -38,7 +38,7 @@ from orderkit.core.kit.kit_file import Import
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.plan import AssemblyContext, Blueprint
-from orderkit.core.plan.pack_rules import PackRules
+from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.stored_defaults import defaults_of
 from orderkit.ports.pipeline_functions import PipelineFunctions
 from yamlfiles.documents import Files
@@ -193,7 +193,7 @@ def needed_files(files: Files) -> Files:
 def _read_published(
     platform: Platform, commit: CommitSha | None
 ) -> tuple[AssemblyContext, Sequence[FunctionProcess]]:
-    from orderkit.flows.platform import pack_files  # lazy: as in ``pricing``
+    from orderkit.flows.platform import pack_files  # lazy: as in ``order_plan``
 
     commit = commit or platform.forge.head(platform.pack_repo)
     if commit is None:

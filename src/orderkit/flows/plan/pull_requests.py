@@ -8,31 +8,43 @@ data is deleted only if the pull request's text has a line ``Accept-Loss: yes``.
 
 Everything is read from the forge; titles, branches and files are untrusted. The stations that run
 are the platform's own, whatever the branch contains.
+
+What a plan may be about: the order's own XR, within what the team may have.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from ground.argocd.hooks import HINT
-from ground.argocd.steering import steering_annotations
-from ground.errors import NotFoundError, OrderkitError, RefusedError, RemoteError, UsageError
+from ground.argocd.steering import HINT, steering_annotations
+from ground.errors import (
+    NotFoundError,
+    OrderkitError,
+    RefusedError,
+    RemoteError,
+    SeveralProblemsError,
+    UsageError,
+)
 from ground.names import MAIN, CommitSha, RepoId
-from ground.objects.kube_objects import Manifest
+from ground.objects.kube_objects import Kind, Manifest, metadata
 from kubeschema.validate import Reason, Validator
 from orderkit.core.kit.compositions import choice_findings
-from orderkit.core.order import ledger
+from orderkit.core.order import ledger, team_limits
 from orderkit.core.order.change import differences, judge_rules
-from orderkit.core.order.change.object_merge import merged
+from orderkit.core.order.change.differences import merged
 from orderkit.core.order.order_file import MANIFESTS
-from orderkit.core.plan import Code, Plan
+from orderkit.core.plan import Code, Fault, Plan
+from orderkit.core.plan.judging import OutcomeRule
+from orderkit.flows.order import cost_limit
 from orderkit.flows.order.live_order import (
+    ANOTHER_XR,
     LiveOrder,
     XrFile,
     check_name,
+    delivered_xr,
     find_living,
     hook_refusals,
     read_xr,
@@ -45,9 +57,48 @@ from orderkit.flows.plan.announcing import (
     set_plan_status,
 )
 from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
-from orderkit.flows.plan.plan_limits import check_same, within_limits
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import Commit, PullRequest
+
+
+def check_same(live: LiveOrder, old: Manifest, new: Manifest) -> None:
+    """
+    Check that both are the order's XR.
+
+    Raises:
+        RefusedError: The new one has another kind, name or namespace.
+    """
+    old_kind, new_kind = Kind.of(old), Kind.of(new)
+    names = [metadata(manifest).get("name") for manifest in (old, new)]
+    homes = [metadata(delivered_xr(live, xr)).get("namespace") for xr in (old, new)]
+    if (old_kind.group, old_kind.kind) != (new_kind.group, new_kind.kind) or names[0] != names[1]:
+        raise RefusedError(
+            f"{new_kind} {names[1]} is not the XR of {live.entry.order}, {old_kind} {names[0]}",
+            hint="an XR of another name or kind is another order",
+        )
+    if homes[0] != homes[1]:
+        raise RefusedError(
+            f"{live.entry.order}: metadata.namespace is '{homes[1]}', not '{homes[0]}'",
+            hint=f"restore the namespace: {ANOTHER_XR.format('in another one')}",
+        )
+
+
+def within_limits(platform: Platform, live: LiveOrder, old: Manifest, plan: Plan) -> Plan:
+    """Return the plan with what the team may not have, as a change would be refused for it."""
+    try:
+        team_limits.check_kit(live.team, live.kit.name)
+        spec, before = plan.after.xr.get("spec") or {}, old.get("spec") or {}
+        team_limits.check_values(live.team, live.kit, spec, before=before)
+        if not plan.faults:
+            cost_limit.check_change(platform, live, old, plan.after.input_xr or plan.after.xr)
+    except (RefusedError, SeveralProblemsError) as error:
+        faults = [
+            Fault("", str(problem), "spec", problem.hint, code=OutcomeRule.LIMIT)
+            for problem in error.problems
+        ]
+        return replace(plan, after=replace(plan.after, faults=(*plan.after.faults, *faults)))
+    return plan
+
 
 _ACCEPTED = re.compile(rf"^[ \t]*{ACCEPT_LOSS}[ \t\r]*$", re.MULTILINE | re.IGNORECASE)
 _FILES_TOLD = 10

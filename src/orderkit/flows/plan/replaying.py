@@ -20,8 +20,7 @@ from orderkit.core.plan import Plan
 from orderkit.core.plan.price_table import PRICES, PriceTable, read_prices
 from orderkit.core.plan.snapshot import PlanSnapshot
 from orderkit.flows.plan.cluster_verdicts import with_schemas
-from orderkit.flows.plan.order_plan import OrderPlanner
-from orderkit.flows.plan.pricing import with_costs
+from orderkit.flows.plan.order_plan import OrderPlanner, with_costs
 from orderkit.flows.plan.published_pack import loaded_workshop, needed_files
 from orderkit.flows.plan.recording import Replay, check_one, differs
 from orderkit.ports.pipeline_functions import PipelineFunctions

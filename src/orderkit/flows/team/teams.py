@@ -40,10 +40,10 @@ from orderkit.flows.platform import (
     get_object,
     ledger_snapshot,
     published_pack,
+    published_prices,
     read_text,
     write_ledger,
 )
-from orderkit.flows.published_prices import published_prices
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.flows.team.read_credential import ensure_read_credential, remove_read_credential
 from orderkit.flows.team.webhooks import ensure_team_webhook

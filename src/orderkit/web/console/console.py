@@ -2,6 +2,14 @@
 The console of one service: its table of pages, beside the API's table of operations.
 
 Made by ``service``.
+
+The page of what waits for the approval of whoever is signed in, and their decision.
+
+``console`` lists them.
+
+The pages of campaigns, read-only: a campaign acts for whoever runs the command.
+
+``console`` lists them.
 """
 
 from __future__ import annotations
@@ -9,16 +17,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ground.errors import NotFoundError
+from ground.suggestions import did_you_mean
 from orderkit.core.platform.service_access import Right
-from orderkit.web.console.api_calls import ApiCalls
-from orderkit.web.console.approval_pages import ApprovalPages
-from orderkit.web.console.campaign_pages import CampaignPages
+from orderkit.web.console.api_calls import ApiCalls, page, redirect
 from orderkit.web.console.change_pages import ChangePages
-from orderkit.web.console.end_pages import EndPages
 from orderkit.web.console.kit_pages import KitPages
-from orderkit.web.console.lease_pages import LeasePages
-from orderkit.web.console.order_pages import ACTIVITY_FILTERS, FILTERS, OrderPages
-from orderkit.web.console.page_exchange import SIGN_IN, PageExchange, SessionExchange
+from orderkit.web.console.order_pages import (
+    ACTIVITY_FILTERS,
+    FILTERS,
+    EndPages,
+    LeasePages,
+    OrderPages,
+)
+from orderkit.web.console.page_exchange import SIGN_IN, PageExchange, SessionExchange, last
 from orderkit.web.console.selected_pages import SelectedPages
 from orderkit.web.console.sessions import Sessions
 from orderkit.web.console.sign_in_pages import CALLBACK, SignInPages
@@ -27,9 +39,61 @@ from orderkit.web.operations import (
     ConsoleOptions,
     Handler,
     Schema,
+    Service,
     ServiceOperation,
     ServiceOptions,
+    ServiceRequest,
+    ServiceResponse,
 )
+
+_DONE = {"waiting": "approved", "delivered": "delivered", "withdrawn": "declined"}
+
+
+class ApprovalPages:
+    """What waits for whom."""
+
+    def __init__(self, api: ApiCalls) -> None:
+        self._api = api
+
+    def approvals(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show the orders that wait for the caller."""
+        answer = self._api.ask(service, call, "listApprovals")
+        return page(call, "approvals.html", "Approvals", approvals=answer["approvals"])
+
+    def decide(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Agree to an order or a change, or decline it."""
+        form = call.body
+        body: dict[str, Any] = {"decision": last(form, "decision")}
+        for name in ("head", "reason"):
+            if text := last(form, name).strip():
+                body[name] = text
+        if number := last(form, "number"):
+            body["number"] = int(number) if number.isascii() and number.isdigit() else 0
+        decided = self._api.ask(service, call, "decideApproval", body=body)
+        return redirect(f"/approvals?done={_DONE.get(decided['state'], 'approved')}")
+
+
+class CampaignPages:
+    """What the ledger's records say, as the API answers it to the caller."""
+
+    def __init__(self, api: ApiCalls) -> None:
+        self._api = api
+
+    def campaigns(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show all campaigns."""
+        found = self._api.ask(service, call, "listCampaigns")["campaigns"]
+        return page(call, "campaigns.html", "Campaigns", campaigns=found)
+
+    def campaign(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show one campaign: its waves, and why orders failed or were left."""
+        found = self._api.ask(service, call, "listCampaigns")["campaigns"]
+        by_name = {campaign["name"]: campaign for campaign in found}
+        name = call.path["campaign"]
+        if name not in by_name:
+            hint = did_you_mean(name, by_name, "/campaigns lists them")
+            raise NotFoundError(f"there is no campaign '{name}'", hint=hint)
+        return page(call, "campaign.html", name, campaign=by_name[name])
+
 
 _WORDS: Schema = {"type": "string", "maxLength": 400}
 _TOKEN: Schema = {"type": "string", "maxLength": 8000}

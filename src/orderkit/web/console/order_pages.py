@@ -2,6 +2,12 @@
 The pages that show orders: the list, and of one order the overview, parts, history and pulls.
 
 ``console`` lists them.
+
+End an order: what goes and what stays, the confirmation, the steps, and the proof.
+
+An ended order keeps this page: its proof is in the ledger. ``console`` lists them.
+
+The page of an order's lease: how long it lives, and a form to extend it.
 """
 
 from __future__ import annotations
@@ -9,6 +15,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +25,7 @@ from ground.objects.kube_objects import Manifest, dig
 from orderkit.core.durations import PATTERN as DURATION
 from orderkit.core.durations import parse_duration
 from orderkit.core.inheriting_threads import InheritingThreads
+from orderkit.core.kit.change_forms import TAKE
 from orderkit.core.order.order_selection import SORTS, OrderQuery, counts, select
 from orderkit.core.order.order_view import OrderRow
 from orderkit.flows.order.activity import LEASE
@@ -293,3 +301,101 @@ def _conditions(manifest: Manifest) -> list[dict[str, str]]:
         for entry in (conditions if isinstance(conditions, list) else ())
         if isinstance(entry, dict)
     ]
+
+
+_ANSWER_S = 11.0
+"""An end reports after a second; the page shows its steps from then on."""
+
+
+def quick(service: Service) -> Service:
+    """Return a service whose ends are answered while they go on."""
+    return replace(service, options=replace(service.options, answer_s=_ANSWER_S))
+
+
+class EndPages:
+    """The ends of one console's orders."""
+
+    def __init__(self, api: ApiCalls, orders: OrderPages) -> None:
+        self._api, self._orders = api, orders
+
+    def show(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show what an end would do, how far it is, or its proof."""
+        return self._shown(service, call)
+
+    def submit(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """End an order whose id was typed, or continue an end that was cut off."""
+        form = call.body
+        taken = {
+            name.removeprefix(TAKE): True for name in form if name.startswith(TAKE) and form[name]
+        }
+        body: dict[str, Any] = {"confirm": last(form, "confirm").strip(), "take": taken}
+        if reason := last(form, "reason"):
+            body["reason"] = reason
+        try:
+            self._api.ask(quick(service), call, "endOrder", body=body)
+        except OrderkitError as error:
+            return self._shown(service, call, error=error)
+        return redirect(f"/orders/{call.path['order']}/end")
+
+    def _shown(
+        self, service: Service, call: ServiceRequest, *, error: OrderkitError | None = None
+    ) -> ServiceResponse:
+        problem = sentence(error) if error else None
+        status = error.http_status if error else 200
+        title = f"End of {call.path['order']}"
+        try:
+            end = self._api.ask(service, call, "orderEnd")
+        except NotFoundError:
+            end = None  # it lives, or never did; the next answer says which
+        if end is not None:
+            return page(call, "ended.html", title, status=status, end=end, error=problem)
+        order = self._orders.view(service, call)
+        trace = self._api.ask(service, call, "traceOrder")
+        preview = self._api.ask(service, call, "endPreview")
+        takes = [{**take, "name": f"{TAKE}{take['name']}"} for take in preview["takes"]]
+        return page(
+            call,
+            "end.html",
+            title,
+            status=status,
+            tab="end",
+            parts=PartsTree(trace).parts(),
+            error=problem,
+            **{**preview, "order": order, "takes": takes},
+        )
+
+
+class LeasePages:
+    """The leases of one console's orders."""
+
+    def __init__(self, api: ApiCalls, orders: OrderPages) -> None:
+        self._api, self._orders = api, orders
+
+    def show(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Show when the order expires, and what its kit allows."""
+        return self._shown(service, call)
+
+    def submit(self, service: Service, call: ServiceRequest) -> ServiceResponse:
+        """Extend the lease, or say why not beside the form."""
+        body = {name: last(call.body, name).strip() for name in ("by", "reason")}
+        try:
+            self._api.ask(service, call, "extendLease", body=body)
+        except OrderkitError as error:
+            return self._shown(service, call, error=error)
+        return redirect(f"/orders/{call.path['order']}?done=extended")
+
+    def _shown(
+        self, service: Service, call: ServiceRequest, *, error: OrderkitError | None = None
+    ) -> ServiceResponse:
+        order = self._orders.view(service, call)
+        return page(
+            call,
+            "lease.html",
+            f"Lease of {call.path['order']}",
+            status=error.http_status if error else 200,
+            order=order,
+            tab="lease",
+            lease=self._api.ask(service, call, "orderLease"),
+            error=sentence(error) if error else None,
+            entered={name: last(call.body, name) for name in ("by", "reason")},
+        )

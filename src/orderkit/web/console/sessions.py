@@ -21,8 +21,7 @@ from itsdangerous import BadSignature, URLSafeTimedSerializer
 
 from ground.errors import RefusedError
 from orderkit.core.platform.service_access import RIGHTS
-from orderkit.ports.requesters import Requester, UnprovedError
-from orderkit.ports.sign_in import SignInAttempt
+from orderkit.ports.requesters import Requester, SignInAttempt, UnprovedError
 from orderkit.web.callers import Caller
 
 LINK_S = 600

@@ -10,8 +10,7 @@ from __future__ import annotations
 import ipaddress
 
 from ground.errors import RefusedError
-from orderkit.ports.requesters import Requester, UnprovedError
-from orderkit.ports.sign_in import SignIn
+from orderkit.ports.requesters import Requester, SignIn, UnprovedError
 from orderkit.web.console.api_calls import page, redirect
 from orderkit.web.console.page_exchange import SIGN_IN, cookie, own_path
 from orderkit.web.console.sessions import ATTEMPT_S, SessionCaller, Sessions

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ground.argocd.hooks import FINALIZERS, HELM_HOOK, HOOK
+from ground.argocd.steering import FINALIZERS, HELM_HOOK, HOOK
 from ground.objects.kube_objects import Manifest, annotations_of
 
 _PHASES = frozenset({"PreSync", "Sync", "PostSync", "SyncFail"})

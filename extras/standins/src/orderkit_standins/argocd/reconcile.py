@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from ground.argocd.delivery_hindrances import tracker
-from ground.argocd.hooks import FINALIZERS
+from ground.argocd.steering import FINALIZERS
 from ground.errors import ConflictError, NotFoundError
 from ground.objects.kube_objects import (
     APP_PROJECT,
@@ -41,13 +41,14 @@ from orderkit_standins.argocd.compare import (
 )
 from orderkit_standins.argocd.health import IsComposite, application_health
 from orderkit_standins.argocd.hooks import deletion_types, finalizers_for, finalizers_of_hooks
-from orderkit_standins.argocd.projects import Project, check_project, read_project
+from orderkit_standins.argocd.projects import Project, check_project, is_held, read_project
 from orderkit_standins.argocd.prune import delete_next_wave
 from orderkit_standins.argocd.spec import (
     ApplicationSource,
     AppSpec,
     InvalidSpecError,
     is_deleting,
+    is_owned,
     read_source,
     read_spec,
     scope,
@@ -63,9 +64,7 @@ from orderkit_standins.argocd.status import (
     status_of,
 )
 from orderkit_standins.argocd.sync import Syncer, SyncOperation, SyncOutcome
-from orderkit_standins.argocd.sync_windows import is_held
 from orderkit_standins.argocd.targets import TargetLoader
-from orderkit_standins.argocd.tracking import is_owned
 
 STATUS_WRITER = "argocd-application-controller"
 REFRESH = "argocd.argoproj.io/refresh"

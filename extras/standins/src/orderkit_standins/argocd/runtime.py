@@ -30,8 +30,8 @@ from orderkit_standins.argocd.compare import Look
 from orderkit_standins.argocd.health import live_health
 from orderkit_standins.argocd.reconcile import REFRESH, Reconciler
 from orderkit_standins.argocd.source_repositories import RepositorySources, SourceError
+from orderkit_standins.argocd.spec import application_key
 from orderkit_standins.argocd.targets import TargetLoader
-from orderkit_standins.argocd.tracking import application_key
 from orderkit_standins.controller import Controller
 
 _UNCOMPARED_METADATA = frozenset({"generation", "managedFields", "resourceVersion"})

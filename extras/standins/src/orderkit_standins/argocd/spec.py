@@ -3,6 +3,10 @@ An Application's spec, read once into values with Argo CD's defaults.
 
 What the stand-in cannot deliver (Helm, Kustomize, several sources ...) is refused here with an
 InvalidSpecError, never ignored. ``projects`` checks it against its AppProject.
+
+Argo CD's tracking annotation as it is written at every apply.
+
+``ground.argocd.delivery_hindrances.tracker`` reads it.
 """
 
 from __future__ import annotations
@@ -14,7 +18,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ground.errors import InvalidInputError, OrderkitError
-from ground.objects.kube_objects import Manifest, annotations_of, dig, metadata
+from ground.objects.kube_objects import (
+    APPLICATION,
+    ARGOCD_NAMESPACE,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    dig,
+    metadata,
+)
 from orderkit_standins.argocd.ignored_differences import IgnoreRule, read_rules
 
 IN_CLUSTER_URL = "https://kubernetes.default.svc"
@@ -221,3 +233,19 @@ def scope(app: Manifest, path: str) -> tuple[str, ...]:
         for entry in entries
     )
     return tuple(f"{posixpath.normpath(folder)}/" for folder in folders)
+
+
+def application_key(name: str) -> ObjectKey:
+    """Return the key of an Application; all live in Argo CD's own namespace."""
+    return ObjectKey(APPLICATION, name, ARGOCD_NAMESPACE)
+
+
+def tracking_id(app: str, key: ObjectKey, destination: str) -> str:
+    """Return the annotation's value. A cluster-scoped object gets the app's destination."""
+    kind = key.kind
+    return f"{app}:{kind.group}/{kind.kind}:{key.namespace or destination}/{key.name}"
+
+
+def is_owned(live: Manifest) -> bool:
+    """Say whether another object owns it; such objects are never pruned by Argo CD."""
+    return bool(metadata(live).get("ownerReferences"))

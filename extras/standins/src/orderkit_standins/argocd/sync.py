@@ -44,7 +44,7 @@ from orderkit_standins.argocd.projects import Project
 from orderkit_standins.argocd.prune import Code, PruneResult, prune_object
 from orderkit_standins.argocd.spec import is_deleting
 from orderkit_standins.cluster.field_ownership import read
-from orderkit_standins.cluster.field_sets import FieldSet, union
+from orderkit_standins.cluster.typed_documents import FieldSet, union
 
 Phase = Literal["Running", "Terminating", "Succeeded", "Failed", "Error"]
 

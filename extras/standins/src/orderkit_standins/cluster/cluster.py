@@ -24,8 +24,8 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from orderkit.ports.cluster import ObjectList, Propagation, WatchEvent, WatchStop
-from orderkit_standins.cluster.accounts import ADMIN, impersonated
-from orderkit_standins.cluster.admission import Admission, Policies
+from orderkit_standins.cluster.admission import ADMIN, Admission, Policies, impersonated
+from orderkit_standins.cluster.definitions import KindRegistry
 from orderkit_standins.cluster.journal import HISTORY
 from orderkit_standins.cluster.kinds import ServedKind
 from orderkit_standins.cluster.lifecycle import (
@@ -39,10 +39,8 @@ from orderkit_standins.cluster.lifecycle import (
 from orderkit_standins.cluster.openapi import document_v3
 from orderkit_standins.cluster.patches import merge_patch
 from orderkit_standins.cluster.refusals import BadRequest, Expired, NotFound
-from orderkit_standins.cluster.registry import KindRegistry
 from orderkit_standins.cluster.server_controllers import Collector
-from orderkit_standins.cluster.store import ObjectStore
-from orderkit_standins.cluster.watchers import Watcher
+from orderkit_standins.cluster.store import ObjectStore, Watcher
 from orderkit_standins.cluster.writes import Writes
 
 VERSION_TEXT = "v1.37.2+orderkit-embedded"

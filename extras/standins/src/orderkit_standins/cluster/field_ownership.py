@@ -17,7 +17,8 @@ from ground.objects.kube_objects import Manifest, metadata
 from ground.objects.plain_data import clone
 from orderkit_standins.cluster import typed_documents
 from orderkit_standins.cluster.documents import now
-from orderkit_standins.cluster.field_sets import (
+from orderkit_standins.cluster.refusals import ApplyConflict, Cause, RefusalSubject
+from orderkit_standins.cluster.typed_documents import (
     SELF,
     FieldSet,
     difference,
@@ -25,7 +26,6 @@ from orderkit_standins.cluster.field_sets import (
     paths,
     union,
 )
-from orderkit_standins.cluster.refusals import ApplyConflict, Cause, RefusalSubject
 
 _SERVER_SET = frozenset(
     {

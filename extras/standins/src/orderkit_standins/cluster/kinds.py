@@ -1,8 +1,8 @@
 """
 What a served kind is: its names, scope, schema and the behaviour the server gives it.
 
-Built-in kinds come from ``served_builtin_kinds``, custom ones from ``definitions``; ``registry``
-finds them.
+Built-in kinds come from ``served_builtin_kinds``, custom ones from ``definitions``, which
+finds both.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from ground.objects.plain_data import clone
 from kubeschema.pruning import default, prune
 from orderkit.ports.cluster import Propagation
 from orderkit_standins.cluster import definitions
-from orderkit_standins.cluster.accounts import ADMIN, Account
+from orderkit_standins.cluster.admission import ADMIN, Account
 from orderkit_standins.cluster.documents import meta, new_uid, now
 from orderkit_standins.cluster.journal import StorageKey
 from orderkit_standins.cluster.kinds import ServedKind

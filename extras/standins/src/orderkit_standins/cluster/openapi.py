@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ground.objects.kube_objects import Manifest
+from orderkit_standins.cluster.definitions import KindRegistry
 from orderkit_standins.cluster.documents import encode
 from orderkit_standins.cluster.kinds import OBJECT_META, ServedKind
-from orderkit_standins.cluster.registry import KindRegistry
 
 _TITLE = "Orderkit embedded cluster"
 _PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")

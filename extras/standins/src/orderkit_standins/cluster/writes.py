@@ -28,6 +28,7 @@ from kubeschema.pruning import default, prune
 from kubeschema.structural import problems, type_problems
 from orderkit_standins.cluster import builtin_kind_rules, definitions, field_ownership
 from orderkit_standins.cluster.admission import Admission, AdmissionRequest
+from orderkit_standins.cluster.definitions import KindRegistry
 from orderkit_standins.cluster.documents import encode, meta
 from orderkit_standins.cluster.journal import StorageKey
 from orderkit_standins.cluster.kinds import OBJECT_META, ServedKind
@@ -65,7 +66,6 @@ from orderkit_standins.cluster.refusals import (
     TerminatingNamespace,
     WrongType,
 )
-from orderkit_standins.cluster.registry import KindRegistry
 from orderkit_standins.cluster.store import ObjectStore
 
 Edit = Callable[[Manifest], Manifest]

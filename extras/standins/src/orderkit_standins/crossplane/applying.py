@@ -13,12 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compositions.composed import COMPOSE_REASON, Composed, XrEvent
-from compositions.composed_metadata import (
+from compositions.composed import (
     CLAIM_LABELS,
+    COMPOSE_REASON,
     COMPOSITE_LABEL,
     COMPOSITE_OWNER,
     RESOURCE_NAME_ANNOTATION,
+    Composed,
+    XrEvent,
     composed_owner,
 )
 from compositions.station import Selector

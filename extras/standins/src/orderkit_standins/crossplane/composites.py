@@ -7,26 +7,49 @@ XR itself, by every object it composes or requires, by new revisions and by Func
 
 Not here: claims, connection secrets of legacy XRs, the two-minute limit of a reconcile, and the
 echo of ``reconcile-requested-at`` (its change does reconcile).
+
+Crossplane's circuit breaker: an XR that too many events concern is looked at every 30 s only.
+
+Each XR has a bucket of tokens that fills by one a second. An event takes two, as an update does in
+Crossplane; the few creations and deletions take one there. A closed circuit opens when the bucket
+is empty. It closes with the first event after five minutes, so that a quiet XR stays as it is.
+
+Which XRs depend on which objects, so that a change of one wakes the others.
+
+An XR depends on what it composes (by name) and on what its functions require (by name or
+labels). Kept in memory only: every XR is reconciled once after a start, which fills it again.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from compositions.composed import COMPOSE_REASON, Composed, World, steps_of
-from compositions.composed_metadata import COMPOSITE_LABEL, root_labelled
+from compositions.composed import (
+    COMPOSE_REASON,
+    COMPOSITE_LABEL,
+    Composed,
+    World,
+    root_labelled,
+    steps_of,
+)
 from compositions.composition_choice import CHOICE_FIELDS, NAME_LABEL, Choice, choose
 from compositions.paused import is_paused
 from compositions.pipeline import compose
+from compositions.station import Selector
 from compositions.station import Selector as Required
 from ground.errors import ConflictError, OrderkitError
 from ground.objects.conditions import (
     DELETING,
     RECONCILE_PAUSED,
     RECONCILE_SUCCESS,
+    RESPONSIVE,
     SYSTEM_TYPES,
     Condition,
     first_and_more,
@@ -36,6 +59,7 @@ from ground.objects.conditions import (
 from ground.objects.kube_objects import (
     COMPOSITION_REVISION,
     FUNCTION,
+    Kind,
     Manifest,
     ObjectKey,
     condition,
@@ -47,12 +71,142 @@ from kubeschema.xrd import machinery_path, xr_kind
 from orderkit_standins.controller import Backoff, Controller
 from orderkit_standins.crossplane import applying
 from orderkit_standins.crossplane.applying import ApplyError
-from orderkit_standins.crossplane.circuit_breaker import CircuitBreaker
 from orderkit_standins.crossplane.events import OWNER
 from orderkit_standins.crossplane.functions import installed
 from orderkit_standins.crossplane.reconciler_context import ReconcilerContext, is_deleting
 from orderkit_standins.crossplane.revisions import VALID_PIPELINE
-from orderkit_standins.crossplane.tracking import Tracker
+
+BURST = 1000
+"""As ``gitops/crossplane`` starts the real core; its default is 100."""
+_COST, _REFILL_PER_S = 2.0, 1.0
+_COOLDOWN_S, _PROBE_S = 300.0, 30.0
+
+
+@dataclass(slots=True)
+class _Circuit:
+    tokens: float
+    filled_s: float
+    sources: deque[str] = field(default_factory=lambda: deque(maxlen=100))
+    opened_s: float | None = None
+    allowed_s: float = 0.0
+    trigger: str = ""
+
+
+class CircuitBreaker:
+    """The circuits of one kind of XR. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._circuits: dict[ObjectKey, _Circuit] = {}
+        self._lock = threading.Lock()
+
+    def passing(self, changed: Manifest, xrs: Iterable[ObjectKey]) -> Iterator[ObjectKey]:
+        """Count an event for each of the XRs that it concerns; yield those that it may wake."""
+        for xr in xrs:
+            with self._lock:
+                is_allowed = self._take(xr, _name(changed))
+            if is_allowed:
+                yield xr
+
+    def responsive(self, xr: ObjectKey) -> Condition:
+        """Return the condition Responsive."""
+        with self._lock:
+            circuit = self._circuits.get(xr)
+        if circuit is None or circuit.opened_s is None:
+            return RESPONSIVE
+        text = f"Too many watch events from {circuit.trigger}. Allowing events periodically."
+        return Condition(RESPONSIVE.type, "False", "WatchCircuitOpen", text)
+
+    def forget(self, xr: ObjectKey) -> None:
+        with self._lock:
+            self._circuits.pop(xr, None)
+
+    def _take(self, xr: ObjectKey, source: str) -> bool:
+        now = time.monotonic()
+        circuit = self._circuits.setdefault(xr, _Circuit(BURST, now))
+        filled = circuit.tokens + _REFILL_PER_S * (now - circuit.filled_s)
+        circuit.tokens, circuit.filled_s = min(BURST, filled), now
+        circuit.sources.append(source)
+        if circuit.opened_s is not None and now - circuit.opened_s >= _COOLDOWN_S:
+            circuit.opened_s = None
+            circuit.sources.clear()
+        if circuit.opened_s is None:
+            if circuit.tokens >= _COST:
+                circuit.tokens -= _COST
+                return True
+            circuit.opened_s = circuit.allowed_s = now
+            circuit.trigger = Counter(circuit.sources).most_common(1)[0][0]
+            return True  # so that the condition is written
+        if now - circuit.allowed_s < _PROBE_S:
+            return False
+        circuit.allowed_s = now
+        return True
+
+
+def _name(manifest: Manifest) -> str:
+    meta = metadata(manifest)
+    home = f" ({meta['namespace']})" if meta.get("namespace") else ""
+    return f"{manifest.get('kind')}/{meta.get('name')}{home}"
+
+
+class Tracker:
+    """The dependencies of one kind of XR. Thread-safe; a question does not walk through all XRs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._composed: dict[ObjectKey, frozenset[ObjectKey]] = {}
+        self._composers: dict[ObjectKey, set[ObjectKey]] = {}
+        self._required: dict[Kind, dict[ObjectKey, list[Selector]]] = {}
+
+    def track(
+        self, xr: ObjectKey, composed: Iterable[ObjectKey], required: Iterable[Selector]
+    ) -> frozenset[Kind]:
+        """Replace the dependencies of an XR; return their kinds."""
+        composed = frozenset(composed)
+        by_kind: dict[Kind, list[Selector]] = {}
+        for selector in required:
+            by_kind.setdefault(Kind.parse(selector.api_version, selector.kind), []).append(selector)
+        with self._lock:
+            self._unlink(xr)
+            self._composed[xr] = composed
+            for key in composed:
+                self._composers.setdefault(key, set()).add(xr)
+            for kind, selectors in by_kind.items():
+                self._required.setdefault(kind, {})[xr] = selectors
+        return frozenset({key.kind for key in composed} | by_kind.keys())
+
+    def forget(self, xr: ObjectKey) -> None:
+        with self._lock:
+            self._unlink(xr)
+
+    def _unlink(self, xr: ObjectKey) -> None:
+        for key in self._composed.pop(xr, ()):
+            composers = self._composers[key]
+            composers.discard(xr)
+            if not composers:
+                del self._composers[key]
+        for xrs in self._required.values():
+            xrs.pop(xr, None)
+
+    def dependants(self, changed: Manifest) -> tuple[ObjectKey, ...]:
+        """Return the XRs that depend on this object."""
+        key = ObjectKey.of(changed)
+        with self._lock:
+            found = set(self._composers.get(key, ()))
+            requiring = tuple(self._required.get(key.kind, {}).items())
+        for xr, selectors in requiring:
+            if any(_selects(selector, key, changed) for selector in selectors):
+                found.add(xr)
+        return tuple(found)
+
+
+def _selects(selector: Selector, key: ObjectKey, manifest: Manifest) -> bool:
+    if selector.namespace is not None and selector.namespace != key.namespace:
+        return False
+    if selector.name:
+        return selector.name == metadata(manifest).get("name")
+    labels = labels_of(manifest)
+    return all(labels.get(name) == value for name, value in selector.labels.items())
+
 
 FINALIZER = "composite.apiextensions.crossplane.io"
 BACKOFF = Backoff(first_s=1.0, longest_s=30.0)

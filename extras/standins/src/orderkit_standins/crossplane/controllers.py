@@ -1,35 +1,172 @@
-"""The controllers of the embedded Crossplane, one for each of its kinds, started together."""
+"""
+The controllers of the embedded Crossplane, one for each of its kinds, started together.
+
+Usages and ClusterUsages of ``protection.crossplane.io``: what is used is not deleted.
+
+The used object gets the label ``crossplane.io/in-use``; the API server refuses to delete objects
+that have it while a Usage names them (``cluster.admission``). A composed Usage waits with its own
+end for the object that uses. So the parts of an XR go in the order that its Usages say: the
+garbage collector, refused at first, tries again when the label goes. A Usage with
+``replayDeletion`` repeats, when it is gone, the deletion that was refused.
+
+Not here: legacy Usages.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import cast
 
+from compositions.composed import COMPOSITE_LABEL
 from compositions.station import Station
-from ground.errors import ConflictError
+from ground.errors import ConflictError, OrderkitError
+from ground.objects.conditions import AVAILABLE
 from ground.objects.kube_objects import (
     CLUSTER_USAGE,
     COMPOSITION,
     COMPOSITION_REVISION,
     CRD,
+    DELETION_ATTEMPT,
     FUNCTION,
+    IN_USE,
     USAGE,
     Kind,
     Manifest,
     ObjectKey,
+    annotations_of,
     controller,
+    dig,
+    labels_of,
+    metadata,
+    used_by,
 )
 from kubeschema.xrd import XRD_KIND
 from orderkit.ports.clock import SystemClock
-from orderkit.ports.cluster import Cluster
+from orderkit.ports.cluster import Cluster, Propagation
 from orderkit_standins.controller import Controller, side_by_side
 from orderkit_standins.crossplane.composites import BACKOFF
 from orderkit_standins.crossplane.definitions import DefinitionReconciler
 from orderkit_standins.crossplane.events import EventRecorder
 from orderkit_standins.crossplane.functions import FunctionReconciler
-from orderkit_standins.crossplane.reconciler_context import ReconcilerContext
+from orderkit_standins.crossplane.reconciler_context import ReconcilerContext, is_deleting
 from orderkit_standins.crossplane.revisions import CompositionReconciler, RevisionReconciler
-from orderkit_standins.crossplane.usages import UsageReconciler
+
+_FINALIZER = "usage.apiextensions.crossplane.io"
+_DETAILS = "crossplane.io/usage-details"
+_POLL_S, _WAIT_S = 10.0, 0.2
+
+
+class UsageReconciler:
+    """Keep the labels, owners and finalizers of Usages."""
+
+    def __init__(self, site: ReconcilerContext) -> None:
+        self._site = site
+
+    def __call__(self, key: ObjectKey) -> float | None:
+        """
+        Do one round for a Usage. Idempotent.
+
+        Raises:
+            OrderkitError: What it names does not exist (yet).
+        """
+        usage = self._site.cluster.get(key)
+        if usage is None:
+            return None
+        for side in ("of", "by"):
+            usage = self._selected(usage, side)
+        if is_deleting(usage):
+            return self._end(usage)
+        usage = self._site.keep_finalizer(usage, _FINALIZER)
+        details = _details(usage)
+        if annotations_of(usage).get(_DETAILS) != details:
+            usage = self._site.patch_metadata(usage, {"annotations": {_DETAILS: details}})
+        used_object = self._existing(used_by(usage, "of"), "used")
+        if labels_of(used_object).get(IN_USE) != "true":
+            self._site.patch_metadata(used_object, {"labels": {IN_USE: "true"}})
+        if dig(usage, "spec", "by"):
+            usage = self._owned(usage, self._existing(used_by(usage, "by"), "using"))
+        self._site.write_status(usage, AVAILABLE)
+        return _POLL_S
+
+    def _selected(self, usage: Manifest, side: str) -> Manifest:
+        """Return the Usage with the name of what its selector matches."""
+        resource = dig(usage, "spec", side) or {}
+        if "resourceRef" in resource or not resource:
+            return usage
+        selector = resource["resourceSelector"]
+        kind = Kind.parse(resource["apiVersion"], resource["kind"])
+        home = str(selector.get("namespace") or metadata(usage).get("namespace") or "")
+        matching = self._site.selected(usage, kind, home, selector)
+        if not matching:
+            raise OrderkitError(f"cannot resolve selectors: no {kind} matches spec.{side}")
+        reference = {"name": metadata(matching[0])["name"]}
+        if selector.get("namespace"):
+            reference["namespace"] = selector["namespace"]
+        patch = {
+            "metadata": {"resourceVersion": metadata(usage)["resourceVersion"]},
+            "spec": {side: {"resourceRef": reference}},
+        }
+        return self._site.cluster.patch(ObjectKey.of(usage), patch, owner="crossplane")
+
+    def _existing(self, key: ObjectKey, role: str) -> Manifest:
+        manifest = self._site.cluster.get(key) if self._site.cluster.serves(key.kind) else None
+        if manifest is None:
+            raise OrderkitError(f"cannot get {role}: {key} does not exist")
+        return manifest
+
+    def _owned(self, usage: Manifest, using: Manifest) -> Manifest:
+        owners = metadata(usage).get("ownerReferences") or []
+        uid = metadata(using)["uid"]
+        if any(owner["uid"] == uid for owner in owners):
+            return usage
+        owner = {
+            "apiVersion": using["apiVersion"],
+            "kind": using["kind"],
+            "name": metadata(using)["name"],
+            "uid": uid,
+        }
+        return self._site.patch_metadata(usage, {"ownerReferences": [*owners, owner]})
+
+    def _end(self, usage: Manifest) -> float | None:
+        cluster = self._site.cluster
+        if dig(usage, "spec", "by") and labels_of(usage).get(COMPOSITE_LABEL):
+            using = used_by(usage, "by")
+            if cluster.serves(using.kind) and cluster.get(using) is not None:
+                return _WAIT_S
+        key = used_by(usage, "of")
+        used_object = cluster.get(key) if cluster.serves(key.kind) else None
+        other_usages = (
+            other
+            for kind in (USAGE, CLUSTER_USAGE)
+            for other in cluster.list(kind).items
+            if metadata(other)["uid"] != metadata(usage)["uid"] and used_by(other, "of") == key
+        )
+        if (
+            used_object is not None
+            and labels_of(used_object).get(IN_USE)
+            and next(other_usages, None) is None
+        ):
+            self._site.patch_metadata(used_object, {"labels": {IN_USE: None}})
+        self._site.drop_finalizer(usage, _FINALIZER)
+        propagation = annotations_of(used_object or {}).get(DELETION_ATTEMPT)
+        if used_object is not None and propagation and dig(usage, "spec", "replayDeletion"):
+            with suppress(OrderkitError):  # another Usage refuses it, and may replay it in turn
+                uid = metadata(used_object)["uid"]
+                cluster.delete(key, propagation=cast("Propagation", propagation), uid=uid)
+        return None
+
+
+def _details(usage: Manifest) -> str:
+    spec = usage["spec"]
+    if spec.get("reason"):
+        return str(spec["reason"])
+    by, of = used_by(usage, "by"), used_by(usage, "of")
+    elsewhere = dig(spec, "of", "resourceRef", "namespace", default="")
+    home = f" in namespace {elsewhere}" if elsewhere else ""
+    return f"{by.kind.kind}/{by.name} uses {of.kind.kind}/{of.name}{home}"
+
 
 _AGAIN_S = 0.02
 

@@ -21,7 +21,7 @@ from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.change.plan_requests import plan_edits
 from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.order import order_report
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.order.order_history import history
 from orderkit.flows.order.registering import Registration, register
 from orderkit.ports.forge import MergeStyle, Operation

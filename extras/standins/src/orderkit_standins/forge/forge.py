@@ -20,16 +20,13 @@ from ground.errors import NotFoundError
 from ground.names import RepoId
 from orderkit_standins.forge.accounts import Accounts
 from orderkit_standins.forge.api.access import Access
-from orderkit_standins.forge.api.branch_routes import BranchRoutes
-from orderkit_standins.forge.api.branch_rules import BranchRules
-from orderkit_standins.forge.api.branch_updates import BranchUpdates, PushListener
+from orderkit_standins.forge.api.branch_routes import BranchRoutes, ProtectionRoutes
+from orderkit_standins.forge.api.branch_updates import BranchRules, BranchUpdates, PushListener
 from orderkit_standins.forge.api.calls import RootUrl
-from orderkit_standins.forge.api.content_routes import ContentRoutes
-from orderkit_standins.forge.api.git_routes import GitRoutes
+from orderkit_standins.forge.api.content_routes import ContentRoutes, GitRoutes
 from orderkit_standins.forge.api.issue_routes import IssueRoutes
 from orderkit_standins.forge.api.merging import Merging
-from orderkit_standins.forge.api.organisation_routes import OrganisationRoutes
-from orderkit_standins.forge.api.protection_routes import ProtectionRoutes
+from orderkit_standins.forge.api.organisation_routes import OrganisationRoutes, UserRoutes
 from orderkit_standins.forge.api.pull_routes import PullRoutes
 from orderkit_standins.forge.api.repository_routes import RepositoryRoutes
 from orderkit_standins.forge.api.review_routes import ReviewRoutes
@@ -37,9 +34,7 @@ from orderkit_standins.forge.api.routes import API, Dispatcher, unknown_address
 from orderkit_standins.forge.api.shapes import Shapes
 from orderkit_standins.forge.api.smart_http import SmartHttp
 from orderkit_standins.forge.api.status_routes import StatusRoutes
-from orderkit_standins.forge.api.user_routes import UserRoutes
-from orderkit_standins.forge.api.webhook_events import WebhookEvents
-from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
+from orderkit_standins.forge.api.webhook_events import WebhookEvents, WebhookRoutes
 from orderkit_standins.forge.deliveries import Deliveries, Maker
 from orderkit_standins.forge.deploy_keys import DeployKey
 from orderkit_standins.forge.git_program import GitProgram, find_git
@@ -55,16 +50,14 @@ from orderkit_standins.forge.gitlab.payloads import headers_and_body
 from orderkit_standins.forge.gitlab.places import Places
 from orderkit_standins.forge.gitlab.repository import RepositoryEndpoints
 from orderkit_standins.forge.issues import Issues
-from orderkit_standins.forge.locks import FolderLock
 from orderkit_standins.forge.merge_check_delay import DELAY_S, Checks
 from orderkit_standins.forge.pages.history import HistoryPages
-from orderkit_standins.forge.pages.overview import OverviewPages
+from orderkit_standins.forge.pages.overview import OverviewPages, refuse_with_page
 from orderkit_standins.forge.pages.pulls import PullPages
-from orderkit_standins.forge.pages.refusals import refuse_with_page
 from orderkit_standins.forge.pages.tree import TreePages
 from orderkit_standins.forge.protections import Protections
 from orderkit_standins.forge.pulls import MergeJournal, Pulls
-from orderkit_standins.forge.repositories import Repositories
+from orderkit_standins.forge.repositories import FolderLock, Repositories
 from orderkit_standins.forge.reviews import Reviews
 from orderkit_standins.forge.statuses import Statuses
 from orderkit_standins.forge.store import Store

@@ -1,8 +1,14 @@
 """
-What the forge knows besides git, in SQLite; ``schema`` has the tables.
+What the forge knows besides git, in SQLite.
 
 One connection guarded by a lock (statements take microseconds), WAL mode, so an acknowledged write
 survives kill -9. It knows nothing of folders, HTTP or permissions.
+
+The tables of the forge, as steps from one release's state to the next: ``migrations/*.sql``.
+
+A step is never changed after it was released: a state folder remembers how many it has
+taken (``PRAGMA user_version``) and takes the others when it is opened. Tables of features that
+are gone (labels, merges that wait, merge settings) stay there, unused.
 """
 
 from __future__ import annotations
@@ -14,14 +20,22 @@ from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ground.errors import OrderkitError
-from orderkit_standins.forge.schema import MIGRATIONS
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+
+_STEPS = (files("orderkit_standins.forge") / "migrations").iterdir()
+MIGRATIONS = tuple(
+    step.read_text(encoding="utf-8")
+    for step in sorted(_STEPS, key=lambda step: int(step.name.partition("_")[0]))
+)
+
 
 SCHEMA_VERSION = len(MIGRATIONS)
 _INSERT = "INSERT INTO {} ({}) VALUES ({})"

@@ -19,8 +19,8 @@ from ground.objects.kube_objects import (
     controller_reference,
     dig,
     metadata,
+    secret_references,
 )
-from ground.objects.managed_objects import secret_references
 from orderkit_standins.crossplane.reconciler_context import ReconcilerContext
 from orderkit_standins.providers.managed_reconciler import ManagedError
 

@@ -34,8 +34,15 @@ from compositions.managed_state import (
     replacements,
 )
 from ground.objects.conditions import AVAILABLE, CREATING
-from ground.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, dig, metadata
-from ground.objects.managed_objects import EXTERNAL_NAME
+from ground.objects.kube_objects import (
+    EXTERNAL_NAME,
+    Kind,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    dig,
+    metadata,
+)
 from ground.objects.plain_data import overlaid
 from kubeschema.known.managed_kinds import OPEN
 from orderkit_standins.crossplane.reconciler_context import ReconcilerContext

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ground.objects.kube_objects import (
+    EXTERNAL_NAME,
     Kind,
     Manifest,
     ObjectKey,
@@ -24,9 +25,8 @@ from ground.objects.kube_objects import (
     metadata,
     plural_of,
 )
-from ground.objects.managed_objects import EXTERNAL_NAME
-from kubeschema.extensions import PRESERVE
 from kubeschema.known.managed_kinds import is_modern
+from kubeschema.pruning import PRESERVE
 from orderkit_standins.crossplane.reconciler_context import ReconcilerContext
 from orderkit_standins.providers.managed_reconciler import ManagedError
 from orderkit_standins.providers.played_kinds import ManagedLibrary, Schema

@@ -15,7 +15,7 @@ import pytest
 from pygit2.enums import FileMode
 
 from orderkit_standins.forge import git_read
-from orderkit_standins.forge.git_tree import EditedTree
+from orderkit_standins.forge.git_write import EditedTree
 
 if TYPE_CHECKING:
     from chances import Chances

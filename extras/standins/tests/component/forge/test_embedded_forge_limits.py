@@ -17,7 +17,7 @@ from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge
 from orderkit_standins.forge.api import routes, smart_http
 from orderkit_standins.forge.api.calls import ApiError
-from orderkit_standins.forge.api.push_check import Command, read_commands
+from orderkit_standins.forge.api.smart_http import Command, read_commands
 from orderkit_standins.forge.git_read import is_branch_name
 from orderkit_standins.forge.git_write import WriteError, clean_path
 

@@ -11,8 +11,7 @@ from orderkit_standins.forge import EmbeddedForge
 from orderkit_standins.forge.accounts import Accounts
 from orderkit_standins.forge.issues import Issues, NewIssue
 from orderkit_standins.forge.repositories import NewRepository
-from orderkit_standins.forge.schema import MIGRATIONS
-from orderkit_standins.forge.store import Store
+from orderkit_standins.forge.store import MIGRATIONS, Store
 from orderkit_standins.forge.teams import Teams
 
 

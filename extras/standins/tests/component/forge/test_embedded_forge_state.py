@@ -17,9 +17,9 @@ from ground.names import CommitSha, RepoId
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.web.serving import HttpServer, bind
-from orderkit_standins.forge import EmbeddedForge, locks
+from orderkit_standins.forge import EmbeddedForge, repositories
 from orderkit_standins.forge.accounts import hash_password, verify_password
-from orderkit_standins.forge.locks import FolderInUseError
+from orderkit_standins.forge.repositories import FolderInUseError
 from orderkit_standins.forge.store import NewerStateError
 
 PASSWORD, TOKEN = "canary-password-1", "canarytoken" + "0" * 29
@@ -119,7 +119,7 @@ def test_bad_users_and_tokens_are_refused(tmp_path: Path) -> None:
 
 
 def test_one_process_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "WAIT_S", 0.1)
+    monkeypatch.setattr(repositories, "WAIT_S", 0.1)
     with opened(tmp_path), pytest.raises(FolderInUseError, match="another forge"):
         EmbeddedForge(tmp_path)
 

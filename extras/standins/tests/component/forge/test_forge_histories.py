@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pygit2
 
-from orderkit_standins.forge import git_read, histories
+from orderkit_standins.forge import git_read
 
 if TYPE_CHECKING:
     from chances import Chances
@@ -47,4 +47,4 @@ def grow_and_ask(repo: pygit2.Repository, place: Path, random_: random.Random) -
         path = random_.choice(PATHS)
         start = repo[random_.choice(heads[-2:])].peel(pygit2.Commit)
         expected = [each.id for each in git_read.history(repo, start, path)]
-        assert list(histories.commits_of(place, repo, start, path)) == expected
+        assert list(git_read.commits_of(place, repo, start, path)) == expected

@@ -12,8 +12,8 @@ from forgedesk import OWNER, Desk
 
 from ground.names import RepoId
 from orderkit_standins.forge.pages import changes
-from orderkit_standins.forge.pages.texts import FILE_MAX_BYTES, LINES_MAX
-from orderkit_standins.visible_html import LINE_MAX_CHARS
+from orderkit_standins.forge.pages.tree import FILE_MAX_BYTES, LINES_MAX
+from orderkit_standins.markdown_html import LINE_MAX_CHARS
 
 SCRIPT = "<script>alert(1)</script>"
 OVERRIDE = "\u202eexe.txt"

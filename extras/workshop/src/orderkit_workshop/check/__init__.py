@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubeschema.validate.findings import FindingSeverity
-from kubeschema.validate.located_findings import Located
+from kubeschema.validate.findings import FindingSeverity, Located
 from orderkit_workshop.check.composition_checks import check_compositions
 from orderkit_workshop.check.file_checks import (
     DEFAULT_STYLE,

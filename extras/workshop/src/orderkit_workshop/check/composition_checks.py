@@ -13,7 +13,7 @@ from compositions.station import INPUT
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import dig
 from ground.suggestions import did_you_mean
-from kubeschema.validate.located_findings import Located
+from kubeschema.validate.findings import Located
 from kubeschema.xrd import xr_kind
 from orderkit.core.kit.kit_reader import definition_path
 from orderkit_workshop.check.kit_under_check import (

@@ -8,7 +8,7 @@ from typing import Any
 
 from ground.errors import InvalidInputError, OrderkitError
 from kubeschema.validate import Finding
-from kubeschema.validate.located_findings import Located
+from kubeschema.validate.findings import Located
 from orderkit.core.kit.generated_mark import is_generated
 from orderkit.core.kit.model import Kit
 from orderkit.core.plan.price_table import PRICES, read_prices

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ground.js_backtracking import backtracks
-from kubeschema.validate.located_findings import Located
+from kubeschema.validate.findings import Located
 from orderkit.core.kit.generated_mark import is_generated
 from orderkit_workshop.check.kit_under_check import KitUnderCheck, finding_at, read_docs
 from orderkit_workshop.check.rule_codes import KitRule

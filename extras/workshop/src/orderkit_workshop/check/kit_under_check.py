@@ -21,7 +21,7 @@ from ground.errors import OrderkitError
 from ground.objects.kube_objects import COMPOSITION, FUNCTION, XRD, Kind, Manifest, dig, metadata
 from kubeschema.known import SchemaSet, built_in, layer_of
 from kubeschema.validate import Finding
-from kubeschema.validate.located_findings import Located, located
+from kubeschema.validate.findings import Located, located
 from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.kit_reader import definition_path, kit_path
 from orderkit.core.kit.model import Kit

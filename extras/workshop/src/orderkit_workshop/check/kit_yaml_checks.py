@@ -11,9 +11,8 @@ from ground.objects.kube_objects import dig, metadata
 from ground.objects.values import ABSENT, with_value
 from ground.suggestions import did_you_mean
 from kubeschema.structural.api_messages import path_of
-from kubeschema.validate.located_findings import Located
+from kubeschema.validate.findings import Located
 from kubeschema.xrd import xr_kind
-from orderkit.core.guessable_values import SECRET_NAME, has_random_word
 from orderkit.core.kit.approval_rules import Subjects, needs_of
 from orderkit.core.kit.checked_kits import kind_problems
 from orderkit.core.kit.consistency import problems
@@ -24,7 +23,7 @@ from orderkit.core.kit.kit_file import Direction, kit_schema
 from orderkit.core.kit.kit_reader import is_covered, kit_of
 from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Kit
 from orderkit.core.kit.xrd_fields import KitField, fields_of
-from orderkit.core.secret_values import entries_of
+from orderkit.core.secret_values import SECRET_NAME, entries_of, has_random_word
 from orderkit_workshop.check.kit_under_check import (
     Doc,
     KitUnderCheck,

@@ -19,7 +19,7 @@ from compositions.station import Selector
 from ground.objects.kube_objects import Manifest, dig
 from ground.objects.plain_data import overlaid
 from kubeschema.validate import Validator
-from kubeschema.validate.located_findings import Located
+from kubeschema.validate.findings import Located
 from orderkit.core.kit.model import Kit
 from orderkit_workshop.check.kit_under_check import Doc, KitUnderCheck, finding_at, steps_in
 from orderkit_workshop.check.pipeline_rule_codes import PipelineRule

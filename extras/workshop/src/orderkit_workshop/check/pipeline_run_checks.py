@@ -12,22 +12,24 @@ from typing import Any
 
 from compositions.composed import Composed
 from compositions.layered_settings import LAYERS_BROKEN, SettingError
-from compositions.simulated_objects import keeps_ready_condition
+from compositions.simulation import keeps_ready_condition
 from ground.objects.conditions import SYSTEM_TYPES, first_and_more
 from ground.objects.kube_objects import (
     CRD,
+    EXTERNAL_NAME,
     NAMESPACE,
     XRD,
     Kind,
     Manifest,
     annotations_of,
     dig,
+    is_namespaced,
     metadata,
+    only_observes,
+    wrapped_object,
 )
-from ground.objects.managed_objects import EXTERNAL_NAME, only_observes, wrapped_object
-from ground.objects.scopes import is_namespaced
 from kubeschema.validate import Validator
-from kubeschema.validate.located_findings import Located
+from kubeschema.validate.findings import Located
 from orderkit.core.kit.model import Kit
 from orderkit.core.plan.judging.object_references import config_of
 from orderkit_workshop.check.kit_under_check import KitUnderCheck, finding_at, steps_in

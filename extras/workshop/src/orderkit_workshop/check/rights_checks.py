@@ -19,7 +19,7 @@ from compositions.granted_rights import (
     verbs_granted,
 )
 from ground.objects.kube_objects import Kind
-from kubeschema.validate.located_findings import Located
+from kubeschema.validate.findings import Located
 from orderkit.core.kit.kit_file import KindRef
 from orderkit.core.kit.kit_resources import plural
 from orderkit.core.kit.model import Kit

@@ -8,12 +8,10 @@ from pathlib import PurePosixPath
 
 from ground.errors import InvalidInputError, OrderkitError
 from ground.objects.conditions import first_and_more
-from ground.objects.kube_objects import Kind, Manifest
-from ground.objects.managed_objects import WRAPPED, makes_nothing, wrapped_object
+from ground.objects.kube_objects import WRAPPED, Kind, Manifest, makes_nothing, wrapped_object
 from kubeschema.known.crd_files import FOLDER, SOURCES, SchemaSource, file_digest, read_sources
 from kubeschema.known.known_kinds import GroupKind, SchemaSet, is_servers_own
-from kubeschema.validate.findings import Reason
-from kubeschema.validate.located_findings import Located
+from kubeschema.validate.findings import Located, Reason
 from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack

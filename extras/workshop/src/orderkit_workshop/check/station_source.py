@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from kubeschema.validate.located_findings import Located
+from kubeschema.validate.findings import Located
 from orderkit_workshop.check.kit_under_check import KitUnderCheck, steps_in
 from orderkit_workshop.check.rule_codes import KitRule
 

@@ -18,11 +18,11 @@ from ground.objects.values import with_value
 from ground.suggestions import did_you_mean
 from kubeschema import samples
 from kubeschema.validate import Validator
-from kubeschema.validate.located_findings import Located
+from kubeschema.validate.findings import Located
 from orderkit.core.kit.catalog_pickers import names_alone
+from orderkit.core.kit.field_problems import field_at
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.view_problems import field_at
 from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.kit.yaml_settings import merged, read_settings, yaml_roots
 from orderkit_workshop.check.kit_under_check import KitUnderCheck

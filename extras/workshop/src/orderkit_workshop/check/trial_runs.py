@@ -20,8 +20,7 @@ from compositions.pipeline import compose
 from compositions.python_functions import functions_here
 from compositions.simulation import SimulatedWorld, Simulation, lookup_in, simulate
 from compositions.station import Station, StationRequest, StationResponse
-from ground.objects.kube_objects import Manifest, metadata
-from ground.objects.scopes import is_namespaced
+from ground.objects.kube_objects import Manifest, is_namespaced, metadata
 from orderkit.core.kit.compositions import chosen_composition, name_shown
 from orderkit_workshop.check.composition_checks import runnable
 from orderkit_workshop.check.kit_under_check import Doc, KitUnderCheck, steps_in

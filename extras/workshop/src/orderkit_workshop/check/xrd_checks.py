@@ -1,24 +1,40 @@
-"""Rules about a kit's XRD: what Crossplane or the API server would refuse, drop, or never apply."""
+"""
+Rules about a kit's XRD: what Crossplane or the API server would refuse, drop, or never apply.
+
+Fields of an XRD by their dotted path below ``spec``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import dig
 from kubeschema.samples import longest
-from kubeschema.validate.findings import Finding, FindingSeverity, Reason
-from kubeschema.validate.located_findings import Located
+from kubeschema.validate.findings import Finding, FindingSeverity, Located, Reason
 from kubeschema.validate.xrd_check import definition_findings
 from kubeschema.xrd import api_version_of, versions_of
 from orderkit.core.kit.checked_kits import checked_kit
+from orderkit.core.kit.field_problems import status_field
 from orderkit.core.kit.kit_reader import definition_path
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.view_problems import status_field
 from orderkit_workshop.check.kit_under_check import Doc, KitUnderCheck, finding_at, misshapen
 from orderkit_workshop.check.rule_codes import KitRule
 from orderkit_workshop.check.trial_orders import NAME_MAX
-from orderkit_workshop.check.xrd_paths import schema_at
+
+Schema = Mapping[str, Any]
+
+
+def schema_at(spec: Schema, path: str) -> Schema | None:
+    """Return the schema of a field; None if there is none."""
+    for step in path.split("."):
+        inner = (spec.get("properties") or {}).get(step)
+        if not isinstance(inner, Mapping):
+            return None
+        spec = inner
+    return spec
+
 
 _RULES = "x-kubernetes-validations"
 _LEGACY_KEYS = ("claimNames", "connectionSecretKeys")

@@ -14,7 +14,7 @@ from orderkit_workshop.commands.pack_option import pack_option
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kubeschema.validate.located_findings import Located
+    from kubeschema.validate.findings import Located
     from orderkit_workshop.folders.local_pack import LocalPack
     from orderkit_workshop.stories.check_kits import PackVerdict
 

@@ -87,8 +87,7 @@ def _text(file: Path) -> str:
 
 def _pinned(file: Path, images: list[_Image], registry: str, ca_file: Path | None) -> str:
     """Return the text of a file with every digest in it."""
-    from orderkit_workshop.registry.docker_credentials import docker_config_file
-    from orderkit_workshop.registry.registry_client import RegistryClient
+    from orderkit_workshop.registry.registry_client import RegistryClient, docker_config_file
 
     text = _text(file)
     for image in images:

@@ -18,35 +18,208 @@ the fields of that rule change. Not detected: a second XR of the same order in a
 and a tracking annotation forged by a person with write access to the cluster (RBAC prevents that).
 
 The same manifests are judged by ``kubeschema.admission``.
+
+Policy rules on what belongs to Crossplane: the choice of a Composition, references, and owners.
+
+A push could name another Composition, or pin a revision of another one, which Crossplane never
+compares with ``compositionRef`` (crossplane#7220). It could also drop or make up references to
+composed resources, and with a legacy XR have its connection Secret written into any namespace.
+
+Policy rules on values: values set by the platform, limits on changes, immutable fields.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
 from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, TRACKING_ID, Manifest
+from kubeschema.xrd import default_composition, machinery_path, scope_of, update_policy_of
+from kubeschema.xrd.definition import spec_fields
+from orderkit.core.kit.form_shapes import FieldPath
 from orderkit.core.kit.generated_mark import comment
+from orderkit.core.kit.kit_file import Direction
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.ledger import ORDER_LABEL
 from orderkit_workshop.generate.cel_text import Expression, block, either, literal, lookup, optional
-from orderkit_workshop.generate.cel_transitions import limits
-from orderkit_workshop.generate.policy_crossplane import (
-    only_crossplane_chooses,
-    only_crossplane_owns,
+from orderkit_workshop.generate.cel_transitions import (
+    RestrictedField,
+    allowed_expression,
+    limits,
+    positions_map,
 )
-from orderkit_workshop.generate.policy_field_rules import hidden_values, immutable, limited
 from orderkit_workshop.generate.policy_identity import identity, same_tracker
 from orderkit_workshop.generate.policy_parts import (
+    AGAIN,
     BY_CROSSPLANE,
     INSTANCE_LABEL,
     PolicyRule,
     Variables,
+    changes,
     quoted,
     shown,
 )
 from yamlfiles import yaml11
+
+
+def only_crossplane_chooses(kit: Kit, variables: Variables) -> PolicyRule:
+    """Return the rule that nobody but Crossplane sets or changes these fields."""
+    path, policy = machinery_path(kit.xrd), update_policy_of(kit.xrd)
+    fields = spec_fields(scope_of(kit.xrd), policy)
+    names = sorted(fields["crossplane"]["properties"] if "crossplane" in fields else fields)
+    offered = f"== {literal(default_composition(kit.xrd))}"
+    if kit.compositions:
+        offered = f"in {literal(list(kit.offered))}"
+    expressions = variables.expressions
+    expressions["machinery"] = lookup("object", path).replace("null", "{}")
+    expressions["machinery_before"] = lookup("variables.before", path).replace("null", "{}")
+    now, was = "variables.machinery", "variables.machinery_before"
+    expressions["chosen"] = (
+        f"{literal(names)}.filter(f, f in {now} &&\n"
+        f"!(f in {was} && {now}[f] == {was}[f]) &&\n"
+        f"{_pins(kit, now)}"
+        f"!(f == 'compositionUpdatePolicy' && {now}[f] == {literal(policy)}) &&\n"
+        f"!(f == 'compositionRef' && {now}[f].name {offered}))"
+    )
+    return PolicyRule(
+        either(BY_CROSSPLANE, "variables.chosen.size() == 0"),
+        (
+            f"{'.'.join(path)}.",
+            Expression("variables.chosen[0]"),
+            ": only Crossplane sets it, so orders get the kit's Composition; take it out",
+        ),
+        f"{'.'.join(path)}: only Crossplane chooses the Composition",
+    )
+
+
+def _pins(kit: Kit, now: str) -> str:
+    """
+    Return what lets a push pin a revision of the kit's own Composition, if the kit allows that.
+
+    Crossplane names revisions after their Composition, with seven digits of a hash.
+    """
+    composition = default_composition(kit.xrd)
+    if not kit.pins or not composition:
+        return ""
+    pattern = literal(f"^{re.escape(composition)}-[0-9a-f]{{7}}$")
+    return (
+        f"!(f == 'compositionUpdatePolicy' && {now}[f] in ['Automatic', 'Manual']) &&\n"
+        f"!(f == 'compositionRevisionRef' && {now}[f].name.matches({pattern})) &&\n"
+    )
+
+
+def only_crossplane_owns(variables: Variables) -> PolicyRule:
+    """
+    Return the rule that nobody but Crossplane adds an owner.
+
+    The garbage collector deletes an object whose owners do not exist: a made-up owner would end the
+    order, and all that it composed, past the guards of its end.
+    """
+    expressions, path = variables.expressions, ("metadata", "ownerReferences")
+    expressions["owners_before"] = f"{optional('variables.before', path)}.orValue([])"
+    expressions["new_owners"] = (
+        f"{optional('object', path)}.orValue([]).filter(o,\n"
+        "!variables.owners_before.exists(b, b.uid == o.uid))"
+    )
+    return PolicyRule(
+        either(BY_CROSSPLANE, "variables.new_owners.size() == 0"),
+        (
+            "metadata.ownerReferences: ",
+            Expression("variables.new_owners[0].kind"),
+            " ",
+            *quoted("variables.new_owners[0].name"),
+            " would own the order, and only Crossplane makes an XR a part of another; take it out",
+        ),
+        "metadata.ownerReferences: only Crossplane makes an XR a part of another",
+    )
+
+
+def hidden_values(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
+    """Yield a rule for each field whose value the platform sets."""
+    for path, hidden in kit.hidden.items():
+        now, was = variables.field(path)
+        yield PolicyRule(
+            either(
+                f"{now} != null && string({now}) == {literal(hidden.sentinel)}",
+                f"oldObject != null && {now} == {was}",
+            ),
+            (
+                f"spec.{path}: is ",
+                shown(kit, path, now),
+                f", but the platform gives this value: {hidden.sentinel}; put it back",
+            ),
+            f"spec.{path} is not the value that the platform gives",
+        )
+
+
+def limited(limit: RestrictedField, variables: Variables) -> PolicyRule:
+    """Return the rule for a field whose changes are limited."""
+    kit, path = variables.kit, limit.path
+    now, was = variables.field(path)
+    if limit.directions == (Direction.NEVER,):
+        rule, back = "it never changes", "put it back"
+        expression = either("oldObject == null", f"{now} == {was}")
+    else:
+        rule, back = _direction(limit)
+        body = _with_places(limit, variables, allowed_expression(limit, was, now))
+        expression = either(f"{now} == {was}", f"{was} == null", f"({now} != null && ({body}))")
+    return PolicyRule(
+        expression,
+        (*changes(kit, path, variables), f", but {rule}; {back}, {AGAIN}"),
+        f"spec.{path}: {rule}",
+    )
+
+
+def _with_places(limit: RestrictedField, variables: Variables, body: str) -> str:
+    """Define a variable for the positions of an enum's values."""
+    if not (positions := positions_map(limit)):
+        return body
+    name = variables.field(limit.path)[0].replace("variables.spec_", "places_")
+    variables.expressions[name] = positions
+    return body.replace(positions, f"variables.{name}")
+
+
+def _direction(limit: RestrictedField) -> tuple[str, str]:
+    """Return a limit in words, and the way out."""
+    values = ", ".join(str(value) for value in limit.schema.get("enum") or () if value is not None)
+    order = f" ({values})" if values else ""
+    if limit.directions == (Direction.GROW,):
+        return f"it may only grow{order}", "put back what it was, or more"
+    if limit.directions == (Direction.STEP,):
+        rule = f"it goes one step at a time{order}"
+        return rule, "take the steps one by one, each in a commit of its own"
+    return f"it may only grow, or go one step at a time{order}", "put back what it was, or more"
+
+
+def immutable(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
+    """
+    Yield rules for immutable fields.
+
+    The server does not evaluate a field's own rules when the field is removed.
+    """
+    for path in _calls_immutable(kit.spec_schema, ""):
+        now, was = variables.field(path)
+        yield PolicyRule(
+            either(f"{was} == null", f"{now} != null"),
+            (
+                f"spec.{path}: is taken away, it was ",
+                shown(kit, path, was),
+                f", but the kit's definition calls it immutable; put it back, {AGAIN}",
+            ),
+            f"spec.{path} is immutable and cannot be taken away",
+        )
+
+
+def _calls_immutable(schema: Any, path: FieldPath) -> Iterator[FieldPath]:
+    for name, child in (schema.get("properties") or {}).items():
+        child_path = f"{path}.{name}" if path else name
+        rules = (rule.get("rule", "") for rule in child.get("x-kubernetes-validations") or ())
+        if any("".join(rule.split()) in {"self==oldSelf", "oldSelf==self"} for rule in rules):
+            yield child_path
+        yield from _calls_immutable(child, child_path)
+
 
 GROUP = "admissionregistration.k8s.io"
 _TEAM_PREFIX = "group:default/"

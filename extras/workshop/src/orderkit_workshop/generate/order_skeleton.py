@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from kubeschema.extensions import PRESERVE
+from kubeschema.pruning import PRESERVE
 from orderkit.core.kit.catalog_pickers import prefix_of
 from orderkit.core.kit.change_forms import LEASE, changes_of, title_of
 from orderkit.core.kit.form_shapes import When

@@ -21,8 +21,11 @@ from ground.objects.kube_objects import dig
 from kubeschema.known.provider_packages import DIGEST, PackageReference
 from orderkit.adapters.functions.program_store import digest_of
 from orderkit_workshop.ports.packages import FunctionImage
-from orderkit_workshop.registry.docker_credentials import docker_config_file
-from orderkit_workshop.registry.registry_client import MANIFEST_MAX_BYTES, RegistryClient
+from orderkit_workshop.registry.registry_client import (
+    MANIFEST_MAX_BYTES,
+    RegistryClient,
+    docker_config_file,
+)
 
 LAYER_MAX_BYTES = 1 << 30
 _LAYERS_MAX = 200

@@ -20,8 +20,11 @@ from ground.errors import InvalidInputError, RemoteError
 from ground.objects.kube_objects import dig
 from kubeschema.known.provider_packages import DIGEST, PackageReference, package_stream
 from orderkit_workshop.ports.packages import ProviderPackage
-from orderkit_workshop.registry.docker_credentials import docker_config_file
-from orderkit_workshop.registry.registry_client import MANIFEST_MAX_BYTES, RegistryClient
+from orderkit_workshop.registry.registry_client import (
+    MANIFEST_MAX_BYTES,
+    RegistryClient,
+    docker_config_file,
+)
 
 LAYER_MAX_BYTES = 64_000_000
 """Compressed. A layer with a provider's program is larger and is not read."""

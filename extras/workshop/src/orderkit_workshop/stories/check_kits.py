@@ -17,8 +17,7 @@ from ground.errors import InvalidInputError, OrderkitError
 from ground.objects.conditions import first_and_more
 from ground.objects.kube_objects import Kind
 from kubeschema.validate import Finding
-from kubeschema.validate.findings import FindingSeverity
-from kubeschema.validate.located_findings import Located
+from kubeschema.validate.findings import FindingSeverity, Located
 from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.deliverable_kinds import kinds
 from orderkit.core.kit.pack import Pack, read_pack

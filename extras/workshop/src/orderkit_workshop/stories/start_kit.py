@@ -14,8 +14,7 @@ from pathlib import PurePosixPath
 
 from ground.errors import OrderkitError, RefusedError
 from ground.names import NAME_MAX, check_label
-from kubeschema.validate.findings import Finding, FindingSeverity
-from kubeschema.validate.located_findings import Located
+from kubeschema.validate.findings import Finding, FindingSeverity, Located
 from kubeschema.xrd import xr_kind
 from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.pack import Pack, read_pack

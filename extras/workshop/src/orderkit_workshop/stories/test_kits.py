@@ -19,8 +19,14 @@ from pathlib import PurePosixPath
 from compositions.station import Station
 from ground.errors import NotFoundError, OrderkitError, UsageError
 from orderkit.core.kit.pack import Pack, read_pack
-from orderkit_workshop.check.expected_files import Difference, ScenarioOutcome, differences, golden
-from orderkit_workshop.check.scenario import Scenario, read_scenario
+from orderkit_workshop.check.scenario import (
+    Difference,
+    Scenario,
+    ScenarioOutcome,
+    differences,
+    golden,
+    read_scenario,
+)
 from orderkit_workshop.ports.pack_folder import PackFolder
 from orderkit_workshop.stories.try_scenario import ScenarioTrial, prepare
 from yamlfiles import yaml11

@@ -18,8 +18,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
-from compositions.composed import PipelineStep, World, steps_of
-from compositions.composed_metadata import preview_uid, root_labelled
+from compositions.composed import PipelineStep, World, preview_uid, root_labelled, steps_of
 from compositions.composition_choice import connection_namespace
 from compositions.generated_passwords import STAND_IN_SEED
 from compositions.layered_settings import ENVIRONMENT
@@ -45,9 +44,13 @@ from orderkit.core.order.order_check import check_order_files
 from orderkit.core.platform.baking import bake
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.template import scaffolder
-from orderkit_workshop.check.expected_files import ScenarioOutcome, ScenarioRefusal
 from orderkit_workshop.check.kit_under_check import PackFacts
-from orderkit_workshop.check.scenario import RefusalStage, Scenario
+from orderkit_workshop.check.scenario import (
+    RefusalStage,
+    Scenario,
+    ScenarioOutcome,
+    ScenarioRefusal,
+)
 from orderkit_workshop.check.schema_checks import unfit_fields
 from softwaretemplates.template import Template, parse_template
 

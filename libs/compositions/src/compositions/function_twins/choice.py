@@ -40,7 +40,7 @@ class Twin:
 
 
 TWINS: Mapping[str, Twin] = {
-    "function-auto-ready": Twin("compositions.auto_ready", "auto_ready", "v0.7.0"),
+    "function-auto-ready": Twin("compositions.parts", "auto_ready", "v0.7.0"),
     "function-environment-configs": Twin(
         f"{__package__}.environment_configs", "environment_configs", "v0.7.1"
     ),

@@ -17,11 +17,14 @@ from typing import Any
 
 from compositions.function_twins import environment, field_paths
 from compositions.function_twins.field_paths import PathError, quoted
-from compositions.function_twins.function_inputs import HEADER, ListOf, OptionalFields, misshapen
-from compositions.function_twins.selection import (
+from compositions.function_twins.function_inputs import (
+    HEADER,
     SELECTOR,
+    ListOf,
+    OptionalFields,
     ResourceSelectionError,
     labels_of_matchers,
+    misshapen,
     selected,
 )
 from compositions.station import OpaqueError, Selector, StationRequest, StationResponse

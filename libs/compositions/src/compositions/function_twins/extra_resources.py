@@ -16,11 +16,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compositions.function_twins.field_paths import quoted
-from compositions.function_twins.function_inputs import HEADER, ListOf, OptionalFields, misshapen
-from compositions.function_twins.selection import (
+from compositions.function_twins.function_inputs import (
+    HEADER,
     SELECTOR,
+    ListOf,
+    OptionalFields,
     ResourceSelectionError,
     labels_of_matchers,
+    misshapen,
     selected,
 )
 from compositions.station import Selector, StationRequest, StationResponse

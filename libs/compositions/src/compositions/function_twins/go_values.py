@@ -6,14 +6,28 @@ int64. Transforms distinguish the two, so here a Go float64 is a Python float an
 Python int. `json_text` writes what Go's ``encoding/json`` writes, `type_name` what ``%T`` prints.
 
 Used by the twins only.
+
+Go's ``fmt.Sprintf`` for the values that patches carry, including values of the wrong type.
+
+Verbs: ``s d v t q x f F e g`` with width, precision and the flags ``- + 0`` and space, as far as
+all releases of Go agree. A verb that does not fit its value prints what Go prints
+(``%!d(string=a)``), and so do missing or extra values. Refused by name: every other verb, ``#``,
+``*``, explicit indices, and combinations whose output depends on the release.
+
+Used by the twin of function-patch-and-transform.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+from compositions.station import OpaqueError
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 _PLAIN_MIN, _PLAIN_MAX = 1e-6, 1e21
@@ -151,3 +165,180 @@ def general(value: float) -> str:
     if power < _GENERAL_LOW or power >= _GENERAL_HIGH:
         return scientific(value)
     return fixed(value)
+
+
+_DIRECTIVE = re.compile(r"%([-+# 0]*)(\d+|\*)?(?:(\.)(\d*|\*))?(\[\d+\])?(.)?", re.DOTALL)
+_VERBS = frozenset("sdvtqxfFeg")
+_FITTING: dict[type, str] = {str: "svqx", bool: "tv", int: "dvx", float: "vxfFeg"}
+_FIXED_DIGITS = 6
+"""Default precision of ``%f`` and ``%e``."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Directive:
+    text: str
+    flags: frozenset[str]
+    width: int
+    precision: int | None
+    verb: str
+
+    @property
+    def is_plain(self) -> bool:
+        return not (self.flags or self.width) and self.precision is None
+
+    def refuse(self, why: str) -> OpaqueError:
+        return OpaqueError(f"fmt {self.text!r}: {why}")
+
+
+def sprintf(template: str, values: Sequence[Any]) -> str:
+    """
+    Return what Go prints.
+
+    Raises:
+        OpaqueError: The format uses something that is not supported here.
+    """
+    pieces, at, position = [], 0, 0
+    for match in _DIRECTIVE.finditer(template):
+        pieces.append(template[at : match.start()])
+        at = match.end()
+        if match.group() == "%%":
+            pieces.append("%")
+            continue
+        if match.group() == "%":
+            pieces.append("%!(NOVERB)")
+            continue
+        directive = _directive(match)
+        if position < len(values):
+            pieces.append(_printed(directive, values[position]))
+        else:
+            pieces.append(f"%!{directive.verb}(MISSING)")
+        position += 1
+    pieces.append(template[at:])
+    if position < len(values):
+        pieces.append(f"%!(EXTRA {', '.join(map(_extra, values[position:]))})")
+    return "".join(pieces)
+
+
+def shown(value: Any) -> str:
+    """Return what ``%v`` prints."""
+    return _printed(_Directive("%v", frozenset(), 0, None, "v"), value)
+
+
+def _directive(match: re.Match[str]) -> _Directive:
+    flags, width, dot, precision, index, verb = match.groups()
+    if index or "*" in {width, precision} or verb == "[":
+        raise OpaqueError(f"fmt {match.group()!r}: explicit indexes and '*' are not supported")
+    if verb not in _VERBS or "#" in flags:
+        raise OpaqueError(f"fmt {match.group()!r}: this verb or flag is not supported")
+    digits = int(precision or 0) if dot else None
+    return _Directive(match.group(), frozenset(flags), int(width or 0), digits, verb)
+
+
+def _extra(value: Any) -> str:
+    return "<nil>" if value is None else f"{type_name(value)}={shown(value)}"
+
+
+def _printed(directive: _Directive, value: Any) -> str:
+    if isinstance(value, dict):
+        keys = sorted(value, key=lambda key: str(key).encode())
+        parts = (f"{_printed(directive, k)}:{_inner(directive, value[k])}" for k in keys)
+        return f"map[{' '.join(parts)}]"
+    if isinstance(value, list):
+        return f"[{' '.join(_inner(directive, entry) for entry in value)}]"
+    return _nil(directive) if value is None else _scalar(directive, value)
+
+
+def _scalar(directive: _Directive, value: Any) -> str:
+    if directive.verb not in _FITTING[type(value)]:
+        return _misfit(directive, f"{type_name(value)}={shown(value)}")
+    if isinstance(value, str):
+        return _string(directive, value)
+    if isinstance(value, bool):
+        return _padded(directive, "true" if value else "false", number=False)
+    if isinstance(value, int):
+        return _integer(directive, value)
+    return _float(directive, value)
+
+
+def _inner(directive: _Directive, value: Any) -> str:
+    return "<nil>" if value is None else _printed(directive, value)
+
+
+def _nil(directive: _Directive) -> str:
+    if directive.verb == "v":
+        return _padded(directive, "<nil>", number=False)
+    return _misfit(directive, "<nil>")
+
+
+def _misfit(directive: _Directive, text: str) -> str:
+    if not directive.is_plain:
+        raise directive.refuse("flags on a value of another type are not supported")
+    return f"%!{directive.verb}({text})"
+
+
+def _string(directive: _Directive, text: str) -> str:
+    if directive.verb in "qx" and not directive.is_plain:
+        raise directive.refuse("flags of this verb are not supported")
+    if directive.verb == "x":
+        return text.encode().hex()
+    if directive.verb == "q":
+        return _quoted(directive, text)
+    cut = text if directive.precision is None else text[: directive.precision]
+    return _padded(directive, cut, number=False)
+
+
+_CONTROLS = {"\\u0007": "\\a", "\\u000b": "\\v"}
+
+
+def _quoted(directive: _Directive, text: str) -> str:
+    if not text.isascii():
+        raise directive.refuse("text beyond ASCII is not supported")
+    quoted_text = json.dumps(text).replace("\x7f", "\\x7f")
+    for code, escape in _CONTROLS.items():
+        quoted_text = quoted_text.replace(code, escape)
+    return re.sub(r"\\u00([0-9a-f]{2})", r"\\x\1", quoted_text)
+
+
+def _integer(directive: _Directive, value: int) -> str:
+    if directive.precision is not None:
+        raise directive.refuse("a precision of whole numbers is not supported")
+    digits = f"{abs(value):x}" if directive.verb == "x" else str(abs(value))
+    return _padded(directive, _signed(directive, value < 0) + digits, number=True)
+
+
+def _float(directive: _Directive, value: float) -> str:
+    verb, digits = directive.verb, directive.precision
+    if verb == "x":
+        raise directive.refuse("hexadecimal fractions are not supported")
+    if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN
+        raise directive.refuse("infinite numbers are not supported")
+    if verb in "vg":
+        if digits is not None or (directive.flags & {"+", " "} and verb == "v"):
+            raise directive.refuse("a precision or sign of this verb is not supported")
+        text = general(abs(value))
+    elif verb == "e":
+        text = scientific(abs(value), _FIXED_DIGITS if digits is None else digits)
+    else:
+        text = fixed(abs(value), _FIXED_DIGITS if digits is None else digits)
+    negative = str(value).startswith("-")
+    return _padded(directive, _signed(directive, negative) + text, number=True)
+
+
+def _signed(directive: _Directive, negative: bool) -> str:  # noqa: FBT001 - what it is about
+    if negative:
+        return "-"
+    return next((sign for sign in ("+", " ") if sign in directive.flags), "")
+
+
+def _padded(directive: _Directive, text: str, *, number: bool) -> str:
+    room = directive.width - len(text)
+    if not number and directive.flags & {"0", "+", " "}:
+        raise directive.refuse("this flag on text depends on the release of Go")
+    if room <= 0:
+        return text
+    if "-" in directive.flags:
+        return text + " " * room
+    if "0" not in directive.flags:
+        return " " * room + text
+    sign = text[0] if text[:1] in {"+", "-", " "} else ""
+    return sign + "0" * room + text[len(sign) :]

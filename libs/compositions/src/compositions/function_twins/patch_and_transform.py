@@ -7,7 +7,7 @@ connection details, with the result messages that people see. Accidental behavio
 function is reproduced too: the readiness that an earlier step gave to the XR, or to a template
 without base, is lost, and whole numbers are floats until they pass through JSON.
 
-Refused by name (`OpaqueError`): formats, regular expressions and values that ``go_format`` and
+Refused by name (`OpaqueError`): formats, regular expressions and values that ``go_values`` and
 ``transforms`` cannot compute as Go does, and input on which the function crashes. The messages
 about malformed JSON and fields of a wrong type are ours.
 

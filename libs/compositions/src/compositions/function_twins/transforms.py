@@ -3,11 +3,16 @@ Transforms of function-patch-and-transform: map, match, math, string, convert.
 
 Follows v0.10.8. A transform that fails raises `TransformError` with the function's message, and the
 step ends fatally, as in the function. Refused by name (`OpaqueError`): regular expressions that
-cannot be read with RE2's meaning, formats that ``go_format`` does not print, case conversion of
+cannot be read with RE2's meaning, formats that ``go_values`` does not print, case conversion of
 characters whose other case is more than one character, base64 of data that is not text, infinite
 numbers and floats in Go's hexadecimal notation.
 
 ``patch_input`` has already refused malformed transforms.
+
+Kubernetes quantities as the approximate float that a convert transform makes of them.
+
+In Kubernetes the number of digits decides which arithmetic is used. Values that its exact slow path
+would round (below a billionth) or cap are refused by name.
 """
 
 from __future__ import annotations
@@ -21,9 +26,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from compositions.function_twins import quantity_format
 from compositions.function_twins.field_paths import quoted
-from compositions.function_twins.go_format import shown, sprintf
 from compositions.function_twins.go_values import (
     INT64_MAX,
     INT64_MIN,
@@ -31,11 +34,59 @@ from compositions.function_twins.go_values import (
     fixed,
     from_wire,
     json_text,
+    shown,
+    sprintf,
     type_name,
 )
 from compositions.station import OpaqueError
 from ground.linear_patterns import LinearPattern
+from ground.objects.quantities import NoQuantity, Unsure, parse
 from kubeschema.re2_patterns import PatternError, compile_pattern
+
+_SHAPE = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([A-Za-z]*(?:[+-]?[0-9]+)?)\Z")
+_DECIMAL_POWERS = {
+    "n": -9,
+    "u": -6,
+    "m": -3,
+    "": 0,
+    "k": 3,
+    "M": 6,
+    "G": 9,
+    "T": 12,
+    "P": 15,
+    "E": 18,
+}
+_BINARY_POWERS = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+
+
+def as_float(text: str) -> float:
+    """
+    Return the number, computed as Kubernetes computes it.
+
+    Raises:
+        ValueError: It is not a quantity; the message is Kubernetes'.
+        OpaqueError: Kubernetes would round or cap it.
+    """
+    try:
+        parse(text)
+    except Unsure as error:
+        raise OpaqueError(f"quantity {text!r}: {error}") from error
+    except NoQuantity as error:
+        raise ValueError(str(error)) from error
+    match = _SHAPE.match(text)
+    if match is None:
+        raise OpaqueError(f"quantity {text!r} is written unusually")
+    sign, integer, fraction, suffix = match.groups(default="")
+    value, exponent = int((integer or "0") + fraction), -len(fraction)
+    if suffix in _BINARY_POWERS:
+        value <<= _BINARY_POWERS[suffix]
+    elif suffix in _DECIMAL_POWERS:
+        exponent += _DECIMAL_POWERS[suffix]
+    else:
+        exponent += int(suffix[1:])
+    base = float(-value if sign == "-" else value)
+    return base * float(f"1e{exponent}") if exponent else base
+
 
 Transform = Mapping[str, Any]
 
@@ -292,7 +343,7 @@ def _number(text: str) -> float:
 
 def _quantity(text: str) -> float:
     try:
-        return quantity_format.as_float(text)
+        return as_float(text)
     except ValueError as error:
         raise TransformError(str(error)) from error
 

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ground.argocd.hooks import HINT, found_hooks
 from ground.argocd.messages import advice_for, plain
+from ground.argocd.steering import HINT, found_hooks
 from ground.objects.kube_objects import (
     ARGOCD_NAMESPACE,
     TRACKING_ID,

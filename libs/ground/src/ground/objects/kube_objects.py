@@ -3,12 +3,17 @@ Kubernetes objects as plain data: kinds, keys, and small questions one asks of a
 
 No schema, no client. Everything that speaks of cluster objects (ports, pipeline,
 delivery, flows) uses these types.
+
+Managed resources: what an Object of provider-kubernetes wraps, and what they may create.
+
+Which kinds are cluster-scoped: Kubernetes' and Crossplane's own.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -24,11 +29,13 @@ __all__ = [
     "CRD",
     "DELETION_ATTEMPT",
     "EVENT",
+    "EXTERNAL_NAME",
     "FUNCTION",
     "IN_USE",
     "NAMESPACE",
     "TRACKING_ID",
     "USAGE",
+    "WRAPPED",
     "XRD",
     "Kind",
     "Manifest",
@@ -38,11 +45,17 @@ __all__ = [
     "controller",
     "controller_reference",
     "dig",
+    "is_namespaced",
     "labels_of",
+    "makes_nothing",
     "metadata",
+    "only_observes",
     "plural_of",
+    "secret_references",
     "used_by",
+    "wrapped_object",
 ]
+
 
 Manifest = dict[str, Any]
 """One Kubernetes object as JSON-like data. `Any`: its shape is known only to its schema."""
@@ -219,3 +232,79 @@ def plural_of(kind: str) -> str:
     if name.endswith("y") and name[-2:-1] not in "aeiou":
         return f"{name[:-1]}ies"
     return f"{name}s"
+
+
+WRAPPED = ("spec", "forProvider", "manifest")
+EXTERNAL_NAME = "crossplane.io/external-name"
+"""The annotation with a managed resource's name in the cloud."""
+_SECRET_FIELD = re.compile(r"(?!.*onfigMap).*Secret(Key)?Refs?|secret(Key)?Ref")
+
+
+def wrapped_object(manifest: Manifest) -> Manifest | None:
+    """Return what a provider-kubernetes Object wraps; without a name it gets the Object's."""
+    kind = Kind.of(manifest)
+    if kind.kind != "Object" or not kind.group.startswith("kubernetes."):
+        return None
+    inner = dig(manifest, *WRAPPED)
+    if not isinstance(inner, dict) or not inner.get("kind") or not inner.get("apiVersion"):
+        return None
+    inner_metadata = {"name": metadata(manifest).get("name"), **metadata(inner)}
+    return {**inner, "metadata": inner_metadata}
+
+
+def makes_nothing(manifest: Manifest) -> bool:
+    """Return whether a managed resource never creates: then a partial object is enough."""
+    policies = dig(manifest, "spec", "managementPolicies", default=None)
+    return policies is not None and not {"*", "Create"} & set(policies)
+
+
+def only_observes(manifest: Manifest) -> bool:
+    """Return whether a managed resource only observes: no change or end of it reaches the cloud."""
+    policies = dig(manifest, "spec", "managementPolicies", default=None)
+    return policies is not None and not {"*", "Create", "Update", "Delete"} & set(policies)
+
+
+def secret_references(for_provider: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the name and value of each reference to a Secret's key that has to exist."""
+    if isinstance(for_provider, list):
+        for entry in for_provider:
+            yield from secret_references(entry)
+    elif isinstance(for_provider, dict):
+        for name, value in for_provider.items():
+            is_secret = _SECRET_FIELD.fullmatch(name)
+            if is_secret and isinstance(value, dict) and value.get("name") and value.get("key"):
+                if not value.get("optional"):
+                    yield name, value
+            else:
+                yield from secret_references(value)
+
+
+_CLUSTER_KINDS = {
+    "": {"Namespace", "Node", "PersistentVolume"},
+    "apiextensions.k8s.io": {"CustomResourceDefinition"},
+    "admissionregistration.k8s.io": {
+        "MutatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration",
+    },
+    "rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding"},
+    "storage.k8s.io": {"StorageClass", "CSIDriver", "VolumeAttachment"},
+    "scheduling.k8s.io": {"PriorityClass"},
+    "networking.k8s.io": {"IngressClass"},
+    "apiregistration.k8s.io": {"APIService"},
+    "certificates.k8s.io": {"CertificateSigningRequest"},
+    "apiextensions.crossplane.io": {
+        "CompositeResourceDefinition",
+        "Composition",
+        "CompositionRevision",
+        "EnvironmentConfig",
+    },
+    "pkg.crossplane.io": {"Provider", "Function", "Configuration"},
+    "protection.crossplane.io": {"ClusterUsage"},
+}
+
+
+def is_namespaced(kind: Kind) -> bool:
+    """Say whether a kind is namespaced; all but Kubernetes' and Crossplane's known ones are."""
+    return kind.kind not in _CLUSTER_KINDS.get(kind.group, ())

@@ -16,16 +16,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubeschema.cel.cel_binding import Unbound, bind
 from kubeschema.cel.cel_rules import HERE, RULES, CelRule, Context, RuleFault, compile_rule
 from kubeschema.cel.environments import HAS_OLD, OLD, Judge, UnavailableError, load
 from kubeschema.cel.evaluation import Activation, EvaluationOutcome, Meter
 from kubeschema.cel.rule_failures import cost_text, error_text, failure
 from kubeschema.cel.rule_fields import RuleField, rule_fields
 from kubeschema.cel.syntax_tree import read_tree
-from kubeschema.cel.type_shapes import CelType, shape_of
-from kubeschema.extensions import LIST_MAP_KEYS, LIST_TYPE
-from kubeschema.pruning import Schema
+from kubeschema.cel.type_shapes import CelType, Unbound, bind, shape_of
+from kubeschema.pruning import LIST_MAP_KEYS, LIST_TYPE, Schema
 from kubeschema.structural import SchemaProblem
 
 BLOCKING = frozenset(

@@ -2,7 +2,7 @@
 Schemas of kinds from any source, as one set that judges objects.
 
 The sources are CRDs and XRDs (``known_kinds``), an API server's OpenAPI documents
-(``openapi_kinds``), and Kubernetes' own kinds (``builtin_kinds``). `read_layer` reads a
+and Kubernetes' own kinds (``builtin_kinds``). `read_layer` reads a
 folder with all three. CRDs of managed resources may be compact (``managed_kinds``); what they do
 not say is in ``behaviour.yaml`` (``behaviours``).
 """
@@ -15,7 +15,15 @@ from pathlib import PurePath
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import CRD, Manifest
 from kubeschema.known.behaviours import BEHAVIOUR, Behaviour, Behaviours, Reference, read_behaviours
-from kubeschema.known.builtin_kinds import METADATA, BuiltInKind, built_in, built_in_kinds
+from kubeschema.known.builtin_kinds import (
+    METADATA,
+    BuiltInKind,
+    built_in,
+    built_in_kinds,
+    is_openapi,
+    openapi_kind,
+    openapi_layer,
+)
 from kubeschema.known.crd_files import SOURCES
 from kubeschema.known.immutable_fields import RefusedUpdate, refused_updates
 from kubeschema.known.known_kinds import (
@@ -27,7 +35,6 @@ from kubeschema.known.known_kinds import (
     layer_of,
 )
 from kubeschema.known.managed_kinds import completed_crd
-from kubeschema.known.openapi_kinds import is_openapi, openapi_kind, openapi_layer
 from yamlfiles.documents import Files
 from yamlfiles.manifests import ManifestError, ManifestLimits, parse_manifests
 

@@ -4,6 +4,13 @@ Kubernetes' own kinds, as its API server describes them: names, scope, structure
 ``kubernetes.json`` has them from the OpenAPI documents of Kubernetes 1.37, without descriptions
 (``scripts/kubernetes_kinds.py``). A plan also uses the documents of its own cluster, if there is
 one. What the server checks in code, such as immutable fields, no schema says.
+
+Kinds from an OpenAPI v3 document, as an API server serves it at ``/openapi/v3/…``.
+
+References are resolved and the dialect is converted to structural schemas, so that one validator
+judges built-in and custom kinds. Defaults are dropped: the document gives every required string the
+default ``""``, which would hide that the field is missing. A schema that contains itself is left
+open where it recurs.
 """
 
 from __future__ import annotations
@@ -16,15 +23,158 @@ from pathlib import Path
 from typing import Any
 
 from ground.objects.kube_objects import CRD, Kind
-from kubeschema.extensions import PRESERVE
 from kubeschema.known.known_kinds import GroupKind, KnownKind, Layer
-from kubeschema.known.openapi_kinds import structural_schema
-from kubeschema.pruning import META_FIELDS
+from kubeschema.pruning import INT_OR_STRING, META_FIELDS, PRESERVE
 from kubeschema.validate import Validator
 
-__all__ = ["FILE", "METADATA", "BuiltInKind", "built_in", "built_in_kinds"]
+__all__ = [
+    "FILE",
+    "METADATA",
+    "BuiltInKind",
+    "built_in",
+    "built_in_kinds",
+    "is_openapi",
+    "openapi_kind",
+    "openapi_layer",
+    "structural_schema",
+]
 
+
+_TAG = "x-kubernetes-group-version-kind"
+_OPEN = {"type": "object", PRESERVE: True}
+_DROPPED = {
+    "$ref",
+    "allOf",
+    "default",
+    "description",
+    "properties",
+    "items",
+    "additionalProperties",
+}
+
+Document = Mapping[str, Any]
 Schema = dict[str, Any]
+
+
+def is_openapi(document: object) -> bool:
+    """Return whether a parsed file is an OpenAPI v3 document."""
+    return isinstance(document, dict) and str(document.get("openapi", "")).startswith("3.")
+
+
+def openapi_layer(document: Document) -> Layer:
+    """Return every kind whose objects the document serves."""
+    layer = {}
+    for kind in _scopes_and_plurals(document):
+        known_kind = openapi_kind(document, kind)
+        if known_kind is not None:
+            layer[kind.group, kind.kind] = known_kind
+    return layer
+
+
+def openapi_kind(document: Document, kind: Kind) -> KnownKind | None:
+    """Return one kind in the requested version; None if the document lacks it."""
+    scope_and_plural = _scopes_and_plurals(document).get(kind)
+    schemas = (document.get("components") or {}).get("schemas") or {}
+    for name, schema in schemas.items():
+        if scope_and_plural is None or kind not in _tags(schema):
+            continue
+        structural = structural_schema(schema, schemas, frozenset({name}))
+        properties = structural.get("properties") or {}
+        structural["properties"] = {k: v for k, v in properties.items() if k not in META_FIELDS}
+        version = {"name": kind.version, "served": True, "schema": {"openAPIV3Schema": structural}}
+        spec = {"group": kind.group, "names": {"kind": kind.kind}, "versions": [version]}
+        validator = Validator({"kind": CRD.kind, "spec": spec})
+        namespaced, plural = scope_and_plural
+        return KnownKind(validator, namespaced, plural, partial=True)
+    return None
+
+
+def _scopes_and_plurals(document: Document) -> dict[Kind, tuple[bool, str]]:
+    """Return scope and plural of every kind that has its own path."""
+    scope_and_plural: dict[Kind, tuple[bool, str]] = {}
+    for path, item in (document.get("paths") or {}).items():
+        # In these paths the plural precedes the name. Paths of subresources end differently.
+        if not path.endswith("/{name}"):
+            continue
+        for operation in item.values():
+            tag = operation.get(_TAG) if isinstance(operation, dict) else None
+            if tag:
+                plural = path.split("/")[-2]
+                scope_and_plural.setdefault(
+                    _kind(tag), ("/namespaces/{namespace}/" in path, plural)
+                )
+    return scope_and_plural
+
+
+def _tags(schema: Mapping[str, Any]) -> Iterator[Kind]:
+    yield from map(_kind, schema.get(_TAG) or ())
+
+
+def _kind(tag: Mapping[str, str]) -> Kind:
+    return Kind(tag.get("group", ""), tag.get("version", ""), tag.get("kind", ""))
+
+
+def structural_schema(
+    schema: Mapping[str, Any],
+    schemas: Mapping[str, Any],
+    inside: frozenset[str],
+    *,
+    keep_defaults: bool = False,
+) -> Schema:
+    """
+    Return a schema of OpenAPI v3 as a structural one, its references resolved.
+
+    Args:
+        schemas: What references name.
+        inside: Names of the schemas that it is part of: where they recur, anything is allowed.
+        keep_defaults: They are real ones.
+    """
+    dropped = _DROPPED - {"default"} if keep_defaults else _DROPPED
+    structural = {key: value for key, value in schema.items() if key not in dropped}
+    # Kubernetes wraps a reference in allOf if the field has a description or default of its own.
+    for source in (schema, *(schema.get("allOf") or ())):
+        structural = {
+            **_referenced_schema(source, schemas, inside, keep_defaults=keep_defaults),
+            **structural,
+        }
+    if structural.get("format") == "int-or-string":
+        return {INT_OR_STRING: True}
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), Mapping):
+            structural[name] = structural_schema(
+                schema[name], schemas, inside, keep_defaults=keep_defaults
+            )
+    if isinstance(schema.get("properties"), Mapping):
+        structural["properties"] = {
+            name: structural_schema(field, schemas, inside, keep_defaults=keep_defaults)
+            for name, field in schema["properties"].items()
+        }
+    return _with_unknown_fields(structural)
+
+
+def _referenced_schema(
+    schema: Mapping[str, Any],
+    schemas: Mapping[str, Any],
+    inside: frozenset[str],
+    *,
+    keep_defaults: bool,
+) -> Schema:
+    name = str(schema.get("$ref") or "").rpartition("/")[2]
+    if not name:
+        return {}
+    if name in inside or name not in schemas:
+        return dict(_OPEN)
+    return structural_schema(schemas[name], schemas, inside | {name}, keep_defaults=keep_defaults)
+
+
+def _with_unknown_fields(schema: Schema) -> Schema:
+    """Allow any fields in an object for which the document declares none."""
+    silent = not {"properties", "additionalProperties", "items"} & schema.keys()
+    scalars = (
+        schema.get("type", "object") != "object" or "oneOf" in schema or INT_OR_STRING in schema
+    )
+    return {**schema, PRESERVE: True} if silent and not scalars else schema
+
 
 FILE = Path(__file__).with_name("kubernetes.json")
 _T: Schema = {"type": "string"}

@@ -13,7 +13,7 @@ from typing import Any
 
 from ground.objects.kube_objects import Kind, Manifest, dig
 from kubeschema.cel.type_shapes import escape
-from kubeschema.extensions import PRESERVE
+from kubeschema.pruning import PRESERVE
 
 __all__ = ["OPEN", "completed_crd", "config_group", "is_managed", "is_modern", "kinds_of"]
 

@@ -14,8 +14,7 @@ Stricter than the server in one respect: the server accepts a list where a strin
 belongs.
 """
 
-from kubeschema.structural.api_messages import SchemaProblem, problems
-from kubeschema.structural.apply_errors import type_problems
+from kubeschema.structural.api_messages import SchemaProblem, problems, type_problems
 from kubeschema.structural.structural_rules import check_schema
 
 __all__ = [

@@ -16,8 +16,14 @@ from pathlib import PurePath
 from ground.errors import InvalidInputError, shorten
 from ground.objects.kube_objects import CRD, XRD, Kind, Manifest, metadata
 from ground.suggestions import did_you_mean
-from kubeschema.validate.findings import Finding, FindingSeverity, Reason, ValidationReport
-from kubeschema.validate.located_findings import Located, located
+from kubeschema.validate.findings import (
+    Finding,
+    FindingSeverity,
+    Located,
+    Reason,
+    ValidationReport,
+    located,
+)
 from kubeschema.validate.object_check import Validator
 from kubeschema.validate.xrd_check import definition_findings
 from kubeschema.xrd import BrokenXrdError, claim_crd_for

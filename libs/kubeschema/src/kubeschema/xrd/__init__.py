@@ -9,10 +9,10 @@ Not covered: positions in a file and hints on a whole XRD (``validate.xrd_check`
 secrets (only their keys are read), conversion between versions.
 """
 
-from kubeschema.xrd.crd_refusals import claim_problem, problems
 from kubeschema.xrd.definition import (
     GROUP,
     XRD_KIND,
+    BrokenXrdError,
     api_version_of,
     claim_kind,
     connection_secret_keys,
@@ -25,11 +25,17 @@ from kubeschema.xrd.definition import (
     versions_of,
     xr_kind,
 )
-from kubeschema.xrd.derived_crds import NAME_MAX, claim_crd_for, crd_for, schema_steps
+from kubeschema.xrd.derived_crds import (
+    NAME_MAX,
+    claim_crd_for,
+    claim_problem,
+    crd_for,
+    problems,
+    schema_steps,
+)
 from kubeschema.xrd.dropped_keywords import Cut, cuts, dropped
 from kubeschema.xrd.own_schema import spec_schema
 from kubeschema.xrd.typed_schema import typed
-from kubeschema.xrd.xrd_error import BrokenXrdError
 
 __all__ = [
     "GROUP",

@@ -12,8 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ground.objects.kube_objects import Manifest, dig
-from kubeschema.xrd.crossplane_fields import claim_fields, spec_fields, status_fields
-from kubeschema.xrd.definition import is_legacy, scope_of, versions_of
+from kubeschema.xrd.definition import (
+    BrokenXrdError,
+    claim_fields,
+    is_legacy,
+    scope_of,
+    spec_fields,
+    status_fields,
+    versions_of,
+)
 from kubeschema.xrd.derived_crds import (
     KEPT_AT_TOP,
     KEPT_IN_SPEC,
@@ -22,7 +29,6 @@ from kubeschema.xrd.derived_crds import (
     schema_steps,
 )
 from kubeschema.xrd.typed_schema import Schema, SchemaWalk, Steps, typed
-from kubeschema.xrd.xrd_error import BrokenXrdError
 
 REMARKS = frozenset(
     {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubeschema.xrd.crossplane_fields import LEGACY
+from kubeschema.xrd.definition import LEGACY
 from kubeschema.xrd.typed_schema import RULES
 
 Schema = dict[str, Any]

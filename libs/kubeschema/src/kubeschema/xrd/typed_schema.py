@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubeschema.xrd.xrd_error import BrokenXrdError
+from kubeschema.xrd.definition import BrokenXrdError
 
 Steps = tuple[str, ...]
 Schema = dict[str, Any]

@@ -4,6 +4,8 @@ JavaScript's semantics for JSON-like values: printing, truth, equality, arithmet
 Values are those of JSON (None is ``null``; numbers are doubles, stored as int or float) and
 ``Undefined``. Checked against Node for what the renderer uses. JavaScript's other kinds of objects
 (functions, dates, symbols) do not occur here.
+
+The members that every JavaScript object of a kind has. These names are never data.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import Any
 
-from softwaretemplates.render import prototypes, unsupported
+from softwaretemplates.render import unsupported
 from softwaretemplates.render.render_errors import (
     LimitFault,
     MissingFault,
@@ -24,6 +26,32 @@ from softwaretemplates.render.render_errors import (
 )
 
 __all__ = ["TEXT_MAX", "Closed", "ordered", "text", "to_json"]
+
+
+def _names(table: str) -> frozenset[str]:
+    return frozenset(table.split())
+
+
+OBJECT = _names(
+    "__proto__ __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__ constructor "
+    "hasOwnProperty isPrototypeOf propertyIsEnumerable prototype toLocaleString toString "
+    "valueOf"
+)
+TEXT = OBJECT | _names(
+    "anchor at big blink bold charAt charCodeAt codePointAt concat endsWith fixed fontcolor "
+    "fontsize includes indexOf isWellFormed italics lastIndexOf link localeCompare match "
+    "matchAll normalize padEnd padStart repeat replace replaceAll search slice small split "
+    "startsWith strike sub substr substring sup toLocaleLowerCase toLocaleUpperCase toLowerCase "
+    "toUpperCase toWellFormed trim trimEnd trimLeft trimRight trimStart"
+)
+LIST = OBJECT | _names(
+    "at concat copyWithin entries every fill filter find findIndex findLast findLastIndex flat "
+    "flatMap forEach includes indexOf join keys lastIndexOf map pop push reduce reduceRight "
+    "reverse shift slice some sort splice toReversed toSorted toSpliced unshift values "
+    "with"
+)
+NUMBER = OBJECT | {"toExponential", "toFixed", "toPrecision"}
+
 
 Value = Any
 """A JSON-like value or an `Undefined`. `Any`, because templates decide its shape."""
@@ -344,7 +372,7 @@ def member(value: Value, key: Value) -> Value:
         name = text(key)
         if name in value:
             return value[name]
-        if name in prototypes.OBJECT:
+        if name in OBJECT:
             raise UnsupportedFault.of(unsupported.OBJECT_MEMBER, name)
         return value.missing(name) if isinstance(value, Closed | Unforeseen) else UNDEFINED
     if isinstance(value, Undefined):
@@ -356,7 +384,7 @@ def member(value: Value, key: Value) -> Value:
     if isinstance(value, Function):
         raise UnsupportedFault.of(unsupported.FUNCTION_VALUE, "a look-up")
     name = text(key)
-    if name in (prototypes.OBJECT if isinstance(value, bool) else prototypes.NUMBER):
+    if name in (OBJECT if isinstance(value, bool) else NUMBER):
         raise UnsupportedFault.of(unsupported.OBJECT_MEMBER, name)
     return UNDEFINED
 
@@ -369,7 +397,7 @@ def _item(value: str | list[Value], key: Value) -> Value:
     if isinstance(value, Safe):
         raise UnsupportedFault.of(unsupported.SAFE_VALUE, "a look-up")
     name = text(key)
-    if name in (prototypes.TEXT if isinstance(value, str) else prototypes.LIST):
+    if name in (TEXT if isinstance(value, str) else LIST):
         raise UnsupportedFault.of(unsupported.OBJECT_MEMBER, name)
     if not (name.isascii() and name.isdigit()) or str(int(name[:10])) != name:
         return UNDEFINED

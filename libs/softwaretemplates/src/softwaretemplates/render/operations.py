@@ -15,10 +15,9 @@ import jinja2
 
 from softwaretemplates.render import builtins, cookiecutter, methods, unsupported
 from softwaretemplates.render import javascript as js
-from softwaretemplates.render.arithmetic import calculate
 from softwaretemplates.render.global_functions import Builtin, Cycler
 from softwaretemplates.render.javascript import Safe, Undefined, Unknown, Value
-from softwaretemplates.render.predicates import TESTS
+from softwaretemplates.render.predicates import TESTS, calculate
 from softwaretemplates.render.render_errors import OperationFault, UnsupportedFault
 from softwaretemplates.render.scopes import (
     Encoded,

@@ -2,7 +2,7 @@
 Secrets in readable places: ConfigMaps, annotations, arguments, the order's status.
 
 Two signs: the value of a known Secret appears elsewhere, or a key of a ConfigMap has the name of a
-secret. Values that are easy to guess appear everywhere (``guessable_values``): of those, only what
+secret. Values that are easy to guess appear everywhere (``secret_values``): of those, only what
 stations made of them counts. The value itself is never written into the message.
 """
 
@@ -11,15 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from ground.objects.kube_objects import Kind, Manifest
-from ground.objects.managed_objects import wrapped_object
+from ground.objects.kube_objects import Kind, Manifest, wrapped_object
 from ground.objects.values import value_at
-from orderkit.core.guessable_values import SECRET_NAME
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import objects_of
-from orderkit.core.secret_values import SecretTexts, leaves, secrets_in, values_of
+from orderkit.core.secret_values import SECRET_NAME, SecretTexts, leaves, secrets_in, values_of
 
 _REFERENCE_NAME = re.compile(r"(name|ref|path|file|url|key-?name)s?\Z", re.IGNORECASE)
 

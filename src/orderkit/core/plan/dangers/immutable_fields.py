@@ -21,7 +21,7 @@ from ground.objects.values import Steps, path_text
 from orderkit.core.order.change import ABSENT, differences, same, shown, value_at
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
-from orderkit.core.plan.dangers.data_kinds import holds_data, what_is_lost
+from orderkit.core.plan.dangers.losses import holds_data, what_is_lost
 from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.outcome_objects import Pair, pairs_of
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compositions.managed_state import replacements
-from ground.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, dig
-from ground.objects.managed_objects import EXTERNAL_NAME, only_observes
+from ground.objects.kube_objects import (
+    EXTERNAL_NAME,
+    Kind,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    dig,
+    only_observes,
+)
 from ground.objects.values import shown
 from orderkit.core.order.observed_parts import takeover_differences
 from orderkit.core.plan.assembly import Assembly

@@ -22,8 +22,11 @@ from orderkit.core.plan.judging.object_names import (
     judge_names,
     taken_names,
 )
-from orderkit.core.plan.judging.object_owners import judge_scopes
-from orderkit.core.plan.judging.object_references import judge_references, references_of
+from orderkit.core.plan.judging.object_references import (
+    judge_references,
+    judge_scopes,
+    references_of,
+)
 from orderkit.core.plan.judging.object_schemas import judge_schemas
 from orderkit.core.plan.judging.refused_updates import judge_updates
 from orderkit.core.plan.outcome_objects import objects_of

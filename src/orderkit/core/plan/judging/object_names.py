@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compositions.composed_metadata import COMPOSITE_LABEL, preview_uid
+from compositions.composed import COMPOSITE_LABEL, preview_uid
 from ground.objects.kube_objects import (
     TRACKING_ID,
     Manifest,
@@ -21,12 +21,12 @@ from ground.objects.kube_objects import (
     controller,
     labels_of,
     metadata,
+    only_observes,
 )
-from ground.objects.managed_objects import only_observes
 from kubeschema import structural
 from kubeschema.known.builtin_kinds import METADATA
 from kubeschema.pruning import default, prune
-from kubeschema.validate.hints import nearest, shown
+from kubeschema.validate.object_check import nearest, shown
 from orderkit.core.plan.assembly import Assembly, Fault, Note
 from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule
 from orderkit.core.plan.object_texts import key_text

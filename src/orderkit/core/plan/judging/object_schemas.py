@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ground.objects.kube_objects import Kind, Manifest, metadata
-from ground.objects.managed_objects import makes_nothing, wrapped_object
+from ground.objects.kube_objects import Kind, Manifest, makes_nothing, metadata, wrapped_object
 from kubeschema.field_paths import value_at
 from kubeschema.known.builtin_kinds import built_in
 from kubeschema.known.known_kinds import KnownKind

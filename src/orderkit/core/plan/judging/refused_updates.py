@@ -12,8 +12,7 @@ import base64
 from collections.abc import Iterator
 
 from compositions.managed_state import reference_forms, replacements
-from ground.objects.kube_objects import Manifest, dig
-from ground.objects.managed_objects import only_observes
+from ground.objects.kube_objects import Manifest, dig, only_observes
 from ground.objects.values import ABSENT
 from kubeschema.known import refused_updates
 from kubeschema.known.behaviours import Behaviours, behaviour_of

@@ -1,21 +1,44 @@
-"""The story of a bootstrap: which steps there are, and how they are looked at and carried out."""
+"""
+The story of a bootstrap: which steps there are, and how they are looked at and carried out.
+
+The seed that generated passwords follow from (docs/adr/0026): drawn once, and never written over.
+
+It exists in the cluster only: it is not in Git, in no message and in no plan.
+
+The installed service has its Secret before Argo CD starts its Pods.
+"""
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from ground.errors import OrderkitError
+from compositions.generated_passwords import (
+    SEED_KEY,
+    SEED_MIN_BYTES,
+    SEED_NAME,
+    SEED_NAMESPACE,
+    is_seed,
+    seed_secret,
+)
+from ground.errors import ConflictError, OrderkitError, RefusedError
 from ground.names import CommitSha
-from ground.objects.kube_objects import metadata
+from ground.objects.kube_objects import Kind, ObjectKey, metadata
+from orderkit.core.kit.pack import read_pack
 from orderkit.core.platform.installation import PlatformTarget
+from orderkit.flows.argocd.refreshing import OWNER
 from orderkit.flows.foreign_access import ForeignAccessError
 from orderkit.flows.install.bootstrapping import idpbuilder_steps
 from orderkit.flows.install.bootstrapping.argocd_settings import InForceStep, SettingsStep
 from orderkit.flows.install.bootstrapping.layer_steps import LayerStep, RootStep, layers
-from orderkit.flows.install.bootstrapping.password_seed import PasswordSeedStep, may_need_seed
-from orderkit.flows.install.bootstrapping.platform_repositories import LedgerStep, PackStep
+from orderkit.flows.install.bootstrapping.platform_repositories import (
+    AccessStep,
+    LedgerStep,
+    PackStep,
+)
 from orderkit.flows.install.bootstrapping.portal_steps import PortalStep
 from orderkit.flows.install.bootstrapping.probe_order import ProbeStep
 from orderkit.flows.install.bootstrapping.reach_steps import (
@@ -24,18 +47,90 @@ from orderkit.flows.install.bootstrapping.reach_steps import (
     CrossplaneStep,
     ForgeStep,
 )
-from orderkit.flows.install.bootstrapping.repository_access import AccessStep
-from orderkit.flows.install.bootstrapping.service_step import ServiceSecretStep
 from orderkit.flows.install.bootstrapping.steps import (
     BootstrapContext,
     BootstrapRequest,
     BootstrapStep,
     Look,
+    Say,
     StepDone,
     StepVerdict,
 )
 from orderkit.flows.install.bootstrapping.team_steps import PinStep, TeamStep, WebhookStep
-from orderkit.flows.platform import Platform
+from orderkit.flows.install.service_secret import KEY, ensure_service_secret, secret_differs
+from orderkit.flows.platform import Platform, get_object
+from orderkit.ports.cluster import NoSuchNamespaceError
+
+_SECRET = ObjectKey(Kind("", "v1", "Secret"), SEED_NAME, SEED_NAMESPACE)
+
+
+def may_need_seed(site: BootstrapContext) -> bool:
+    """Say whether a kit composes Secrets: only such a kit can keep a generated password."""
+    kits = read_pack(site.files).kits()
+    return any(
+        (kind.api_version, kind.kind) == ("v1", "Secret") for k in kits for kind in k.composes
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordSeedStep:
+    """There is a seed that passwords can be generated from."""
+
+    site: BootstrapContext
+    name: str = "passwords"
+
+    def look(self) -> Look:
+        """
+        Return whether there is a seed.
+
+        Raises:
+            RefusedError: Its Secret is there without a usable seed.
+        """
+        secret = get_object(self.site.platform, _SECRET)
+        place = f"Secret {SEED_NAMESPACE}/{SEED_NAME}"
+        if secret is None:
+            return Look(StepVerdict.CREATE, f"{place} with a seed for generated passwords")
+        if not is_seed(secret):
+            raise RefusedError(
+                f"{place} has no {SEED_KEY} of at least {SEED_MIN_BYTES} bytes",
+                hint="restore it from a backup; without one, delete it and repeat: passwords that "
+                "orders have stay as they are",
+            )
+        return Look(StepVerdict.DONE, f"{place} has a seed")
+
+    def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
+        before = self.look()
+        if before.verdict is StepVerdict.DONE:
+            return before
+        try:
+            with suppress(ConflictError):  # somebody else made it meanwhile: it is looked at below
+                self.site.platform.cluster.create(seed_secret(secrets.token_hex(32)), owner=OWNER)
+        except NoSuchNamespaceError as error:
+            raise RefusedError(
+                f"namespace {SEED_NAMESPACE}, where the seed of passwords is read, is missing",
+                hint=f"kubectl create namespace {SEED_NAMESPACE}, and repeat",
+            ) from error
+        return Look(before.verdict, self.look().detail)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSecretStep:
+    """The files that platform.yaml names are in the Secret of the service."""
+
+    site: BootstrapContext
+    name: str = "service secret"
+
+    def look(self) -> Look:
+        differs = secret_differs(self.site.platform, self.site.wanted.service_files)
+        verdict = {None: StepVerdict.CREATE, True: StepVerdict.CHANGE}.get(differs)
+        names = ", ".join(sorted(self.site.wanted.service_files))
+        return Look(verdict or StepVerdict.DONE, f"{KEY}: {names}")
+
+    def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
+        before = self.look()
+        ensure_service_secret(self.site.platform, self.site.wanted.service_files)
+        return before
+
 
 REACH = ("forge", "cluster")
 """The steps without which nothing is known of the others."""

@@ -3,34 +3,164 @@ The platform's two repositories: the pack as rendered for it, and the ledger.
 
 A commit of the pack names the platform it was rendered for, so that two platforms on one forge
 do not publish over each other.
+
+Move the ledger to another repository, or refuse to leave it behind.
+
+Argo CD removes what a repository no longer lists. So if platform.yaml names another ledger and that
+is empty, every team's Applications are pruned, and their XRs with them. A move copies the files
+before the Application of the ledger is switched. The old repository is archived first, so that
+nobody enters an order there meanwhile; it keeps the history.
+
+How Argo CD gets at the repositories: credentials where they are private, the forge's authority.
+
+The credential of platform.yaml is for the organisations of pack and ledger only; every team has one
+of its own (``flows.team.read_credential``). The one for the whole forge that release 0.2.0 wrote
+becomes the former after every team has the latter. The authority stands in
+``argocd-tls-certs-cm`` under the forge's host name without port, as Argo CD looks it up. Other
+entries of that ConfigMap are left alone.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from urllib.parse import urlsplit
 
 from ground.errors import NotFoundError, RefusedError
-from ground.names import RepoId, blob_sha
-from orderkit.core.kit.pack import read_pack
-from orderkit.core.order import order_state
-from orderkit.core.platform import idpbuilder
-from orderkit.flows.foreign_access import refuse_foreign_access
-from orderkit.flows.install.bootstrapping.ledger_move import (
-    ledger_left_behind,
-    move_ledger,
-    refuse_ledger_change,
-    refuse_lost_ledger,
+from ground.names import RepoId, TeamName, blob_sha
+from ground.objects.kube_objects import (
+    APPLICATION,
+    ARGOCD_NAMESPACE,
+    CONFIG_MAP,
+    Manifest,
+    ObjectKey,
+    dig,
+    labels_of,
 )
-from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
+from orderkit.core.kit.pack import read_pack
+from orderkit.core.order import ledger, order_state
+from orderkit.core.platform import idpbuilder
+from orderkit.flows.argocd.refreshing import OWNER, application_key
+from orderkit.flows.foreign_access import refuse_foreign_access
+from orderkit.flows.install.bootstrapping.steps import (
+    BootstrapContext,
+    Look,
+    Say,
+    StepVerdict,
+    holds,
+)
 from orderkit.flows.order.approvers import approver_problems
 from orderkit.flows.order.commit_judging import KEYS_PATH, keys_file, published_keys
-from orderkit.flows.platform import Platform, RepositorySnapshot, snapshot, write_ledger
-from orderkit.ports.forge import FileChange, Operation
+from orderkit.flows.platform import Platform, RepositorySnapshot, get_object, snapshot, write_ledger
+from orderkit.flows.team.read_credential import (
+    SECRET,
+    credential_secret,
+    ensure_read_credential,
+    lacking,
+    organisation_url,
+)
+from orderkit.flows.team.teams import LEDGER_APPLICATION
+from orderkit.ports.forge import FileChange, Operation, Written
 from orderkit.ports.signatures import PublicKey
 from yamlfiles.documents import Files
+
+_BEGUN = {PurePosixPath("README.md"), PurePosixPath("teams/.gitkeep")}
+"""What a ledger that was just begun holds."""
+
+
+def delivered_ledger(platform: Platform) -> RepoId | None:
+    """Return the repository that Argo CD delivers as the ledger now, or None."""
+    application = get_object(platform, application_key(LEDGER_APPLICATION))
+    url = str(dig(application or {}, "spec", "source", "repoURL", default=""))
+    path = urlsplit(url).path.removesuffix(".git")
+    prefix = f"{urlsplit(platform.forge.base_url).path}/"
+    return RepoId.parse(path.removeprefix(prefix if path.startswith(prefix) else "/"))
+
+
+def ledger_left_behind(platform: Platform) -> RepoId | None:
+    """Return the ledger whose teams and orders platform.yaml would leave behind, or None."""
+    old = delivered_ledger(platform)
+    if old is None or old == platform.ledger:
+        return None
+    before, after = snapshot(platform, old), snapshot(platform, platform.ledger)
+    if before is None:
+        return None
+    listed = {path for path in before.blobs if path.parts[0] in ("apps", "data", "teams")}
+    return old if listed - {*(after.blobs if after else ())} - _BEGUN else None
+
+
+def refuse_ledger_change(platform: Platform) -> None:
+    """
+    Refuse to deliver another ledger than before, unless its files were copied.
+
+    Raises:
+        RefusedError: Argo CD would delete teams and orders.
+    """
+    old = ledger_left_behind(platform)
+    if old is None:
+        return
+    files = snapshot(platform, old)
+    orders = list(ledger.entries(files.blobs)) if files else []
+    raise RefusedError(
+        f"platform.yaml: spec.ledgerRepository is {platform.ledger}, but {old} lists this"
+        f" platform's teams and {len(orders)} orders: Argo CD would delete them",
+        hint=f"write {old} again, or move it: orderkit bootstrap --move-ledger",
+    )
+
+
+def refuse_lost_ledger(platform: Platform) -> None:
+    """
+    Refuse to begin a ledger beside a cluster that delivers one which the forge lost.
+
+    Raises:
+        RefusedError: Argo CD would remove every team of the lost ledger.
+    """
+    if delivered_ledger(platform) != platform.ledger:
+        return
+    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    orders = [a for a in applications if labels_of(a).get(ledger.ORDER_LABEL)]
+    if orders:
+        raise RefusedError(
+            f"{platform.ledger} is missing on the forge, but the cluster delivers {len(orders)}"
+            " orders from it: an empty one would remove their teams",
+            hint="bring it back: orderkit restore DIR (docs/disaster.md)",
+        )
+
+
+def move_ledger(platform: Platform, old: RepoId, *, requester: str) -> Written:
+    """
+    Copy the old ledger's files to the new one in one commit. Idempotent, resumable.
+
+    The new repository exists. Team files name the ledger's address; it is rewritten.
+
+    Raises:
+        RefusedError: The new repository holds something else, or somebody else may write to it.
+    """
+    new, forge = platform.ledger, platform.forge
+    refuse_foreign_access(platform, new)
+    forge.archive(old)
+    before, after = snapshot(platform, old), snapshot(platform, new)
+    if before is None:
+        raise RefusedError(f"{old} is empty: there is nothing to move")
+    blobs = after.blobs if after else {}
+    if others := sorted({*blobs} - {*before.blobs} - _BEGUN):
+        raise RefusedError(
+            f"{new} holds other files already, such as {others[0]}",
+            hint="name a new or empty repository as spec.ledgerRepository",
+        )
+    changes = []
+    for path in sorted(before.blobs):
+        revision = forge.read(old, path, before.commit)
+        data = revision.data if revision else b""
+        if path.parts[0] == "teams":
+            data = data.replace(f"/{old}.git".encode(), f"/{new}.git".encode())
+        changes.append(FileChange(path, data, blobs.get(path)))
+    why = Operation(f"ledger-moved-{before.commit[:12]}", requester, f"ledger moved from {old}")
+    return forge.write(new, changes, why)
+
 
 PLATFORM_TRAILER = "Orderkit-Platform"
 """In a commit of the pack: the platform it was rendered for."""
@@ -226,3 +356,78 @@ def _refuse_foreign(platform: Platform, repo: RepoId, *, is_new: bool) -> None:
         targets.insert(0, repo.owner)
     for target in targets:
         refuse_foreign_access(platform, target, is_new=is_new, way_out=way_out)
+
+
+SECRET_NAME = "orderkit-forge"  # noqa: S105 - an object's name
+_CERTIFICATES = "argocd-tls-certs-cm"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessStep:
+    """Argo CD can read what it shall deliver."""
+
+    site: BootstrapContext
+    name: str = "repositories"
+
+    def look(self) -> Look:
+        manifests = self._manifests()
+        if not manifests:
+            return Look(StepVerdict.DONE, "public, with a trusted certificate authority")
+        names = ", ".join(f"{m['kind']} {m['metadata']['name']}" for m in manifests)
+        if teams := lacking(self.site.platform, self._teams()):
+            return Look(StepVerdict.CHANGE, f"credentials of {', '.join(teams)}, {names}")
+        live = [get_object(self.site.platform, ObjectKey.of(manifest)) for manifest in manifests]
+        if all(
+            live_object and holds(live_object, _stored(m))
+            for live_object, m in zip(live, manifests, strict=True)
+        ):
+            return Look(StepVerdict.DONE, names)
+        return Look(StepVerdict.CREATE if None in live else StepVerdict.CHANGE, names)
+
+    def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
+        before = self.look()
+        if before.verdict is not StepVerdict.DONE:
+            for team in self._teams():
+                ensure_read_credential(self.site.platform, team)
+            for manifest in self._manifests():
+                self.site.platform.cluster.apply(manifest, owner=OWNER)
+        return before
+
+    def _teams(self) -> Sequence[TeamName]:
+        """Return the teams that orders may be delivered of."""
+        files = snapshot(self.site.platform, self.site.platform.ledger)
+        return list(ledger.teams(files.blobs)) if files else []
+
+    def _manifests(self) -> Sequence[Manifest]:
+        access, platform = self.site.wanted.access, self.site.platform
+        manifests = []
+        if access.entries:
+            owners = dict.fromkeys((platform.pack_repo.owner, platform.ledger.owner))
+            for owner, name in zip(owners, (SECRET_NAME, f"{SECRET_NAME}-ledger"), strict=False):
+                data = {
+                    "type": "git",
+                    "url": organisation_url(platform, owner),
+                    **access.entries,
+                }
+                key = ObjectKey(SECRET, name, ARGOCD_NAMESPACE)
+                manifests.append(credential_secret(key, data))
+        if access.ca_pem:
+            host = urlsplit(platform.forge.base_url).hostname or ""
+            manifests.append(_certificates({host: access.ca_pem}))
+        return manifests
+
+
+def _certificates(data: dict[str, str]) -> Manifest:
+    labels = {"app.kubernetes.io/name": _CERTIFICATES, "app.kubernetes.io/part-of": "argocd"}
+    return {
+        "apiVersion": CONFIG_MAP.api_version,
+        "kind": CONFIG_MAP.kind,
+        "metadata": {"name": _CERTIFICATES, "namespace": ARGOCD_NAMESPACE, "labels": labels},
+        "data": data,
+    }
+
+
+def _stored(manifest: Manifest) -> Manifest:
+    """Return what must be found again of an object that was applied."""
+    labels = dig(manifest, "metadata", "labels", default={})
+    return {"metadata": {"labels": labels}, "data": manifest["data"]}

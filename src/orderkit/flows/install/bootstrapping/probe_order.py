@@ -41,7 +41,7 @@ from orderkit.flows.install.bootstrapping.steps import (
     StepVerdict,
 )
 from orderkit.flows.order import placing
-from orderkit.flows.order.delivering import await_commit
+from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.order.registrations import registered_by
 from orderkit.flows.platform import Platform, get_object, read_text, snapshot

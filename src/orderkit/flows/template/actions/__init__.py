@@ -12,9 +12,10 @@ from orderkit.flows.template.actions.catalog_actions import (
     CATALOG_REGISTER,
     CATALOG_WRITE,
 )
-from orderkit.flows.template.actions.create_argocd_app import CNOE_CREATE_ARGOCD_APP
-from orderkit.flows.template.actions.create_argocd_resources import ARGOCD_CREATE_RESOURCES
-from orderkit.flows.template.actions.debug_actions import DEBUG_LOG, DEBUG_WAIT
+from orderkit.flows.template.actions.create_argocd_resources import (
+    ARGOCD_CREATE_RESOURCES,
+    CNOE_CREATE_ARGOCD_APP,
+)
 from orderkit.flows.template.actions.fetch_file import FETCH_PLAIN_FILE, FETCH_TEMPLATE_FILE
 from orderkit.flows.template.actions.fetch_folder import FETCH_PLAIN, FETCH_TEMPLATE
 from orderkit.flows.template.actions.github_actions import (
@@ -34,7 +35,13 @@ from orderkit.flows.template.actions.publish_repository import (
     PUBLISH_GITHUB,
     PUBLISH_GITLAB,
 )
-from orderkit.flows.template.actions.workspace_actions import FS_DELETE, FS_READDIR, FS_RENAME
+from orderkit.flows.template.actions.workspace_actions import (
+    DEBUG_LOG,
+    DEBUG_WAIT,
+    FS_DELETE,
+    FS_READDIR,
+    FS_RENAME,
+)
 
 ACTIONS: dict[str, TemplateAction] = {
     action.id: action

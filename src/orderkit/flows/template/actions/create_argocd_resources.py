@@ -4,6 +4,12 @@
 Roadie posts both to Argo CD's API, which keeps an object that says the same and refuses another
 one. Here both are created in the cluster by the same rule, so a second run changes nothing, and
 nothing that somebody else made is overwritten. The project allows one repository and one namespace.
+
+``cnoe:create-argocd-app``: an Application, as the CNOE reference implementation makes it.
+
+It writes no ledger entry, so our templates do not use it; other packs may. The Application is
+applied, not posted, so a second run with the same inputs changes nothing. The defaults are CNOE's:
+no target revision, prune, self-heal and allowEmpty, ten retries, ``CreateNamespace=false``.
 """
 
 from __future__ import annotations
@@ -26,8 +32,60 @@ from orderkit.flows.template.actions.action_context import (
     TemplateAction,
     inputs_schema,
 )
-from orderkit.flows.template.actions.create_argocd_app import FINALIZERS, SERVER, SYNC_POLICY
 from orderkit.ports.cluster import Cluster
+
+FIELD_OWNER = "orderkit"
+FINALIZERS = ["resources-finalizer.argocd.argoproj.io"]
+SERVER = "https://kubernetes.default.svc"
+SYNC_POLICY: Manifest = {
+    "automated": {"prune": True, "selfHeal": True, "allowEmpty": True},
+    "retry": {"limit": 10, "backoff": {"duration": "5s", "factor": 2, "maxDuration": "5m"}},
+    "syncOptions": ["CreateNamespace=false", "FailOnSharedResource=true", "ServerSideApply=true"],
+}
+"""CNOE's and Roadie's."""
+
+
+def application(inputs: Inputs) -> Manifest:
+    """Return the Application for checked inputs; ``appNamespace`` is the destination's."""
+    name = check_label("appName", inputs["appName"])
+    metadata: Manifest = {
+        "name": name,
+        "namespace": ARGOCD_NAMESPACE,
+        "finalizers": FINALIZERS,
+    }
+    if inputs.get("labelValue"):
+        metadata["labels"] = {"backstage-name": inputs["labelValue"]}
+    return {
+        "apiVersion": APPLICATION.api_version,
+        "kind": APPLICATION.kind,
+        "metadata": metadata,
+        "spec": {
+            "project": inputs["projectName"],
+            "source": {"repoURL": inputs["repoUrl"], "path": inputs["path"]},
+            "destination": {
+                "server": SERVER,
+                "namespace": inputs["appNamespace"],
+            },
+            "syncPolicy": SYNC_POLICY,
+        },
+    }
+
+
+def _create_app(context: ActionContext, inputs: Inputs) -> Outputs:
+    manifest = application(inputs)
+    context.services.cluster.apply(manifest, owner=FIELD_OWNER)
+    context.log(f"Application {manifest['metadata']['name']} in {ARGOCD_NAMESPACE}")
+    return {}
+
+
+_APP_REQUIRED = ("repoUrl", "projectName", "appName", "argoInstance", "path", "appNamespace")
+CNOE_CREATE_ARGOCD_APP = TemplateAction(
+    "cnoe:create-argocd-app",
+    inputs_schema(_APP_REQUIRED, **dict.fromkeys((*_APP_REQUIRED, "labelValue"), TEXT)),
+    _create_app,
+    remote=True,
+)
+
 
 _FIELD_OWNER = "orderkit-scaffolder"
 

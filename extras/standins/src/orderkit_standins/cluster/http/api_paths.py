@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from orderkit_standins.cluster.definitions import KindRegistry
 from orderkit_standins.cluster.kinds import ServedKind
-from orderkit_standins.cluster.registry import KindRegistry
 
 Subresource = Literal["", "status", "finalize"]
 _NAMESPACES = "namespaces"

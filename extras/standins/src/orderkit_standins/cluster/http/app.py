@@ -26,7 +26,7 @@ from starlette.types import ASGIApp
 from ground.objects.kube_objects import Manifest
 from orderkit.web.serving import BodyTooLargeError, read_body
 from orderkit_standins.cluster import openapi
-from orderkit_standins.cluster.accounts import ADMIN, Account, impersonated
+from orderkit_standins.cluster.admission import ADMIN, Account, impersonated
 from orderkit_standins.cluster.cluster import EmbeddedCluster
 from orderkit_standins.cluster.http import answers, discovery, resources
 from orderkit_standins.cluster.http.api_paths import RequestTarget, find_target

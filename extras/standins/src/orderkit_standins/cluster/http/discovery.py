@@ -11,8 +11,8 @@ import re
 
 from ground.objects.kube_objects import Manifest
 from orderkit_standins.cluster.cluster import VERSION_TEXT
+from orderkit_standins.cluster.definitions import KindRegistry
 from orderkit_standins.cluster.kinds import ServedKind
-from orderkit_standins.cluster.registry import KindRegistry
 
 VERSION: Manifest = {
     "major": "1",

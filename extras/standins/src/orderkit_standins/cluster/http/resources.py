@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from ground.objects.kube_objects import EVENT, Manifest, dig, labels_of, metadata
 from orderkit.ports.cluster import Propagation
-from orderkit_standins.cluster.accounts import ADMIN, Account
+from orderkit_standins.cluster.admission import ADMIN, Account
 from orderkit_standins.cluster.cluster import EmbeddedCluster
 from orderkit_standins.cluster.http import answers, bodies
 from orderkit_standins.cluster.http.answers import Representation

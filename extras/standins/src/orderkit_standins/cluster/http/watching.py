@@ -24,7 +24,7 @@ from orderkit_standins.cluster.http.resources import ClusterRequest, selection, 
 from orderkit_standins.cluster.http.tables import partial, table
 from orderkit_standins.cluster.journal import JournalEntry
 from orderkit_standins.cluster.refusals import BadRequest, Expired
-from orderkit_standins.cluster.watchers import Watcher
+from orderkit_standins.cluster.store import Watcher
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

@@ -5,18 +5,23 @@ The commit is written first, then the merge is noted, then the base branch is mo
 compare-and-swap, then the pull request is closed (``pulls`` says what a kill in between leaves).
 After a merge was tried and refused by git, Gitea checks every pull request of the base branch anew,
 so the next try is told to come back later; so it is here.
+
+Merge queues: pull requests of a branch wait until whoever runs the forge lets the oldest be merged.
+
+GitLab calls them trains. Both merge with a message of their own, so that the trailers of who asked
+are not in it.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from orderkit_standins.forge import git_merge, git_read, git_write, pull_request_git
 from orderkit_standins.forge.accounts import Account, Accounts
-from orderkit_standins.forge.api.branch_rules import BranchRules
-from orderkit_standins.forge.api.branch_updates import BranchUpdates
+from orderkit_standins.forge.api.branch_updates import BranchRules, BranchUpdates
 from orderkit_standins.forge.api.calls import ApiError
 from orderkit_standins.forge.api.shapes import MERGE_STYLES
 from orderkit_standins.forge.git_merge import MergeCommit, MergeError
@@ -142,3 +147,70 @@ def _with_coauthor(message: str, person: str) -> str:
     last = message.rstrip().rpartition("\n")[2]
     joined = "\n" if "\n" in message and "-" in message and _TRAILER.match(last) else "\n\n"
     return f"{message.rstrip()}{joined}Co-authored-by: {person}"
+
+
+_MERGED_BY_QUEUE = "Pull Request is not mergeable: changes must be made through the merge queue"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    number: int
+    repo: Repository
+    pull: Pull
+    head: str
+    by: Account
+
+
+@dataclass(slots=True)
+class MergeQueues:
+    """All queues of one forge. `branches`: which have one, as ``OWNER/NAME`` and branch."""
+
+    merging: Merging
+    branches: set[tuple[str, str]] = field(default_factory=set)
+    _entries: list[_Entry] = field(default_factory=list)
+    _count: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def covers(self, repo: Repository, branch: str) -> bool:
+        """Say whether pull requests into a branch have to wait."""
+        return (repo.full_name, branch) in self.branches
+
+    def refuse_merge(self, repo: Repository, pull: Pull) -> None:
+        """
+        Refuse a merge past the queue.
+
+        Raises:
+            ApiError: 405, the base has a queue.
+        """
+        if self.covers(repo, pull.base):
+            raise ApiError(405, _MERGED_BY_QUEUE)
+
+    def holds(self, pull: Pull) -> bool:
+        """Say whether a pull request waits."""
+        return any(entry.pull.id == pull.id for entry in self._entries)
+
+    def add(self, repo: Repository, pull: Pull, head: str, by: Account) -> int:
+        """
+        Put a pull request at the end of its queue; return the entry's number.
+
+        Raises:
+            ApiError: 422, it waits already.
+        """
+        with self._lock:
+            if self.holds(pull):
+                raise ApiError(422, "Pull request is already in the merge queue")
+            self._count += 1
+            self._entries.append(_Entry(self._count, repo, pull, head, by))
+            return self._count
+
+    def merge_next(self) -> None:
+        """Merge the pull request that waits longest."""
+        entry = self._entries.pop(0)
+        title = f"Merge pull request #{entry.pull.number} from {entry.pull.head}"
+        self.merging.merge(
+            entry.repo, entry.pull, MergeRequest(entry.by, "merge", title, head=entry.head)
+        )
+
+    def drop_next(self) -> None:
+        """Take the pull request that waits longest out again: its checks failed."""
+        self._entries.pop(0)

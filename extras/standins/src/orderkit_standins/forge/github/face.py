@@ -11,16 +11,16 @@ from starlette.routing import BaseRoute
 
 from orderkit_standins.forge.accounts import ANONYMOUS, Actor
 from orderkit_standins.forge.api.access import Access
-from orderkit_standins.forge.api.branch_rules import BranchRules
+from orderkit_standins.forge.api.branch_updates import BranchRules
 from orderkit_standins.forge.api.calls import Call, Endpoint
 from orderkit_standins.forge.api.issue_routes import IssueRoutes
-from orderkit_standins.forge.api.merge_queue import MergeQueues
+from orderkit_standins.forge.api.merging import MergeQueues
 from orderkit_standins.forge.api.pull_routes import PullRoutes
 from orderkit_standins.forge.api.repository_routes import RepositoryRoutes
 from orderkit_standins.forge.api.review_routes import ReviewRoutes
 from orderkit_standins.forge.api.routes import Dispatcher, unknown_address
 from orderkit_standins.forge.api.status_routes import StatusRoutes
-from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
+from orderkit_standins.forge.api.webhook_events import WebhookRoutes
 from orderkit_standins.forge.deploy_keys import DeployKey
 from orderkit_standins.forge.github.answers import API, Answers, tagged
 from orderkit_standins.forge.github.apps import Apps

@@ -12,15 +12,13 @@ import pygit2
 from pygit2.enums import FileMode
 from starlette.responses import Response
 
-from orderkit_standins.forge import git_merge, git_read, git_write, histories
+from orderkit_standins.forge import git_merge, git_read, git_write
 from orderkit_standins.forge.accounts import Account
 from orderkit_standins.forge.api.access import Access
-from orderkit_standins.forge.api.branch_rules import BranchRules
-from orderkit_standins.forge.api.branch_updates import BranchUpdates
+from orderkit_standins.forge.api.branch_updates import BranchRules, BranchUpdates
 from orderkit_standins.forge.api.calls import ApiError, Call, empty_answer
 from orderkit_standins.forge.api.routes import route
-from orderkit_standins.forge.git_tree import EditedTree
-from orderkit_standins.forge.git_write import Person
+from orderkit_standins.forge.git_write import EditedTree, Person
 from orderkit_standins.forge.github.answers import REPO, answer, paged
 from orderkit_standins.forge.github.limits import Limits
 from orderkit_standins.forge.github.shapes import GitHubShapes
@@ -256,7 +254,7 @@ class GitHubGit:
         start = git_read.resolve_as_git(git, call.query("sha") or repo.default_branch)
         if start is None:
             raise ApiError(404)
-        ids = histories.commits_of(repo.path, git, start, call.query("path").strip("/"))
+        ids = git_read.commits_of(repo.path, git, start, call.query("path").strip("/"))
         return paged(call, ids, lambda id_: self.shapes.commit(repo, git[id_].peel(pygit2.Commit)))
 
     @route("GET", f"{REPO}/compare/{{spec:path}}", "repository")

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from orderkit_standins.forge import git_read, git_write, pull_request_git
 from orderkit_standins.forge.api.access import Right
 from orderkit_standins.forge.api.calls import ApiError, Call
-from orderkit_standins.forge.api.merge_queue import MergeQueues
+from orderkit_standins.forge.api.merging import MergeQueues
 from orderkit_standins.forge.api.routes import route
 from orderkit_standins.forge.git_write import CommitRequest, FileOperation, Person
 from orderkit_standins.forge.github.answers import answer, rewritten

@@ -12,8 +12,7 @@ from orderkit_standins.forge import git_merge, git_read, pull_request_git
 from orderkit_standins.forge.api.access import ISSUES, Access, Right
 from orderkit_standins.forge.api.calls import ApiError, Call
 from orderkit_standins.forge.api.issue_routes import IssueRoutes
-from orderkit_standins.forge.api.merge_queue import MergeQueues
-from orderkit_standins.forge.api.merging import MergeRequest
+from orderkit_standins.forge.api.merging import MergeQueues, MergeRequest
 from orderkit_standins.forge.api.pull_routes import PullRoutes
 from orderkit_standins.forge.api.review_routes import ReviewRoutes
 from orderkit_standins.forge.api.routes import route

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from starlette.responses import Response
 
-from orderkit_standins.forge import branch_permissions, git_read
+from orderkit_standins.forge import git_read, protections
 from orderkit_standins.forge.api.access import Access
-from orderkit_standins.forge.api.branch_rules import BranchRules
+from orderkit_standins.forge.api.branch_updates import BranchRules
 from orderkit_standins.forge.api.calls import ApiError, Call, Fields, empty_answer
-from orderkit_standins.forge.api.merge_queue import MergeQueues
+from orderkit_standins.forge.api.merging import MergeQueues
 from orderkit_standins.forge.api.routes import route
 from orderkit_standins.forge.api.shapes import Json
-from orderkit_standins.forge.api.webhook_routes import WebhookRoutes
+from orderkit_standins.forge.api.webhook_events import WebhookRoutes
 from orderkit_standins.forge.deploy_keys import DeployKey
 from orderkit_standins.forge.github.answers import API, ORG, REPO, answer, paged, rewritten
 from orderkit_standins.forge.github.payloads import CONTENT_TYPE
@@ -176,7 +176,7 @@ class GitHubRules:
             required = {"strict_required_status_checks_policy": False, _CHECKS: checks}
             rules.append({"type": _CHECKS, "parameters": required})
         doer = self.rules.doer(repo, account) if account is not None else None
-        may_push = doer is not None and branch_permissions.may_push(rule, doer)
+        may_push = doer is not None and protections.may_push(rule, doer)
         include = [git_read.HEADS + rule.name]
         return {
             "bypass_actors": actors,

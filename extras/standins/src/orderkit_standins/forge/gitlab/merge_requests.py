@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from orderkit_standins.forge import git_read, pull_request_git
 from orderkit_standins.forge.api.access import Right
-from orderkit_standins.forge.api.merge_queue import MergeQueues
+from orderkit_standins.forge.api.merging import MergeQueues
 from orderkit_standins.forge.gitlab.asking import Ask, GitLabError, Json, answer, at, paged, refused
 from orderkit_standins.forge.gitlab.places import Places
 from orderkit_standins.forge.gitlab.repository import RepositoryEndpoints

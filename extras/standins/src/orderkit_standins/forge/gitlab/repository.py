@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pygit2
 from starlette.responses import Response
 
-from orderkit_standins.forge import branch_permissions, git_merge, git_read
+from orderkit_standins.forge import git_merge, git_read, protections
 from orderkit_standins.forge.api.access import Right
-from orderkit_standins.forge.api.branch_rules import BranchRules
+from orderkit_standins.forge.api.branch_updates import BranchRules
 from orderkit_standins.forge.api.shapes import when
 from orderkit_standins.forge.gitlab.asking import Ask, GitLabError, Json, answer, at, paged, refused
 from orderkit_standins.forge.gitlab.places import Places
@@ -131,7 +131,7 @@ class RepositoryEndpoints:
         if self.places.access.right_on(ask.actor, repo) < Right.WRITE or repo.archived:
             raise GitLabError(403, "403 Forbidden")
         rule = self.rules.rule(repo, branch)
-        if rule and not branch_permissions.may_push(rule, self.rules.doer(repo, user)):
+        if rule and not protections.may_push(rule, self.rules.doer(repo, user)):
             raise GitLabError(403, "You are not allowed to push into this branch")
 
     # Branches and tags
@@ -159,7 +159,7 @@ class RepositoryEndpoints:
         rule, account = self.rules.rule(repo, name), ask.actor.account
         writes = self.places.access.right_on(ask.actor, repo) >= Right.WRITE
         if rule is not None and account is not None:
-            writes = branch_permissions.may_push(rule, self.rules.doer(repo, account))
+            writes = protections.may_push(rule, self.rules.doer(repo, account))
         shape = {"name": name, "commit": commit_shape(tip), "default": name == repo.default_branch}
         return answer(shape | {"protected": rule is not None, "can_push": writes})
 

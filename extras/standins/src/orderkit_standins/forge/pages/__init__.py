@@ -7,7 +7,7 @@ who the Basic credentials say, with the rights that ``api.access`` gives them in
 Addresses are Gitea's, so links made by Backstage and others work.
 
 Not there: blame, searching inside files, highlighting, settings, releases,
-wiki. Files and changes beyond the bounds in ``texts`` and ``changes`` are cut with a note.
+wiki. Files and changes beyond the bounds in ``tree`` and ``changes`` are cut with a note.
 Names that are no UTF-8 are shown with replacement characters and cannot be opened.
 
 Called through their routes.

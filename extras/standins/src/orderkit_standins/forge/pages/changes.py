@@ -16,7 +16,7 @@ from typing import Literal
 import pygit2
 from pygit2.enums import DeltaStatus, FileMode
 
-from orderkit_standins.visible_html import decode
+from orderkit_standins.markdown_html import decode
 
 FILES_MAX = 100
 LINES_MAX = 5_000

@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse, Response
 
 from orderkit_standins.forge.api.calls import VERSION, ApiError, Call, Window
 from orderkit_standins.forge.api.routes import route
-from orderkit_standins.visible_html import cut, path, plain, visible, words
+from orderkit_standins.markdown_html import cut, path, plain, visible, words
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self';"

@@ -4,6 +4,10 @@ Pages of a repository, a folder and a file, and the raw bytes of a file.
 Backstage's publish:gitea polls the branch page until it answers 200; its catalog reads raw
 files by such an address.
 
+What of a file can be shown as text: its lines, bounded in number and length.
+
+Changes have their own bounds in ``changes``.
+
 Called through their routes.
 """
 
@@ -23,11 +27,65 @@ from orderkit_standins.forge.api.access import Access
 from orderkit_standins.forge.api.calls import ApiError, Call
 from orderkit_standins.forge.api.content_routes import raw_answer
 from orderkit_standins.forge.api.routes import route
-from orderkit_standins.forge.pages import locations, site, texts
+from orderkit_standins.forge.media_types import is_binary
+from orderkit_standins.forge.pages import locations, site
 from orderkit_standins.forge.pages.commit_records import CommitRecord, record
 from orderkit_standins.forge.pages.locations import REPO, Location, RepositoryView
-from orderkit_standins.markdown_html import in_html
-from orderkit_standins.visible_html import visible
+from orderkit_standins.markdown_html import decode, in_html, reorders, visible
+
+FILE_MAX_BYTES = 2 * 1024 * 1024
+LINES_MAX = 5_000
+"""Lines on one page; the next page shows the next ones."""
+README_MAX_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One page of the lines of a file."""
+
+    first: int
+    lines: tuple[str, ...]
+    total: int
+    page: int
+    pages: int
+    crlf: bool
+    final_newline: bool
+    reorders: bool
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.lines) - 1
+
+
+def text_page(data: bytes, page: int) -> Text:
+    """Return one page of a text, counted from 1; a number beyond the last gives the last."""
+    source = decode(data)
+    lines = source.split("\n")
+    final_newline = lines[-1] == ""
+    if final_newline:
+        lines.pop()
+    crlf = bool(lines) and all(line.endswith("\r") for line in lines)
+    pages = max((len(lines) + LINES_MAX - 1) // LINES_MAX, 1)
+    page = min(max(page, 1), pages)
+    page_lines = lines[(page - 1) * LINES_MAX : page * LINES_MAX]
+    return Text(
+        first=(page - 1) * LINES_MAX + 1,
+        lines=tuple(line[:-1] if crlf else line for line in page_lines),
+        total=len(lines),
+        page=page,
+        pages=pages,
+        crlf=crlf,
+        final_newline=final_newline,
+        reorders=reorders(source),
+    )
+
+
+def readme_text(blob: pygit2.Blob) -> str:
+    """Return a README, or empty if it is not text or too large."""
+    if blob.size > README_MAX_BYTES or is_binary(blob.data):
+        return ""
+    return decode(blob.data).replace("\r\n", "\n")
+
 
 ENTRIES_MAX = 1_000
 COMMITS_SEARCHED_MAX = 1_000
@@ -118,7 +176,7 @@ def _readme(location: Location, entries: Sequence[git_read.Entry]) -> tuple[str,
     for name in _READMES:
         blob = git_read.blob(location.home.git, files[name].id) if name in files else None
         if blob is not None:
-            text = texts.readme_text(blob)
+            text = readme_text(blob)
             if not text:
                 return None
             (html,) = (
@@ -133,13 +191,13 @@ def _readme(location: Location, entries: Sequence[git_read.Entry]) -> tuple[str,
 def _file(location: Location, entry: git_read.Entry) -> Response:
     blob = git_read.blob(location.home.git, entry.id)
     size = blob.size if blob is not None else 0
-    data = blob.data if blob is not None and size <= texts.FILE_MAX_BYTES else b""
+    data = blob.data if blob is not None and size <= FILE_MAX_BYTES else b""
     history = git_read.history(location.home.git, location.commit, location.path)
     text, kind = None, "submodule"
     if blob is not None:
         kind = _file_kind(data, size, entry)
         if kind in ("text", "symlink"):
-            text = texts.text_page(data, location.home.call.query_number("page", 1))
+            text = text_page(data, location.home.call.query_number("page", 1))
     return site.page(
         location.home.call,
         "file.html",
@@ -157,7 +215,7 @@ def _file(location: Location, entry: git_read.Entry) -> Response:
 
 
 def _file_kind(data: bytes, size: int, entry: git_read.Entry) -> str:
-    if size > texts.FILE_MAX_BYTES:
+    if size > FILE_MAX_BYTES:
         return "large"
     if media_types.image_type(data):
         return "image"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from lab.binaries import built
+from ociregistry import real_registry, real_registry_program
 
 from ground.objects.kube_objects import Manifest
 from ground.shapes import changed, plain
@@ -161,3 +162,24 @@ def test_a_value_that_cannot_work_is_refused_by_name(
 
     assert done.returncode != 0
     assert told in done.stderr
+
+
+def test_a_registry_gives_out_the_chart_that_was_pushed(helm: Helm, tmp_path: Path) -> None:
+    program = real_registry_program()
+    if program is None:
+        pytest.skip("no docker-registry here: scripts/test-tools.sh installs it")
+    file = written(tmp_path, values_of(parts_of(INSTALLS["everything"])))
+    assert helm("package", str(CHART), "--destination", str(tmp_path)).returncode == 0
+    (packed,) = tmp_path.glob("orderkit-service-*.tgz")
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
+
+    with real_registry(program, tmp_path) as registry:
+        charts = f"oci://{registry.host}/charts"
+        pushed = helm("push", str(packed), charts, "--plain-http")
+        given = helm(
+            "template", "x", f"{charts}/orderkit-service", "--version", version,
+            "--plain-http", "--values", file,
+        )  # fmt: skip
+
+    assert pushed.returncode == 0, pushed.stderr
+    assert given.stdout == helm("template", "x", str(CHART), "--values", file).stdout

@@ -10,7 +10,7 @@ DEV := $(VENV)/.dev-installed
 # Commands that are started often must find compiled modules: `orderkit --help` takes eight times as long without.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-agents demo-clouds fmt check test test-all security e2e matrix soak bench docs lab lab-down backstage portal portal-agents plugins clean
+.PHONY: help setup demo demo-agents demo-clouds fmt check test test-all security e2e matrix soak bench docs lab lab-down cluster cluster-down backstage portal portal-agents plugins clean
 
 help: ## say what each verb does
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
@@ -117,6 +117,15 @@ lab: $(DEV) ## bring up a real Gitea, API server and Argo CD and leave them (bui
 
 lab-down: ## end them
 	$(BIN)/python -m lab.standing down
+
+cluster: $(DEV) ## the lab with a real node: kubelet, containerd, and the image of the service (needs root)
+	scripts/lab.sh
+	scripts/lab.sh node
+	grep -qs "$$(git rev-parse HEAD)" .cache/image/provenance.json && [ -e .cache/image/orderkit.oci.tar ] || \
+	  { rm -rf .cache/image && scripts/image.sh .cache/image; }
+	$(BIN)/python -m lab.standing cluster
+
+cluster-down: lab-down ## end them
 
 backstage: $(RUN) ## a real Backstage on the embedded platform, without forms (needs npm)
 	scripts/portal.sh

@@ -34,7 +34,9 @@ from lab.loopback import HOST, free_ports, taken
 from orderkit_standins.platform import Certificate, ensure_certificate
 
 KUBECONFIG_VARIABLE = "ORDERKIT_TEST_KUBECONFIG"
-_ISSUER = "https://kubernetes.default.svc.cluster.local"
+_NAME = "kubernetes.default.svc"
+"""The server's name for Pods."""
+_ISSUER = f"https://{_NAME}.cluster.local"
 _CONTROLLERS = (
     "namespace-controller",
     "garbage-collector-controller",
@@ -124,7 +126,7 @@ def serving(folder: Path, more_controllers: Sequence[str] = ()) -> Iterator[Kube
 def _prepared(folder: Path) -> _Site:
     """Write keys and the administrator's token; choose ports."""
     (folder / "tls").mkdir(parents=True)
-    certificate = ensure_certificate(folder / "tls")
+    certificate = ensure_certificate(folder / "tls", _NAME)
     private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     (folder / "accounts.key").write_bytes(pem)
@@ -198,7 +200,8 @@ def _apiserver(site: _Site) -> dict[str, object]:
         "authorization-mode": "RBAC",
         "token-auth-file": site.folder / "tokens.csv",
         "disable-admission-plugins": "ServiceAccount",
-        "service-cluster-ip-range": "10.0.0.0/24",
+        "service-cluster-ip-range": "10.213.2.0/24",
+        "kubelet-preferred-address-types": "InternalIP",
         "endpoint-reconciler-type": "none",
     }
 
@@ -207,6 +210,7 @@ def _controllers(site: _Site, names: Sequence[str]) -> dict[str, object]:
     return {
         "kubeconfig": site.kubeconfig,
         "controllers": ",".join(names),
+        "root-ca-file": site.certificate.authority,
         "leader-elect": "false",
         "bind-address": HOST,
         "secure-port": site.controllers_port,

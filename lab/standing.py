@@ -21,39 +21,55 @@ import time
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
+from urllib.parse import urlsplit
 
 import click
-from lab import realargocd, realgitea, realkube
+from lab import realargocd, realgitea, realkube, realnode
 from lab.binaries import HERE
+
+from orderkit import __version__
 
 ROOT = HERE.parent
 FOLDER = ROOT / ".cache" / "standing"
+_IMAGE = f"orderkit.local/orderkit:v{__version__}"
+_USAGE_OF_NODE = f"""\
+  node      image {_IMAGE}; nothing is pulled
+            Pods reach the forge as http://{realnode.HOST}:{{port}} (allowHttp: true)
+"""
 _START_S, _STOP_S, _POLL_S = 300.0, 60.0, 0.1
 _TAIL_BYTES = 4000
 
 
 def main(arguments: list[str]) -> int:
-    """Run one verb: up, down, or hold, which up starts."""
-    verbs = {"up": up, "down": down, "hold": hold}
+    """Run one verb: up, cluster, down, or one of those that hold what up and cluster start."""
+    verbs = {"up": up, "cluster": cluster, "down": down, "hold": hold, "hold-cluster": hold_cluster}
     if len(arguments) != 1 or arguments[0] not in verbs:
-        click.echo(f"usage: python -m lab.standing {'|'.join(verbs)}", err=True)
+        click.echo("usage: python -m lab.standing up|cluster|down", err=True)
         return 2
     return verbs[arguments[0]]()
 
 
-def up() -> int:
+def up(hold: str = "hold") -> int:
     """Bring the lab up, unless it stands, and say how to use it."""
     if _holder() is None:
         shutil.rmtree(FOLDER, ignore_errors=True)
         FOLDER.mkdir(parents=True)
         begun = time.monotonic()
-        if not _started():
+        if not _started(hold):
             log = (FOLDER / "lab.log").read_text(errors="replace")
             click.echo(f"error: the lab does not start:\n{log[-_TAIL_BYTES:]}", err=True)
             return 1
         click.echo(f"lab: up after {time.monotonic() - begun:.1f} s")
     click.echo((FOLDER / "usage").read_text(), nl=False)
     return 0
+
+
+def cluster() -> int:
+    """Bring the lab up with a real node, unless a lab stands."""
+    if reason := realnode.reason_not_possible():
+        click.echo(f"error: {reason}", err=True)
+        return 1
+    return up("hold-cluster")
 
 
 def down() -> int:
@@ -74,18 +90,31 @@ def down() -> int:
     return 0
 
 
-def hold() -> int:
+def hold_cluster() -> int:
+    """Hold the lab with a node."""
+    return hold(with_node=True)
+
+
+def hold(*, with_node: bool = False) -> int:
     """Start everything, write down how to use it, and stay until told to end."""
     signal.signal(signal.SIGTERM, _end)
     with contextlib.ExitStack() as undo:
         gitea = undo.enter_context(realgitea.serving(FOLDER / "gitea"))
-        kube = undo.enter_context(realkube.serving(FOLDER / "kube"))
+        kube = undo.enter_context(
+            realkube.serving(FOLDER / "kube", realnode.CONTROLLERS * with_node)
+        )
         argocd = undo.enter_context(realargocd.serving(FOLDER / "argocd", kube))
         argocd.lend(gitea.url, (gitea.user, gitea.token))
         (FOLDER / "token").touch(mode=0o600)
         (FOLDER / "token").write_text(gitea.token)
         written = FOLDER / "usage.part"
-        written.write_text(_usage(gitea, kube))
+        usage = _usage(gitea, kube)
+        if with_node:
+            port = urlsplit(gitea.url).port or 80
+            node = realnode.serving(FOLDER / "node", kube, names=[_IMAGE], ports=[port])
+            undo.enter_context(node)
+            usage += _USAGE_OF_NODE.format(port=port)
+        written.write_text(usage)
         written.rename(FOLDER / "usage")
         while True:
             signal.pause()
@@ -95,11 +124,11 @@ def _end(_number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(0)
 
 
-def _started() -> bool:
+def _started(hold: str) -> bool:
     """Start the holding process; say whether everything came up."""
     with (FOLDER / "lab.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "lab.standing", "hold"],
+            [sys.executable, "-m", "lab.standing", hold],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=log,

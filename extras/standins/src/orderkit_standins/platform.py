@@ -89,30 +89,35 @@ class Certificate:
     key: Path
 
 
-def ensure_certificate(folder: Path) -> Certificate:
-    """Make the three files unless all are there; the key is readable by its owner only."""
+def ensure_certificate(folder: Path, *names: str) -> Certificate:
+    """
+    Make the three files unless all are there; the key is readable by its owner only.
+
+    Args:
+        names: What clients call the server, besides 127.0.0.1 and localhost.
+    """
     certificate = Certificate(folder / "ca.crt", folder / "server.crt", folder / "server.key")
     if not all(
         path.exists() for path in (certificate.authority, certificate.server, certificate.key)
     ):
-        authority, server, key = _make()
+        authority, server, key = _make(*names)
         write_atomically(certificate.key, key, mode=0o600)
         write_atomically(certificate.server, server)
         write_atomically(certificate.authority, authority)
     return certificate
 
 
-def _make() -> tuple[str, str, str]:
+def _make(*names: str) -> tuple[str, str, str]:
     """Return authority, server certificate and server key as PEM texts."""
     authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    names = [x509.IPAddress(ipaddress.ip_address(HOST)), x509.DNSName("localhost")]
+    known = [x509.IPAddress(ipaddress.ip_address(HOST)), *map(x509.DNSName, ("localhost", *names))]
     authority = _sign(
         _AUTHORITY,
         authority_key.public_key(),
         authority_key,
         x509.BasicConstraints(ca=True, path_length=0),
     )
-    server = _sign(HOST, key.public_key(), authority_key, x509.SubjectAlternativeName(names))
+    server = _sign(HOST, key.public_key(), authority_key, x509.SubjectAlternativeName(known))
     secret = key.private_bytes(
         Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

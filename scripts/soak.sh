@@ -2,7 +2,7 @@
 # Run the tests with their full random counts, from a fresh seed that is printed. Parts, because the
 # whole takes hours (docs/conformance.md says how long each takes): soak.sh [PART [ARGUMENTS]], else all.
 # What needs a real system runs where that is installed: make lab, scripts/backstage.sh --front-end.
-# The part mutants is no test and runs only by its name: scripts/mutants.py.
+# The parts mutants (scripts/mutants.py) and node run only by their names.
 set -eu
 cd "$(dirname "$0")/.."
 rendering="tests/conformance/render tests/conformance/forms"
@@ -38,6 +38,13 @@ case $part in
     done
     exit
     ;;
+  node)   # what CI has no time to build: make cluster leaves a node, make cluster-down nothing
+    make cluster
+    KUBECONFIG=.cache/standing/kubeconfig kubectl wait node/node --for=condition=Ready
+    make cluster-down
+    [ ! -e .cache/standing ] && [ ! -e /sys/class/net/orderkit0 ]
+    exec scripts/test.sh --e2e tests/e2e/test_real_node.py "$@"
+    ;;
   all) paths=tests ;;
   rendering) paths=$rendering ;;
   crash) paths=$crash ;;
@@ -53,7 +60,7 @@ case $part in
     done
     ;;
   *)
-    echo "error: no part $part; parts: rendering, crash, edit, forge, plans, counts, replicas, attacks, rest, mutants" >&2
+    echo "error: no part $part; parts: rendering, crash, edit, forge, plans, counts, replicas, attacks, node, rest, mutants" >&2
     exit 2
     ;;
 esac

@@ -60,11 +60,9 @@ class Readiness:
             finally:
                 self._lock.release()
         model = service.model.state()
-        checks = {
-            **({name: check.result for name, check in self._checks.items()}
-               or {"service": "being checked"}),
-            "model": "ok" if model.is_complete else "incomplete",
-        }  # fmt: skip
+        checks = {name: check.result for name, check in self._checks.items()}
+        checks = checks or {"service": "being checked"}
+        checks["model"] = "ok" if model.is_complete else "incomplete"
         ready = all(result == "ok" for result in checks.values())
         answer = Ready(ready, checks, round(model.age_s, 1))
         return ServiceResponse(200 if ready else 503, answer.to_json())

@@ -194,6 +194,8 @@ class Walk:
         """Take every step that the ones before allow."""
         if not self._imported(self.xrd, self.composition, "thing", self.row):
             return
+        self._add_programs()
+        self._check()
         kit = read_pack(read_folder(self.pack)).kit("thing")
         self.row["checked"] = not self.row["errors"]
         if self.composition is not None and self.beside is not None:
@@ -223,6 +225,7 @@ class Walk:
         arguments = ["kit", "import", *dict.fromkeys(map(str, files))]
         if composition is not None:
             arguments += [*map(str, self._function_files(composition, files))]
+            arguments += [*map(str, self._example_files(xrd, files))]
             arguments += ["--composition", composition.name]
             if "pipeline" not in composition.manifest["spec"]:
                 arguments.append("--convert")
@@ -236,6 +239,22 @@ class Walk:
         row["findings"] = answer["findings"]
         row["next"] = answer["next"]
         return True
+
+    def _example_files(self, xrd: Document, given: Sequence[Path]) -> list[Path]:
+        """Return the nearest file that has an order of the XRD's, and no other XRD."""
+        spec = xrd.manifest["spec"]
+        names = [(spec.get(key) or {}).get("kind") for key in ("names", "claimNames")]
+        wanted = re.compile(rf"^kind: *({'|'.join(filter(None, names))}) *$", re.MULTILINE)
+        group = re.compile(rf"^apiVersion: *{re.escape(spec.get('group', ''))}/", re.MULTILINE)
+        found = []
+        for path in sorted(self.repository.folder.rglob("*.y*ml")):
+            if path.is_file() and path not in given and path.stat().st_size < 1 << 16:
+                text = path.read_text("utf-8", errors="replace")
+                if wanted.search(text) and group.search(text) and "{{" not in text:
+                    found.append(path)
+        if xrd is self.xrd:
+            self.row["example_file"] = bool(found)
+        return sorted(found, key=lambda path: _distance(path, xrd.path))[:1]
 
     def _function_files(self, composition: Document, given: Sequence[Path]) -> list[Path]:
         """Return files of the repository that name packages of the Composition's functions."""
@@ -251,6 +270,39 @@ class Walk:
             if path not in full:
                 chosen.setdefault(name, path)
         return list(dict.fromkeys(chosen.values()))
+
+    def _check(self) -> None:
+        """Check again, with the programs that are at hand now."""
+        if not self.row.get("programs"):
+            return
+        _, out, err = command("kit", "check", "thing", "--pack", str(self.pack), "--json")
+        found = json.loads(out)["findings"] if out else [{"severity": "error", "message": err}]
+        lacking = sorted(
+            {match.groups() for each in found if (match := _UNDECLARED.match(each["message"]))}
+        )
+        if lacking and not self.row.get("declared"):
+            self._declare(lacking)
+            self._check()
+            return
+        texts = [
+            f"{each.get('file')}:{each.get('line')}: {each['severity']}: {each.get('path')}: "
+            f"{each['message']}: {each.get('advice')}"
+            for each in found
+        ]
+        self.row["findings"] = texts
+        self.row["errors"] = [text for text in texts if " error: " in text]
+
+    def _declare(self, lacking: Sequence[tuple[str, ...]]) -> None:
+        """Add to spec.composes what the check found, and generate the kit's files."""
+        path = self.pack / "templates" / "thing" / "kit.yaml"
+        text = re.sub(r"^  composes: \[\]\n", "", path.read_text(), flags=re.MULTILINE)
+        entries = [f"    - {{apiVersion: {version}, kind: {kind}}}\n" for kind, version in lacking]
+        if "\n  composes:\n" not in text:
+            text = text.rstrip("\n") + "\n  composes:\n"
+        head, tail = text.split("\n  composes:\n")
+        path.write_text(f"{head}\n  composes:\n{''.join(entries)}{tail}")
+        command("kit", "generate", "thing", "--pack", str(self.pack))
+        self.row["declared"] = [kind for kind, _ in lacking]
 
     def _import_nested(self, kit: Kit) -> None:
         """Add what defines the composite kinds that the kit composes."""
@@ -320,8 +372,6 @@ class Walk:
     def _add_configs(self) -> None:
         """Deliver what kit check says that nothing delivers: configs, and facts of the checkout."""
         out = "\n".join(self.row["findings"])
-        if self.row.get("programs"):
-            _, out, _ = command("kit", "check", "thing", "--pack", str(self.pack), "--json")
         folder = self.pack / "gitops" / "config" / "wild"
         wanted = sorted({match.groups() for match in _MISSING.finditer(out.replace('\\"', '"'))})
         for number, (kind, group, name, home) in enumerate(wanted):
@@ -372,6 +422,7 @@ def _write(path: Path, manifest: Manifest) -> None:
 _MISSING = re.compile(
     r"needs ((?:Cluster)?ProviderConfig)\.(\S+) \"([^\"]+)\"( in the order's namespace)?"
 )
+_UNDECLARED = re.compile(r"(\S+) of (\S+) is composed but not declared")
 _MACHINERY = re.compile(
     r"composition(Ref|RevisionRef|UpdatePolicy)|resourceRefs|writeConnectionSecretToRef"
 )
@@ -571,7 +622,9 @@ def walk_all(folder: Path, results: Path, given: argparse.Namespace) -> None:
         for repository in sorted(path for path in folder.iterdir() if path.is_dir()):
             known = read_repository(repository)
             for xrd in known.xrds:
-                digest = hashlib.sha256(json.dumps(xrd.manifest, default=str).encode()).hexdigest()
+                nearest = next(iter(known.compositions_of(xrd)), xrd)
+                both = json.dumps([xrd.manifest, nearest.manifest], default=str)
+                digest = hashlib.sha256(both.encode()).hexdigest()
                 alone = sum(each.path == xrd.path for each in known.xrds) == 1
                 if digest in seen or not alone:
                     continue

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from commands import Done
 
+from compositions.function_twins.choice import RELEASES
 from compositions.function_twins.patch_and_transform import patch_and_transform
 from compositions.parts import auto_ready
 from compositions.station import Ready, Resource, State, StationRequest
@@ -438,6 +439,82 @@ def test_a_pipeline_brings_its_functions_and_kinds(
     findings = "\n".join(added.json["findings"])
     assert "no Function 'function-mystery' in the pack" in findings
     assert "no step of function-auto-ready" not in findings
+
+
+ORDER = """\
+apiVersion: wild.example.org/v1
+kind: XThing
+metadata: {name: theirs}
+spec:
+  size: l
+  compositionRef: {name: things}
+"""
+
+
+def test_an_order_among_the_files_is_the_example(
+    kit_import: tuple[Path, Import], tmp_path: Path
+) -> None:
+    """What only Crossplane reads is no value of the example."""
+    pack, imports = kit_import
+    (tmp_path / "order.yaml").write_text(ORDER)
+
+    added = imports(LEGACY, "--convert", str(tmp_path / "order.yaml"))
+
+    assert added.code == 0, added.err
+    (example,) = yaml.safe_load((pack / "templates/thing/kit.yaml").read_text())["spec"]["examples"]
+    assert example["values"]["size"] == "l"
+    assert "compositionRef" not in example["values"]
+    assert not [text for text in added.json["next"] if "left out: XThing" in text]
+
+
+def test_an_order_that_the_xrd_refuses_is_no_example(
+    kit_import: tuple[Path, Import], tmp_path: Path
+) -> None:
+    pack, imports = kit_import
+    (tmp_path / "order.yaml").write_text(ORDER.replace("size: l", "size: xxl"))
+
+    added = imports(LEGACY, "--convert", str(tmp_path / "order.yaml"))
+
+    assert added.code == 0, added.err
+    (example,) = yaml.safe_load((pack / "templates/thing/kit.yaml").read_text())["spec"]["examples"]
+    assert example["values"]["size"] == "s"
+
+
+FOREIGN = """\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: things}
+spec:
+  compositeTypeRef: {apiVersion: wild.example.org/v1, kind: XThing}
+  mode: Pipeline
+  pipeline:
+  - step: make
+    functionRef: {name: crossplane-contrib-function-kcl}
+  - step: more
+    functionRef: {name: function-mystery}
+  - step: ready
+    functionRef: {name: function-auto-ready}
+"""
+
+
+def test_a_published_function_is_declared_although_no_file_names_its_package(
+    kit_import: tuple[Path, Import],
+) -> None:
+    """Each command that brings a program is whole, but for what only the reader knows."""
+    pack, imports = kit_import
+
+    added = imports(FOREIGN)
+
+    assert added.code == 0, added.err
+    path = pack / "gitops/functions/crossplane-contrib-function-kcl.yaml"
+    package = yaml.safe_load(path.read_text())["spec"]["package"]
+    name = f"crossplane-contrib/function-kcl:{RELEASES['function-kcl']}"
+    assert package == f"__ORDERKIT_REGISTRY__/{name}"
+    texts = "\n".join([*added.json["next"], *added.json["findings"]])
+    assert f"'orderkit functions add HOST/{name}' brings its program" in texts
+    assert "'orderkit functions add HOST/PATH/function-mystery:VERSION' brings" in texts
+    assert "no Function 'crossplane-contrib-function-kcl'" not in texts
+    assert "no Function 'function-mystery' in the pack" in texts
 
 
 def test_readiness_that_nobody_judges_is_reported(kit_import: tuple[Path, Import]) -> None:

@@ -94,6 +94,29 @@ def test_what_exists_already_keeps_its_name_and_what_its_status_says() -> None:
     assert done.xr["status"]["host"] == "live"
 
 
+def test_a_service_gets_the_address_that_a_step_waits_for() -> None:
+    """It differs for another uid, so plans know that it is a guess. A live one stays."""
+
+    def wait(request: StationRequest, response: StationResponse) -> None:
+        response.want("web", inside("bay", "Service", "web", spec={"ports": [{"port": 80}]}))
+        outside = {"type": "ExternalName", "externalName": "example.org"}
+        response.want("outside", inside("bay", "Service", "outside", spec=outside))
+        seen = request.observed_resource("web") or {"spec": {}}
+        response.merge_status({"address": seen["spec"].get("clusterIP", "")})
+
+    live = {"web": inside("bay", "Service", "web", spec={"clusterIP": "10.0.0.7"})}
+    worlds = (SimulatedWorld(), SimulatedWorld(salt="another"), SimulatedWorld(observed=live))
+
+    runs = [run(wait, world) for world in worlds]
+
+    given, other, kept = (done.xr["status"]["address"] for done in runs)
+    assert all(done.settled for done in runs)
+    assert given.startswith("10.96.")
+    assert given != other
+    assert kept == "10.0.0.7"
+    assert "clusterIP" not in runs[0].observed["outside"]["spec"]
+
+
 def test_what_existed_and_is_no_longer_wanted_is_gone_in_the_end() -> None:
     first = run(gated)
     old = {**first.observed, "old": {**first.observed["bay"], "kind": "Old"}}

@@ -146,6 +146,26 @@ def test_layers_stay_in_their_folder(case: Layers, tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize(
+    ("time_s", "kept_s"), [(1_700_000_000.7, 1_700_000_000), (1e30, 0), (-5, 0)]
+)
+def test_a_file_keeps_its_time_so_that_python_uses_compiled_modules(
+    time_s: float, kept_s: int, tmp_path: Path
+) -> None:
+    """Without it, each start of a Python function would compile all of its modules."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        member = tarfile.TarInfo("module.py")
+        member.mtime = time_s
+        tar.addfile(member)
+    buffer.seek(0)
+
+    with own_cache(tmp_path / "cache"):
+        root = add_program(DIGEST, program_start({"Entrypoint": ["/x"]}), [buffer])[0].root
+
+    assert (root / "module.py").stat().st_mtime == kept_s
+
+
 @pytest.mark.parametrize("left", [{"bytes_left": 2}, {"members_left": 1}], ids=["bytes", "files"])
 def test_an_image_that_would_fill_the_disk_is_refused(
     left: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -101,7 +101,8 @@ def _xrs(foretold: Assembly, found: Outcome) -> Iterator[Difference]:
     for field, was, became in walk(_spec(foretold.xr), _spec(found.xr)):
         yield Difference(Sort.SPEC, field, was, became)
     told = _ROUND if foretold.faults else ()  # a refusal is compared for itself, with its reason
-    yield from (d for d in _status("", foretold.xr, found.xr) if d.path not in told)
+    guessed = {each.field.removeprefix("status.") for each in foretold.guesses if not each.path}
+    yield from (d for d in _status("", foretold.xr, found.xr) if d.path not in {*told, *guessed})
     nested = {path.rpartition("/")[0] for path in found.parts if "/" in path}
     nested |= {path.rpartition("/")[0] for path in foretold.resources if "/" in path}
     for path in sorted(nested & found.parts.keys() & foretold.observed.keys()):

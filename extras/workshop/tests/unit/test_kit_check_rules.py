@@ -633,7 +633,7 @@ CASES = [
                 KIT,
                 ("  examples:\n    - name: usual\n      values: {team: alpha, size: small}\n", ""),
             ),
-            **swap(XRD, ("^[a-z][a-z0-9-]{2,28}$", "^z[0-9]{5}q$")),
+            **swap(XRD, ("^[a-z][a-z0-9-]{2,28}$", "^z([0-9]{5}|[a-f]{5})q$")),
         },
     ),
     Case(KitRule.XRD_REFUSED, "its name", swap(XRD, ("name: xlabs.lab", "name: labs.lab"))),
@@ -806,6 +806,17 @@ CASES = [
             **granting("s3.example.org", "buckets"),
             COMPOSITION: labkit.COMPOSITION
             + f"      input: {{{INPUT_HEAD}, fromFieldPath: status.arn}}\n",
+        },
+        also(("bucket", thing("Bucket", "b", "s3.example.org/v1")), ready=Ready.FALSE),
+    ),
+    Case(
+        PipelineRule.NEEDS_STATUS,
+        "a program reads what a provider writes",
+        {
+            **composing(("s3.example.org/v1", "Bucket")),
+            **granting("s3.example.org", "buckets"),
+            COMPOSITION: labkit.COMPOSITION
+            + f'      input: {{{INPUT_HEAD}, source: "x = 1\\ny = b.status.atProvider.arn"}}\n',
         },
         also(("bucket", thing("Bucket", "b", "s3.example.org/v1")), ready=Ready.FALSE),
     ),
@@ -1190,7 +1201,8 @@ def test_the_hint_for_a_function_names_functions(name: str, hint: str) -> None:
     found = told(Case(KitRule.FUNCTION_UNDECLARED, name, changes))
 
     (finding,) = (entry for rule, _, entry in found if rule is KitRule.FUNCTION_UNDECLARED)
-    assert finding.hint == f"{hint} Or declare it in gitops/functions"
+    command = f"orderkit functions add HOST/PATH/{name}:VERSION"
+    assert finding.hint == f"{hint} Or declare it: {command}"
 
 
 def test_codes_are_kebab_case_and_told_once() -> None:

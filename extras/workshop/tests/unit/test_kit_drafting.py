@@ -143,7 +143,7 @@ def test_fields_named_name_and_team_name_the_order_and_who_orders() -> None:
 def test_no_example_is_given_where_none_can_be_guessed() -> None:
     xrd = xrd_of(Draft(name="bucket", group="demo.example.org", fields=(FieldDraft("id"),)))
     spec = xrd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    spec["properties"]["id"]["pattern"] = "^zz[0-9]{9}q$"
+    spec["properties"]["id"]["pattern"] = "^zz([0-9]{9}|[a-f]{9})q$"
 
     assert form_values(kit_of("bucket", {}, xrd)) is None
 

@@ -8,6 +8,7 @@ this module, so that they run the same code.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -35,6 +36,7 @@ __all__ = [
     "python_functions",
     "run_hint",
     "runs_here",
+    "typed_package",
 ]
 
 STATION_FUNCTION = "function-orderkit"
@@ -47,6 +49,7 @@ PROGRAM = "orderkit.dev/runs"
 """An annotation of a Function: the digest of the program that runs it here, if it was added."""
 _NOT_RUN = "it does not run here"
 
+_FILLED_IN = re.compile(r"__[A-Z_]+__")
 _ROOM = PurePosixPath("gitops", "functions")
 
 
@@ -98,8 +101,13 @@ def not_run(package: str = "") -> str:
 
 def run_hint(package: str = "") -> str:
     """Return what helps where a function does not run."""
-    what = package if package and "__" not in package else "PACKAGE"
-    return f"'orderkit functions add {what}' brings its program; Crossplane runs it in a cluster"
+    command = f"orderkit functions add {typed_package(package) or 'PACKAGE'}"
+    return f"'{command}' brings its program; Crossplane runs it in a cluster"
+
+
+def typed_package(package: str) -> str:
+    """Return a package with HOST and VERSION where the platform fills them in."""
+    return _FILLED_IN.sub(lambda found: "VERSION" if found.start() else "HOST", package)
 
 
 def is_not_run(reason: str) -> bool:

@@ -84,6 +84,21 @@ def made_ready(manifest: Manifest) -> Manifest:
     return {**manifest, "status": after}
 
 
+def with_address(manifest: Manifest, before: Manifest) -> Manifest:
+    """
+    Return a Service with its address, which the API server chooses; other objects as they are.
+
+    The address follows from the uid, so that a plan tells that it is a guess.
+    """
+    spec = manifest.get("spec") or {}
+    fixed = "clusterIP" in spec or spec.get("type") == "ExternalName"
+    if (Kind.of(manifest).group, manifest["kind"]) != ("", "Service") or fixed:
+        return manifest
+    number = uuid.UUID(metadata(manifest)["uid"]).int
+    address = dig(before, "spec", "clusterIP", default=f"10.96.{number % 251}.{number % 241 + 1}")
+    return {**manifest, "spec": {**spec, "clusterIP": address, "clusterIPs": [address]}}
+
+
 def _merged(before: Sequence[Status], after: Sequence[Status]) -> list[Status]:
     types = {entry["type"] for entry in after}
     return [*(entry for entry in before if entry.get("type") not in types), *after]
@@ -453,6 +468,7 @@ def _created(
     if not metadata(xr).get("namespace") and not _scope_of(around)(Kind.of(desired)):
         meta.pop("namespace", None)  # as the API server does (EnsureObjectNamespaceMatches…)
     created = {**desired, "metadata": meta, "status": before.get("status") or {}}
+    created = with_address(created, before)
     failure = around.failures.get(name)
     if around.managed and not failure:
         created = around.managed.made(created)

@@ -52,6 +52,11 @@ _FORMATS = {
 _NUMBERS = (-1, 0, 1, 2, 3, 7, 10, 100, 1000, 1024, 4096)
 _TRIALS_MAX = 150
 _BETWEEN_WORDS = re.compile(r"[\^$()|?]+")
+_CHARACTER = re.compile(
+    r"(?:\\(?P<kind>[dw])|\\(?P<escaped>.)|\[(?P<group>[^\]^][^\]]*)\]|(?P<plain>[^\\^$|?*+{}()\[\]]))"
+    r"(?:(?P<any>[?*])|\{(?P<least>[0-9]+)(?:,[0-9]*)?\})?"
+)
+"""A character of a pattern, and how often it stands there."""
 _LONG = ("a", "0", "A", "a0")
 
 
@@ -220,6 +225,7 @@ def _text(schema: Schema) -> str:
         *_example(schema),
         *common,
         *_words(schema),
+        _spelled(str(schema.get("pattern") or "")),
         "x" * int(schema.get("minLength", 0)),
     ]
     for candidate in candidates:
@@ -240,6 +246,20 @@ def _words(schema: Schema) -> list[str]:
         pattern = str(part.get("pattern") or "")
         words += [word.replace("\\", "") for word in _BETWEEN_WORDS.split(pattern) if word]
     return words
+
+
+def _spelled(pattern: str) -> str:
+    """
+    Return the shortest text of a pattern, if it has no choices and groups.
+
+    Of digits it takes none that is 0: a number of them may have to be at least 1.
+    """
+    text = ""
+    for found in _CHARACTER.finditer(pattern):
+        group = found["group"] or {"d": "1", "w": "a"}.get(found["kind"] or "", "")
+        letter = found["escaped"] or found["plain"] or (group.lstrip("0-\\") or "]")[0]
+        text += letter * (0 if found["any"] else int(found["least"] or 1))
+    return text
 
 
 def _integer(schema: Schema) -> int:

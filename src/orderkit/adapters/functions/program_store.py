@@ -216,6 +216,8 @@ class _Unpacking:
             while source is not None and (data := source.read(_CHUNK)):
                 file.write(data)
         path.chmod(0o755 if member.mode & 0o111 else 0o644)
+        changed_s = int(member.mtime) if 0 <= member.mtime < 1 << 32 else 0
+        os.utime(path, (changed_s, changed_s))  # Python uses a compiled module of just this time
 
     def _note(self, path: Path) -> None:
         while path != self.root:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from compositions.composed import PipelineStep
 from compositions.function_twins.choice import function_name
-from compositions.python_functions import AUTO_READY_FUNCTION, is_own, runs_here
+from compositions.python_functions import AUTO_READY_FUNCTION, is_own, runs_here, typed_package
 from compositions.station import INPUT
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import dig
@@ -224,7 +224,7 @@ def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> 
         near = difflib.get_close_matches(step.function.removeprefix(_PREFIX), bare, n=1)
         known = f"functions of the pack: {', '.join(functions) or 'none'}."
         hint = f"did you mean '{bare[near[0]]}'?" if near else known
-        hint += " Or declare it in gitops/functions"
+        hint += f" Or declare it: orderkit functions add HOST/PATH/{step.function}:VERSION"
         yield finding_at(
             KitRule.FUNCTION_UNDECLARED, doc, f"{at}.functionRef.name", message, hint=hint
         )
@@ -234,7 +234,9 @@ def _function(subject: KitUnderCheck, doc: Doc, step: PipelineStep, at: str) -> 
         return
     if not runs_here(step.function, subject.pack.packages):
         message = f"step '{step.name}' calls {step.function}, which does not run here"
-        yield finding_at(KitRule.FOREIGN_STEP, doc, f"{at}.functionRef.name", message)
+        command = f"orderkit functions add {typed_package(subject.pack.packages[step.function])}"
+        hint = f"bring its program: {command}"
+        yield finding_at(KitRule.FOREIGN_STEP, doc, f"{at}.functionRef.name", message, hint=hint)
     elif is_own(step.function, subject.pack.packages):
         yield from _station(subject, doc, step, at)
 

@@ -19,7 +19,7 @@ class PipelineRule(Coded):
         "pipeline-fails",
         _E,
         "The pipeline fails for an order that the XRD accepts.",
-        "correct the station, or refuse such orders in the XRD",
+        "correct the station or the step's input, or refuse such orders in the XRD",
     )
     NEEDS_FACTS = (
         "needs-facts",

@@ -311,6 +311,8 @@ def _status_paths(value: dict[str, Any] | list[Any]) -> Iterator[str]:
     for entry in value.values() if isinstance(value, dict) else value:
         if isinstance(entry, dict | list):
             yield from _status_paths(entry)
+        elif isinstance(entry, str) and "\n" in entry and "atProvider" in entry:
+            yield "status.atProvider"  # a program's text: KCL, a template, Python
     if isinstance(value, dict):
         paths = (value.get(key) for key in ("fromFieldPath", "fieldPath"))
         yield from (path for path in paths if isinstance(path, str) and path.startswith("status."))

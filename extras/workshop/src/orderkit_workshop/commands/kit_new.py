@@ -165,9 +165,10 @@ def kit_import(
 
     Give files ('-' is standard input) or --from-cluster. Without a Composition, the kit gets a
     first station to edit. With one, its Functions are added: their packages come from the files,
-    or from crossplane.yaml, upbound.yaml and functions.yaml beside them.
+    or from crossplane.yaml, upbound.yaml and functions.yaml beside them. An XR or a claim among the
+    files becomes the kit's example order.
 
-    Example: orderkit kit import xrd.yaml composition.yaml --convert
+    Example: orderkit kit import xrd.yaml composition.yaml examples/xr.yaml
     """
     from orderkit_workshop.folders.skeletons import render_skeleton
     from orderkit_workshop.stories.import_kit import ImportRequest, import_kit

@@ -12,7 +12,7 @@ import contextlib
 import copy
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,14 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from ground.objects.values import ABSENT
-from kubeschema.xrd import GROUP, default_composition, dropped, is_legacy, xr_kind
+from kubeschema.xrd import (
+    GROUP,
+    default_composition,
+    dropped,
+    is_legacy,
+    referenceable_version,
+    xr_kind,
+)
 from orderkit_workshop.generate.imported_pipeline import source_packages
 from yamlfiles import yaml11
 from yamlfiles.edit import Edit, Op, edit
@@ -172,6 +179,22 @@ def compositions_for(
     )
 
 
+def example_of(xrd: Manifest, sources: Iterable[ImportSource]) -> Mapping[str, Any] | None:
+    """Return the fields of the first order among the sources: an XR or a claim of the XRD's."""
+    fields = dig(referenceable_version(xrd), "schema", "openAPIV3Schema", "properties", "spec")
+    for candidate in _all(sources):
+        if _is_order(candidate.manifest, xrd):
+            spec = candidate.manifest.get("spec") or {}
+            return {key: spec[key] for key in dig(fields, "properties", default={}) if key in spec}
+    return None
+
+
+def _is_order(manifest: Manifest, xrd: Manifest) -> bool:
+    spec, kind = xrd["spec"], Kind.of(manifest)
+    kinds = (dig(spec, names, "kind", default="") for names in ("names", "claimNames"))
+    return kind.group == spec["group"] and kind.kind in kinds
+
+
 def with_default(xrd: Manifest, compositions: Iterable[str]) -> Manifest:
     """Return an XRD that names the first of the pack's Compositions, if it has to name one."""
     names, spec = list(compositions), xrd["spec"]
@@ -189,7 +212,11 @@ def left_out(xrd: Manifest, sources: Iterable[ImportSource]) -> Iterator[str]:
     for candidate in _all(sources):
         manifest = candidate.manifest
         is_ours = dig(manifest, "spec", "compositeTypeRef", "kind") == kind.kind
-        known = _is(manifest, XRD) or Kind.of(manifest).group in _OF_PACKAGES
+        known = (
+            _is(manifest, XRD)
+            or _is_order(manifest, xrd)
+            or Kind.of(manifest).group in _OF_PACKAGES
+        )
         if not (known or (_is(manifest, COMPOSITION) and is_ours)):
             yield f"{manifest['kind']} '{candidate.name}' of {candidate.source.name}"
 

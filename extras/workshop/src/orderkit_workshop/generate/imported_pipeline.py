@@ -2,7 +2,7 @@
 What the pipeline of an imported Composition needs of a pack: functions, stations, declared kinds.
 
 Packages come from Function objects, from the ``dependsOn`` of a Configuration, and for functions
-with a twin from the release that the twin follows. A function that the pack delivers under another
+of crossplane-contrib from a list of releases. A function that the pack delivers under another
 name is called by that name: Crossplane cannot install one package twice.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compositions.composed import PipelineStep, steps_of
-from compositions.function_twins.choice import TWINS, function_name, package_name
+from compositions.function_twins.choice import RELEASES, function_name, package_name
 from compositions.python_functions import STATION_FUNCTION, is_own, runs_here
 from ground.errors import RefusedError
 from ground.objects.kube_objects import FUNCTION, Kind, Manifest, dig, metadata
@@ -233,8 +233,8 @@ def functions_to_add(
             renamed[name] = delivered_names[function]
         elif name in sources:
             packages[name] = sources[name]
-        elif function in TWINS:
-            packages[name] = f"{_REGISTRY}/crossplane-contrib/{function}:{TWINS[function].release}"
+        elif function in RELEASES:
+            packages[name] = f"{_REGISTRY}/crossplane-contrib/{function}:{RELEASES[function]}"
         elif name != STATION_FUNCTION:
             unknown.append(name)
     return FunctionsToAdd(renamed, packages, tuple(unknown))

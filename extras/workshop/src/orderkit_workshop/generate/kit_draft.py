@@ -313,6 +313,7 @@ def skeleton_values(
     xrd: Manifest,
     *,
     complete: bool = False,
+    given: Mapping[str, Any] | None = None,
     not_secret: Sequence[str] = (),
     keys: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
@@ -322,6 +323,7 @@ def skeleton_values(
     Args:
         keys: The values that a Composition can do something with, by paths of fields.
         complete: The example has a value for every field that can be guessed.
+        given: The spec of the example, which is not guessed then.
         not_secret: Paths of fields that look like secrets and are none.
 
     Raises:
@@ -336,7 +338,7 @@ def skeleton_values(
     if not_secret:
         naming["fields"] = {path: {"secret": False} for path in not_secret}
     kit = kit_of(name, naming, xrd)
-    values = form_values(kit, complete=complete, keys=keys)
+    values = form_values(kit, complete=complete, given=given, keys=keys)
     status_field = "settings" if scope_of(xrd) == "Namespaced" else "namespace"
     team = kit.team_parameter
     return {
@@ -396,7 +398,11 @@ def _is_required_text(spec: Mapping[str, Any], name: str) -> bool:
 
 
 def form_values(
-    kit: Kit, *, complete: bool = False, keys: Mapping[str, Sequence[str]] | None = None
+    kit: Kit,
+    *,
+    complete: bool = False,
+    given: Mapping[str, Any] | None = None,
+    keys: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any] | None:
     """
     Return form values for an example: valid for the XRD if that can be found.
@@ -414,7 +420,7 @@ def form_values(
     validator = Validator(xrd)
     first: dict[str, Any] | None = None
     try:
-        for sample in valid_samples(schema, complete=complete):
+        for sample in valid_samples(schema, complete=complete) if given is None else [given]:
             answers = _with_names(sample, schema)
             first = first if first is not None else answers
             if validator.check({**head, "spec": answers}).valid:

@@ -19,6 +19,7 @@ from compositions.python_functions import (
     packages_of,
     program_digests,
     runs_here,
+    typed_package,
 )
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from ground.objects.kube_objects import FUNCTION, Kind, Manifest, dig, metadata
@@ -226,7 +227,8 @@ def _choose(pack: PackFolder, files: Files, name: str, package: str, digest: str
         if not package:
             raise NotFoundError(
                 f"the pack has no Function {name}",
-                hint="declare it in gitops/functions, or give --name of one that it has",
+                hint=f"give --name of a Function of the pack ({', '.join(packages_of(files))}), or "
+                f"write gitops/functions/{name}.yaml with the package that a cluster installs",
             )
         path = PurePosixPath("gitops", "functions", f"{name}.yaml")
         if pack.exists(path):
@@ -288,7 +290,7 @@ def reference_of(text: str, files: Files) -> PackageReference:
     if package.startswith("__"):
         raise InvalidInputError(
             "package", text, "is one whose registry and version the platform fills in",
-            hint="write HOST/PATH:TAG or HOST/PATH@sha256:…, or a file that is there",
+            hint=f"write {typed_package(package)}, with your registry as HOST, or a file",
         )  # fmt: skip
     reference = parse_reference(package)
     if not reference.registry or not reference.wanted:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePosixPath
 
-from compositions.python_functions import packages_of
+from compositions.python_functions import packages_of, typed_package
 from ground.errors import InvalidInputError, NotFoundError
 from ground.objects.kube_objects import (
     COMPOSITION,
@@ -43,6 +43,7 @@ from orderkit_workshop.generate.imported_kit import (
     SourcedObject,
     cleaned,
     compositions_for,
+    example_of,
     kit_name,
     left_out,
     packages_in,
@@ -126,7 +127,8 @@ def _added(
 ) -> tuple[KitAdded, str]:
     """Add the kit with the example that passes, or without one, and why none does."""
     why = ""
-    for example in (Example.SMALL, Example.COMPLETE):
+    given = [Example.GIVEN] if example_of(xrd.manifest, request.sources) is not None else []
+    for example in (*given, Example.SMALL, Example.COMPLETE):
         try:
             files = _files(request, name, xrd, compositions, example)
             added = add_kit(request.pack, name, files)
@@ -141,6 +143,8 @@ def _added(
 class Example(Enum):
     """Which values the generated example of a kit has."""
 
+    GIVEN = "given"
+    """Those of the order that is among the files."""
     SMALL = "small"
     """What the XRD requires, and what its rules want beyond that."""
     COMPLETE = "complete"
@@ -253,6 +257,7 @@ def _files(
         spelt_out(kind),
         xrd_manifest,
         complete=example is Example.COMPLETE,
+        given=example_of(xrd_manifest, request.sources) if example is Example.GIVEN else None,
         not_secret=request.not_secret,
         keys=compositions[0].keys if compositions else None,
     )
@@ -336,10 +341,13 @@ def _pipeline_next(pack: PackFolder, name: str, composition: _Composition) -> It
         yield (
             f"declare Function {function} in gitops/functions: none of the files names its package"
         )
+    unknown = {name: f"HOST/PATH/{name}:VERSION" for name in functions.unknown}
     for step, function in pipeline.foreign:
+        package = {**unknown, **functions.packages}.get(function, function)
         yield (
             f"step '{step}' is {function}'s, which Orderkit does not run itself: "
-            f"'orderkit functions add {function}' brings its program for plans and 'orderkit up'"
+            f"'orderkit functions add {typed_package(package)}' brings its program "
+            "for plans and 'orderkit up'"
         )
     for station in pipeline.stations:
         if pack.file(PurePosixPath("stations", station, "station.py")) is None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from compositions.station import Station
 
-__all__ = ["TWINS", "function_name", "package_name"]
+__all__ = ["RELEASES", "TWINS", "function_name", "package_name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,20 @@ TWINS: Mapping[str, Twin] = {
 }
 """By the last part of the package's path."""
 
+RELEASES: Mapping[str, str] = {
+    **{name: twin.release for name, twin in TWINS.items()},
+    "function-cel-filter": "v0.2.0",
+    "function-go-templating": "v0.12.2",
+    "function-kcl": "v0.12.0",
+    "function-kro": "v0.3.0",
+    "function-python": "v0.2.0",
+    "function-pythonic": "v0.6.0",
+    "function-sequencer": "v0.5.0",
+    "function-status-transformer": "v0.5.1",
+    "function-tag-manager": "v0.9.0",
+}
+"""Functions of crossplane-contrib, and the release to install where no file names one."""
+
 _PACKAGE = re.compile(r"(?:.*/)?(?P<name>[^/:@]+)(?::(?P<tag>[^/@]*))?(?:@.*)?\Z")
 _RELEASE = re.compile(r"v?([0-9]+)\.([0-9]+)\.[0-9]+\Z")
 
@@ -79,7 +93,7 @@ def function_name(name: str, packages: Mapping[str, str]) -> str:
     """
     if name in packages:
         return package_name(packages[name])
-    return next((known for known in TWINS if name.endswith(f"-{known}")), name)
+    return next((known for known in RELEASES if name.endswith(f"-{known}")), name)
 
 
 def choose(packages: Mapping[str, str], function_names: Iterable[str]) -> Chosen:

@@ -9,7 +9,8 @@ import pytest
 
 from compositions.composed import PipelineStep, World
 from compositions.parts import _CHECKS, auto_ready, is_ready
-from compositions.simulation import SimulatedWorld, Simulation, lookup_in, made_ready, simulate
+from compositions.simulated_objects import made_ready
+from compositions.simulation import SimulatedWorld, Simulation, lookup_in, simulate
 from compositions.station import Selector, StationRequest, StationResponse
 from ground.objects.kube_objects import Kind, Manifest, is_namespaced
 

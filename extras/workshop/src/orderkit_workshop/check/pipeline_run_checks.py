@@ -12,7 +12,7 @@ from typing import Any
 
 from compositions.composed import Composed
 from compositions.layered_settings import LAYERS_BROKEN, SettingError
-from compositions.simulation import keeps_ready_condition
+from compositions.simulated_objects import keeps_ready_condition
 from ground.objects.conditions import SYSTEM_TYPES, first_and_more
 from ground.objects.kube_objects import (
     CRD,

@@ -34,7 +34,7 @@ class WrongTypeError(InvalidObjectError):
 
 
 class NoSuchKindError(OrderkitError):
-    """Server-side apply could not convert a value to its schema's type. Crossplane then aborts."""
+    """The server does not serve the kind: ``no matches for kind "X" in version "y/v1"``."""
 
     retryable = True
 

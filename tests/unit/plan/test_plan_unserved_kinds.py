@@ -22,7 +22,7 @@ from orderkit.flows.plan.published_pack import laws_of
 GROUP = "rds.aws.upbound.io"
 INSTANCE = (GROUP, "Instance")
 OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-CRD = {
+CRD: Manifest = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
     "metadata": {"name": f"instances.{GROUP}"},
@@ -132,3 +132,52 @@ def test_a_failing_order_says_what_helps() -> None:
     assert (state.phase, "--twins aws" in state.advice) == ("Failing", True)
     assert advice_on("nothing of the kind") == ""
     assert {"aws", "gcp", "azure", "kubernetes", "helm", "sql", "nop", "other"} <= set(TWINS)
+
+
+PROVIDER = Kind("kubernetes.crossplane.io", "v1alpha2", "Object")
+CONFIG = Kind("kubernetes.crossplane.io", "v1alpha1", "ProviderConfig")
+
+
+class Serving(ObjectLookup):
+    """Objects at hand, of kinds that are served."""
+
+    def serves(self, kind: Kind) -> bool:
+        return kind in (PROVIDER, CONFIG)
+
+
+def with_object(source: str, **more: Manifest) -> list[str]:
+    """Plan an Object that wraps a Vault; return the messages about kinds."""
+    config = thing(
+        CONFIG.api_version, CONFIG.kind, "here", spec={"credentials": {"source": source}}
+    )
+    wrapped = thing("vault.example.org/v1", "Vault", "v")
+    spec = {"forProvider": {"manifest": wrapped}, "providerConfigRef": {"name": "here"}}
+    made = {"vault": thing(PROVIDER.api_version, PROVIDER.kind, "vault", spec=spec), **more}
+    shop = Shop(wanting(made))
+    plan = OrderPlanner(Serving([config]), shop.workshop).plan_step(an_xr({}), an_xr({"size": 2}))
+    return [
+        f"{fault.where}: {fault.message}"
+        for fault in plan.faults
+        if fault.code == OutcomeRule.UNKNOWN_KIND and "Vault" in fault.message
+    ]
+
+
+def test_an_object_cannot_make_here_what_this_cluster_does_not_serve() -> None:
+    (told,) = with_object("InjectedIdentity")
+
+    assert told.startswith("vault.spec.forProvider.manifest.apiVersion: no matches for kind")
+    assert told.endswith("this cluster does not serve it, so the provider cannot make it")
+
+
+def test_nothing_is_said_of_what_an_object_makes_in_another_cluster() -> None:
+    assert with_object("Secret") == []
+
+
+def test_nothing_is_said_of_what_the_order_itself_may_bring() -> None:
+    names = {"kind": "Vault", "plural": "vaults"}
+    crd = {**CRD, "metadata": {"name": "vaults.vault.example.org"}}
+    crd["spec"] = {**CRD["spec"], "group": "vault.example.org", "names": names}
+    release = thing("helm.crossplane.io/v1beta1", "Release", "chart", spec={"forProvider": {}})
+
+    assert with_object("InjectedIdentity", crd=crd) == []
+    assert with_object("InjectedIdentity", chart=release) == []

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from compositions.granted_rights import is_aggregated
 from ground.errors import OrderkitError
-from ground.objects.kube_objects import CRD, NAMESPACE, Kind, Manifest, ObjectKey, metadata
+from ground.objects.kube_objects import CRD, NAMESPACE, Kind, Manifest, ObjectKey, dig, metadata
 from kubeschema.known import (
     GroupKind,
     KnownKind,
@@ -40,6 +40,8 @@ _CLUSTER_ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole")
 _CLUSTER_ROLE_BINDING = Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding")
 _CONFIG_VERSIONS = ("v1beta1", "v1alpha1", "v1")
 _CROSSPLANES_HOME = "crossplane-system"
+_OWN_ACCOUNT = "InjectedIdentity"
+"""Where a config of provider-kubernetes takes its credentials from: the provider's own account."""
 
 
 def judged(
@@ -113,6 +115,11 @@ class _AnsweredQuestions:
             facts,
             schemas=_schemas(laws.supplied, served, laws.delivered, built_in()),
             unserved=frozenset(unserved),
+            unserved_inside=frozenset(
+                (kind, config)
+                for kind, config in facts_needed.wrapped
+                if self._is_unserved(kind, served) and self._makes_here(config)
+            ),
             missing_namespaces=frozenset(
                 name
                 for name in facts_needed.namespaces
@@ -182,13 +189,32 @@ class _AnsweredQuestions:
 
     def _is_absent(self, key: ObjectKey) -> bool:
         """Say whether a config or a Secret does not exist; False if that cannot be known."""
-        versions = (key.kind.version,) if key.kind.version else _CONFIG_VERSIONS
-        kinds = [replace(key.kind, version=version) for version in versions]
         try:
-            served = [kind for kind in kinds if self.cluster.serves(kind)]
-            return bool(served) and self.cluster.get(replace(key, kind=served[0])) is None
+            return self._referred(key) is None
         except OrderkitError:
             return False  # we may not look, for example at a Secret
+
+    def _makes_here(self, config: ObjectKey) -> bool:
+        """Say whether an Object with this config makes things in this cluster, not in another."""
+        try:
+            found = self._referred(config)
+        except OrderkitError:
+            return False
+        return bool(dig(found or {}, "spec", "credentials", "source") == _OWN_ACCOUNT)
+
+    def _referred(self, key: ObjectKey) -> Manifest | None:
+        """
+        Return what a reference leads to, in a version that is served.
+
+        Raises:
+            OrderkitError: None is, or the cluster does not say.
+        """
+        versions = (key.kind.version,) if key.kind.version else _CONFIG_VERSIONS
+        kinds = [replace(key.kind, version=version) for version in versions]
+        served = next((kind for kind in kinds if self.cluster.serves(kind)), None)
+        if served is None:
+            raise NoSuchKindError(str(key.kind))
+        return self.cluster.get(replace(key, kind=served))
 
     def _living(self, keys: Iterable[ObjectKey]) -> Iterator[tuple[ObjectKey, Manifest]]:
         for key in sorted(keys):

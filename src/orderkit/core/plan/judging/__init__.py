@@ -8,7 +8,7 @@ does the lookups.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ground.objects.conditions import first_and_more
@@ -26,10 +26,11 @@ from orderkit.core.plan.judging.object_references import (
     judge_references,
     judge_scopes,
     references_of,
+    wrapped_with,
 )
 from orderkit.core.plan.judging.object_schemas import judge_schemas
 from orderkit.core.plan.judging.refused_updates import judge_updates
-from orderkit.core.plan.outcome_objects import objects_of
+from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of
 
 __all__ = [
     "JudgingFacts",
@@ -77,6 +78,8 @@ class WantedFacts:
     """Objects that the order does not own yet."""
     references: frozenset[ObjectKey] = frozenset()
     """What its objects refer to and it does not make; configs without a version."""
+    wrapped: frozenset[tuple[Kind, ObjectKey]] = frozenset()
+    """Kinds that only Objects make, with the Object's config. Empty if a chart may bring them."""
 
 
 def wanted_facts(
@@ -109,7 +112,20 @@ def wanted_facts(
         frozenset(str(home) for home in homes - composed_namespaces),
         frozenset(new),
         references_of(after),
+        frozenset(_wrapped(objects, after, defined)),
     )
+
+
+def _wrapped(
+    objects: Sequence[OutcomeObject], after: Assembly, defined: Collection[tuple[str, str]]
+) -> Iterator[tuple[Kind, ObjectKey]]:
+    if any(obj.kind.group.startswith("helm.") or obj.kind.kind == "Application" for obj in objects):
+        return  # which kinds a chart or another delivery brings is not known
+    for obj in objects:
+        if obj.prefix and (obj.kind.group, obj.kind.kind) not in defined:
+            kind, config = wrapped_with(obj, after)
+            if config is not None:
+                yield kind, config
 
 
 def _defined(manifest: Manifest) -> tuple[str, str]:

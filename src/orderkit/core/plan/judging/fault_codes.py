@@ -55,6 +55,8 @@ class JudgingFacts:
     """ClusterRoles of the pack and of the cluster."""
     unserved: Collection[Kind] = ()
     """Kinds that the cluster does not serve and the pack does not deliver."""
+    unserved_inside: Collection[tuple[Kind, ObjectKey]] = ()
+    """The same of wrapped objects, each with its Object's config, if that makes them here."""
     missing_namespaces: Collection[str] = ()
     """Namespaces that the cluster does not have."""
     missing: Collection[ObjectKey] = ()

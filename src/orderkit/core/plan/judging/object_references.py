@@ -37,6 +37,7 @@ from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, parent
 from orderkit.core.unserved_kinds import unserved_advice
 
 SECRET = Kind("", "v1", "Secret")
+_STOPS = "so the part cannot be made, and Crossplane stops composing the whole order"
 
 
 def references_of(after: Assembly) -> frozenset[ObjectKey]:
@@ -151,7 +152,9 @@ def judge_scopes(after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
     }
     for obj in objects_of(after):
         if obj.kind in facts.unserved and not obj.prefix:
-            yield _unserved(obj)
+            yield _unserved(obj, _STOPS)
+        elif obj.prefix and wrapped_with(obj, after) in facts.unserved_inside:
+            yield _unserved(obj, "so the provider cannot make it")
         else:
             yield from _scope(obj, after, facts)
         if not obj.prefix:
@@ -159,14 +162,18 @@ def judge_scopes(after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
         yield from _owners(obj, facts)
 
 
-def _unserved(obj: OutcomeObject) -> Fault:
+def wrapped_with(obj: OutcomeObject, after: Assembly) -> tuple[Kind, ObjectKey | None]:
+    """Return the kind of a wrapped object, and the config by which its provider makes it."""
+    return obj.kind, config_of(after.resources[obj.path])
+
+
+def _unserved(obj: OutcomeObject, consequence: str) -> Fault:
     kind = obj.kind
     message = f'no matches for kind "{kind.kind}" in version "{kind.api_version}"'
     return Fault(
         obj.path,
-        f"{message}: this cluster does not serve it, so the part cannot be made, and Crossplane "
-        "stops composing the whole order",
-        "apiVersion",
+        f"{message}: this cluster does not serve it, {consequence}",
+        obj.field("apiVersion"),
         unserved_advice(kind),
         code=OutcomeRule.UNKNOWN_KIND,
         value=shown(kind.api_version),

@@ -85,6 +85,7 @@ WRONG: Mapping[str, Manifest] = {
 RIGHT: Mapping[str, Manifest] = {
     "a ConfigMap": thing("v1", "ConfigMap", data={"a": "1"}, binaryData={"b": "AAA="}),
     "a Secret": thing("v1", "Secret", data={"p": "cGFzcw=="}, stringData={"q": "plain"}),
+    "a Secret with an empty value": thing("v1", "Secret", data={"p": ""}),
     "a Deployment": deployment(
         ports=[{"containerPort": 80, "name": "http"}],
         env=[{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}],

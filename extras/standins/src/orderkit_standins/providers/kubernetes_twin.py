@@ -6,8 +6,8 @@ manifest owns its own fields and no others. Management policies are obeyed: with
 missing target stays missing and the Object unready, without Delete it outlives the Object.
 Targets are watched, where the real provider polls unless told to watch.
 
-Not here: ``references``, ``connectionDetails`` and CEL readiness (an Object that has them says so
-in Synced), other clusters and identities, ObservedObjectCollections.
+Not here: ``references`` and ``connectionDetails`` (an Object that has them says so in Synced),
+other clusters and identities, ObservedObjectCollections.
 
 Started by ``provider_objects``.
 """
@@ -15,12 +15,14 @@ Started by ``provider_objects``.
 from __future__ import annotations
 
 import copy
+import functools
 import threading
 from collections.abc import Iterable
 
 from ground.errors import OrderkitError
 from ground.objects.conditions import AVAILABLE, Condition
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, condition, dig, metadata
+from kubeschema.cel.expressions import Expression, bound, plain_result
 from orderkit.ports.cluster import Propagation
 from orderkit_standins.crossplane.reconciler_context import ReconcilerContext
 from orderkit_standins.providers.managed_reconciler import (
@@ -34,6 +36,7 @@ from orderkit_standins.providers.managed_reconciler import (
 LEGACY = Kind("kubernetes.crossplane.io", "v1alpha2", "Object")
 MODERN = Kind("kubernetes.m.crossplane.io", "v1alpha1", "Object")
 CONFIG_VERSION = "v1alpha1"
+_BY_CEL = "DeriveFromCelQuery"
 
 
 class ObjectTwin(Twin):
@@ -114,6 +117,8 @@ def _readiness(managed: Manifest, live: Manifest) -> Condition:
     elif policy == "AllTrue":
         conditions = dig(live, "status", "conditions", default=None) or []
         ready = bool(conditions) and all(entry.get("status") == "True" for entry in conditions)
+    elif policy == _BY_CEL:
+        ready = _is_true(_query(managed), live)
     else:
         ready = True
     return AVAILABLE if ready else UNAVAILABLE
@@ -123,8 +128,25 @@ def _refuse_what_is_not_done(managed: Manifest) -> None:
     for field in ("references", "connectionDetails"):
         if dig(managed, "spec", field, default=None):
             raise ManagedError(f"spec.{field}: the embedded platform's twin does not do that")
-    if dig(managed, "spec", "readiness", "policy", default="") == "DeriveFromCelQuery":
-        raise ManagedError("spec.readiness: the embedded platform's twin evaluates no CEL")
+    if dig(managed, "spec", "readiness", "policy", default="") == _BY_CEL:
+        problem = _expression(_query(managed)).judged()[0]
+        if problem:
+            raise ManagedError(f"spec.readiness.celQuery: {problem}")
+
+
+def _query(managed: Manifest) -> str:
+    return str(dig(managed, "spec", "readiness", "celQuery", default=""))
+
+
+_expression = functools.lru_cache(maxsize=100)(Expression)
+
+
+def _is_true(query: str, live: Manifest) -> bool:
+    """Return whether a query about `object` is true. One that fails is not."""
+    try:
+        return plain_result(_expression(query).evaluate(bound(object=live)).value) is True
+    except (OverflowError, TypeError):
+        return False
 
 
 def _propagation(managed: Manifest) -> Propagation:

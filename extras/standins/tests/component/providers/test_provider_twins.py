@@ -238,11 +238,24 @@ def test_an_object_waits_for_its_namespace(cluster: Cluster) -> None:
     wait(cluster, key_of("early"), says("Ready", "True"))
 
 
+def test_a_query_says_when_an_object_is_ready(cluster: Cluster) -> None:
+    readiness = {"policy": "DeriveFromCelQuery", "celQuery": 'object.data.a == "2"'}
+    cluster.create(wrapped("asked", config_map("asked", a="1"), readiness=readiness), owner=TEST)
+    wait(cluster, key_of("asked"), says("Ready", "False"))
+
+    cluster.apply(wrapped("asked", config_map("asked", a="2"), readiness=readiness), owner=TEST)
+
+    wait(cluster, key_of("asked"), says("Ready", "True"))
+
+
 @pytest.mark.parametrize(
     ("spec", "text"),
     [
         ({"references": [{"dependsOn": {}}]}, "spec.references"),
-        ({"readiness": {"policy": "DeriveFromCelQuery"}}, "evaluates no CEL"),
+        (
+            {"readiness": {"policy": "DeriveFromCelQuery", "celQuery": "object."}},
+            "spec.readiness.celQuery",
+        ),
         ({"managementPolicies": ["Create"]}, "invalid managementPolicies: Create"),
         (
             {"providerConfigRef": {"kind": "ClusterProviderConfig", "name": "nobody"}},

@@ -38,7 +38,9 @@ from kubeschema.cel.type_shapes import INT64, CelType, Unbound, bind, shape_of
 __all__ = [
     "METADATA_SCHEMA",
     "NOT_SET",
+    "Expression",
     "Subject",
+    "bound",
     "condition",
     "expression",
     "plain_result",

@@ -25,6 +25,7 @@ from typing import Any
 from ground.objects.kube_objects import CRD, Kind
 from kubeschema.known.known_kinds import GroupKind, KnownKind, Layer
 from kubeschema.pruning import INT_OR_STRING, META_FIELDS, PRESERVE
+from kubeschema.structural.validators import BYTES
 from kubeschema.validate import Validator
 
 __all__ = [
@@ -139,6 +140,8 @@ def structural_schema(
         }
     if structural.get("format") == "int-or-string":
         return {INT_OR_STRING: True}
+    if structural.get("format") == "byte":
+        structural["format"] = BYTES  # decoded, not matched: unlike in a CRD, it may be empty
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), Mapping):
             structural[name] = structural_schema(

@@ -3,10 +3,9 @@ Handlers for the end of an order: say what it would leave, begin or continue it,
 
 An end takes minutes. It runs in its own thread, one per order; the answer waits a while and then
 says where to look. Each step is recorded in the ledger before it is taken, so an interrupted end
-(the service was stopped) continues when it is requested again. Called by
-``request_pipeline``, listed in ``operation_table``; one `EndRuns` per service.
+(the service was stopped) continues when it is requested again.
 
-Handlers for the lease of an order; called by ``request_pipeline``, in ``operation_table``.
+Handlers for the lease of an order.
 """
 
 from __future__ import annotations

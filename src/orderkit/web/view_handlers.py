@@ -3,7 +3,7 @@ Handlers for what people look at: an order's view and its secret outputs, kits, 
 
 Handler for ``GET /v1/stream``.
 
-Handlers for campaigns; called by ``request_pipeline``, in ``operation_table``.
+Handlers for campaigns.
 
 The service shows campaigns and carries none out: a campaign acts for whoever runs the command.
 """

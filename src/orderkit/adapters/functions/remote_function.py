@@ -6,7 +6,7 @@ Every call has a time limit. A function that does not answer is *opaque*, and th
 address; a function that answers with an error fails its step with Crossplane's message.
 
 The connection is plain text, or TLS with certificates on both sides as in Crossplane. There are no
-retries, and the function gets no schemas. Used by plans and ``kit test``.
+retries, and the function gets no schemas.
 
 Requests that we send to a function, and its answers.
 

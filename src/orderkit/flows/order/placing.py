@@ -15,8 +15,7 @@ credentials write the ledger.
 The catalog of a portal whose plugin reads orders from the service, as an order's steps see it.
 
 Registering the order's own location as well would give one entity from two sources. So
-``catalog:register`` returns the plugin's entity and registers nothing. Used by
-``flows.order.placing``.
+``catalog:register`` returns the plugin's entity and registers nothing.
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@ and the body that the service would send, so that a step's outputs and errors ar
 ways. Where the forge does not let these credentials
 write the ledger, the request goes on to the service, which may have the right.
 
-Used by ``flows.order.placing``.
-
 Read the YAML of an order form for the templates that write the order, which cannot parse.
 """
 

@@ -7,8 +7,7 @@ survive a changed XRD (old defaults) are kept, as the API server keeps them. Wri
 Read a cluster in bulk: list a kind once instead of reading its objects one by one.
 
 The first few objects of a kind are read singly; then the whole kind is listed and cached, so all
-answers about a kind are of one moment. If listing is not allowed, objects are read singly. Called
-by the flow that plans for many orders.
+answers about a kind are of one moment. If listing is not allowed, objects are read singly.
 """
 
 from __future__ import annotations

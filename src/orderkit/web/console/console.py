@@ -1,15 +1,9 @@
 """
 The console of one service: its table of pages, beside the API's table of operations.
 
-Made by ``service``.
-
 The page of what waits for the approval of whoever is signed in, and their decision.
 
-``console`` lists them.
-
 The pages of campaigns, read-only: a campaign acts for whoever runs the command.
-
-``console`` lists them.
 """
 
 from __future__ import annotations

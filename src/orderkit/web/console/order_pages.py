@@ -1,11 +1,9 @@
 """
 The pages that show orders: the list, and of one order the overview, parts, history and pulls.
 
-``console`` lists them.
-
 End an order: what goes and what stays, the confirmation, the steps, and the proof.
 
-An ended order keeps this page: its proof is in the ledger. ``console`` lists them.
+An ended order keeps this page: its proof is in the ledger.
 
 The page of an order's lease: how long it lives, and a form to extend it.
 """

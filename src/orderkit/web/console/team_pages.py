@@ -1,8 +1,6 @@
 """
 What team leads and platform engineers look at: teams, and the platform as a whole.
 
-``console`` lists them.
-
 The checks of the page *Platform*: run beside each other, each shown when it has an answer.
 
 A page never waits for a slow check. It shows which checks still run, and for how long; a check that

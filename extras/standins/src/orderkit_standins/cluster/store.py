@@ -1,9 +1,9 @@
 """
 All objects in memory, backed by the journal: one lock, one version counter, three indexes.
 
-A change is written to disk first, then to memory, then published to watchers, all under
-`lock`. Stored manifests are shared and never changed in place: writers pass a new manifest, and
-callers copy before they return one. Used by ``writes``, ``server_controllers`` and the facade.
+A change is written to disk first, then to memory, then published to watchers, all under `lock`.
+Stored manifests are shared and never changed in place: writers pass a new manifest, and callers
+copy before they return one.
 
 Deliver each change to all watchers of its kind.
 

@@ -8,8 +8,7 @@ The order form of a kit: parameter pages for Backstage's scaffolder.
 
 Every field becomes the property that shows it best and refuses what the XRD refuses. Rules that a
 form cannot check are in the help text. Fields keep their names and their nesting (``aliases``
-rename top-level ones), so that an XR can be read back into the form unchanged. Called by
-``generate.order_template``.
+rename top-level ones), so that an XR can be read back into the form unchanged.
 """
 
 from __future__ import annotations

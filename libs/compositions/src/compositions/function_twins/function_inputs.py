@@ -4,8 +4,6 @@ The shapes of twins' inputs: known fields and their types, and nothing else.
 The real functions decode their input strictly: an unknown field, or a value of the wrong type, ends
 the step fatally. A `Shape` makes the same check on plain data. It applies no defaults.
 
-Used by the twins.
-
 How functions select objects of a cluster: labels to match, how many, in which order.
 
 Shared by the twins of function-environment-configs (v0.7.1) and function-extra-resources (v0.3.0).

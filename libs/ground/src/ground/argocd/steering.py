@@ -2,8 +2,7 @@
 Recognise annotations with which a pushed object steers Argo CD, and say what Argo CD then does.
 
 Read from Argo CD's source, 3.5.4 and gitops-engine 3.6.1: ``pkg/sync/sync_context.go``
-(``applyObject``, ``isPruningDisabled``), ``controller/state.go``, ``appcontroller.go``. Hooks are
-in ``ground.argocd.steering``.
+(``applyObject``, ``isPruningDisabled``), ``controller/state.go``, ``appcontroller.go``.
 
 Recognise hooks of Argo CD, which no order has.
 
@@ -11,8 +10,6 @@ A hook is an object that Argo CD does not keep: it makes the object before, duri
 when a sync fails, or when the Application is deleted. Argo CD deletes what already has the hook's
 name, be it the order's own XR. Of two annotations the mere presence makes a hook, whatever their
 value is (read from Argo CD's source, 3.2 and 3.6).
-
-Called wherever an order's files or its Application are judged, and by the embedded Argo CD.
 """
 
 from __future__ import annotations

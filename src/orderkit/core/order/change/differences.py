@@ -1,14 +1,12 @@
 """
 Compare two specs field by field.
 
-Maps are compared key by key; a list is one value unless the caller asks for its elements. Called by
-the flow that changes orders, by plans, and by history and revert of commits.
+Maps are compared key by key; a list is one value unless the caller asks for its elements.
 
 Merge two versions of an object field by field.
 
 Maps are merged key by key; a list is one value. If both sides changed a field differently, theirs
-wins and the conflict is reported, because nobody should merge that unseen. Pure; called by the flow
-that plans pull requests.
+wins and the conflict is reported, because nobody should merge that unseen. Pure.
 """
 
 from __future__ import annotations

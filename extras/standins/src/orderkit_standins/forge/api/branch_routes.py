@@ -4,8 +4,6 @@ Endpoints of branches: show, create, rename, delete, compare two.
 Endpoints of branch protection: list, add, change, remove.
 
 Only admins of the repository see them.
-
-Called through their routes.
 """
 
 from __future__ import annotations

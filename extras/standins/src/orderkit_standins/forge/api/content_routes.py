@@ -5,8 +5,6 @@ Observed on Gitea 1.26.0: a stale sha is 422, a missing path 404, a lost race 40
 content an empty commit. Moves, ``new_branch`` and other authors are refused as unsupported.
 
 Endpoints of git data: trees, commits, references, archives.
-
-Called through their routes.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@ Observed on Gitea 1.26.0: below ``admin`` a team needs units, the answer then sa
 last owner cannot leave (500). Membership is never public here: outsiders are shown no members.
 
 Endpoints of the forge itself, of users, and of their access tokens.
-
-Called through their routes.
 """
 
 from __future__ import annotations

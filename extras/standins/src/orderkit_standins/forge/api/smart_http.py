@@ -11,8 +11,6 @@ Gitea does this in a hook that git runs between receiving objects and moving ref
 list of references at the head of the request is read first; a refused push is answered in git's own
 words for a declined hook, and nothing of it stays in the repository. That a protected branch is not
 rewritten is git's own check (``receive.denyNonFastForwards``).
-
-Called through its routes.
 """
 
 from __future__ import annotations

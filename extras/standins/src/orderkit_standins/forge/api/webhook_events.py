@@ -10,8 +10,6 @@ Observed on Gitea 1.26.0: `active` is false unless asked for; a change without a
 falls back to ``push``; two webhooks may have
 one address. Only JSON of type ``gitea`` is sent; names,
 authorization headers and branch filters are refused as unsupported.
-
-Called through their routes.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ Pages above repositories: the first one with search and the way to sign in, and 
 Error pages: what happened, and what the reader can do now.
 
 Programs that do not ask for HTML get one line of text, as from Gitea.
-
-Called through their routes.
 """
 
 from __future__ import annotations

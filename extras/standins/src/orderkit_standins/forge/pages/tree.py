@@ -7,8 +7,6 @@ files by such an address.
 What of a file can be shown as text: its lines, bounded in number and length.
 
 Changes have their own bounds in ``changes``.
-
-Called through their routes.
 """
 
 from __future__ import annotations

@@ -79,6 +79,15 @@ LONGEST_FIRST = (
 )
 """Begun in this order, before everything else: a long module at the end leaves a worker idle."""
 
+QUICK = (
+    "libs/",
+    "extras/standins/tests/unit/",
+    "extras/workshop/tests/unit/",
+    "tests/unit/",
+    "tests/wild/",
+)
+"""Begun before those where time is limited (``--leave-after``): thousands of facts in minutes."""
+
 _OUTPUT = "orderkit summary"
 _OBJECTS_BETWEEN_COLLECTIONS = 20_000
 _summary = pytest.StashKey["Summary"]()
@@ -130,8 +139,11 @@ class Workers:
         return _ByModule(config, log, together=bool(config.getoption("--e2e")))
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=_rank)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        quick = () if config.getoption("--leave-after") is None else QUICK
+        items.sort(key=lambda item: -1 if item.nodeid.startswith(quick) else _rank(item))
 
     def pytest_collection_finish(self) -> None:
         gc.collect()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -101,7 +102,6 @@ def order_command(
     """
     from orderkit.cli.views import order_views
     from orderkit.flows.change.declared_order import ChangeTerms
-    from orderkit.flows.platform import published_pack
 
     texts = (*filter(None, [kit]), *assignments) if file else assignments
     values, wait_s = order_views.assignments(texts), None if no_wait else timeout_s
@@ -110,11 +110,19 @@ def order_command(
         terms = ChangeTerms(is_changed, reason, accept_loss)
         return ordering.from_file(file, terms, is_planned=is_planned)
     if kit is None:
-        names = published_pack(connect_to(platform_file)).kit_names
-        raise click.UsageError(f"Missing argument 'KIT'. One of: {', '.join(names) or 'no kits'}.")
+        raise click.UsageError(f"Missing argument 'KIT'.{_kits_of(platform_file)}")
     if is_changed or reason or accept_loss:
         raise click.UsageError("--change, --reason and --accept-loss belong to --file")
     return ordering.plan(kit) if is_planned else ordering.order(kit)
+
+
+def _kits_of(platform_file: str | None) -> str:
+    """Name the kits of the platform, if one can be asked."""
+    from orderkit.flows.platform import published_pack
+
+    with suppress(OrderkitError):
+        return f" One of: {', '.join(published_pack(connect_to(platform_file)).kit_names)}."
+    return ""
 
 
 class _Ordering:

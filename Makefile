@@ -61,7 +61,7 @@ test: $(DEV) ## unit tests, the kits' scenarios, the README's commands, an order
 	scripts/test.sh $(ARGS) $(TESTS)
 
 test-all: TESTS = $(HOUSES) tests
-test-all: $(DEV) ## every test that needs no real system: a quarter of an hour
+test-all: $(DEV) ## every test that needs no real system, 45 minutes on two cores
 	scripts/test-tools.sh
 	scripts/engines.sh
 	scripts/descriptions.sh

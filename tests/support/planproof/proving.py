@@ -248,7 +248,8 @@ def _quiet_when(
         elif now_s - moved_s >= ground.quiet_s:
             seen = ground.reader.look()
             stubborn = now_s - moved_s >= _STUBBORN_S and now_s - begun_s >= _WAITED_S
-            if not any(map(_is_moving, seen.objects)) and holds(seen, stubborn):
+            moving = any(_is_moving(ground, each) for each in seen.objects)
+            if not moving and holds(seen, stubborn):
                 return seen
 
 
@@ -259,7 +260,7 @@ def _unrest(ground: Ground) -> Iterator[str]:
     known = {each["metadata"]["uid"]: each for each in before}
     for each in ground.reader.look().objects:
         name = f"{each['kind']} {each['metadata']['name']}"
-        if _is_moving(each):
+        if _is_moving(ground, each):
             yield f"on the move: {name}"
         if known.get(each["metadata"]["uid"]) != each:
             yield f"changed: {name}: {known.get(each['metadata']['uid'])} -> {each}"
@@ -280,10 +281,17 @@ def _root(each: Manifest) -> str:
     return str(labels.get("crossplane.io/composite") or "")
 
 
-def _is_moving(each: Manifest) -> bool:
-    """Say whether an object is on its way out, or its newest generation was not looked at yet."""
+def _is_moving(ground: Ground, each: Manifest) -> bool:
+    """
+    Say whether an object is on its way out, or its newest generation was not looked at yet.
+
+    Others that share the API server leave objects of their own, which nobody looks at again.
+    """
+    is_part = bool(_root(each)) or LOGICAL_NAME in (each["metadata"].get("annotations") or {})
     if "deletionTimestamp" in each["metadata"]:
-        return bool(_root(each)) or LOGICAL_NAME in (each["metadata"].get("annotations") or {})
+        return is_part
+    if not is_part and each["kind"] not in {kit.kind.kind for kit in ground.kits.values()}:
+        return False
     status = each.get("status") or {}
     return any(
         said.get("type") == "Synced"

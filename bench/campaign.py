@@ -149,8 +149,8 @@ def _fill(platform: Platform, orders: int) -> None:
         team = order_name(number)
         add_team(platform, team, requester=REQUESTER)
         values = {"team_name": team, "stage": "stage1"}
-        wanted = placing.OrderRequest("garage", values, REQUESTER, wait=False)
-        placing.order(platform, wanted, on_step=lambda *_: None)
+        wanted = placing.TaskRequest("garage", values, Requester(REQUESTER))
+        placing.order(platform, wanted, wait_s=None)
     until(
         SystemClock(),
         lambda: order_report.list_orders(platform),

@@ -98,8 +98,10 @@ def _platform(folder: Path) -> Iterator[Platform]:
     """Run such a platform, with one order."""
     with directly(folder) as platform:
         add_team(platform, TEAM, requester=REQUESTER)
-        wanted = placing.OrderRequest("garage", {"team_name": TEAM, "stage": "stage1"}, REQUESTER)
-        placing.order(platform, wanted, on_step=lambda *_: None)
+        wanted = placing.TaskRequest(
+            "garage", {"team_name": TEAM, "stage": "stage1"}, Requester(REQUESTER)
+        )
+        placing.order(platform, wanted)
         yield platform
 
 

@@ -25,6 +25,7 @@ from orderkit.cli.connecting import connect, load_settings
 from orderkit.flows.order import placing
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
+from orderkit.ports.requesters import Requester
 
 REQUESTER = "user:default/bench"
 SINGLE, BULK, WORKERS = size((50, 200, 8), (1, 2, 2))
@@ -101,7 +102,9 @@ def _order_s(platform: Platform, team: str, parts: dict[str, list[float]]) -> fl
         parts[step].append(now_s - mark_s)
         mark_s = now_s
 
-    wanted = placing.OrderRequest("garage", {"team_name": team, "stage": "stage2"}, REQUESTER)
+    wanted = placing.TaskRequest(
+        "garage", {"team_name": team, "stage": "stage2"}, Requester(REQUESTER)
+    )
     done = placing.order(platform, wanted, on_step=on_step)
     assert done.created
     assert done.report.state.ready

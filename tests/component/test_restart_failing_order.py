@@ -9,6 +9,7 @@ from packcopies import copied_pack
 
 from orderkit.flows.order import order_report, placing
 from orderkit.flows.waiting import until
+from orderkit.ports.requesters import Requester
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, running
 
@@ -18,11 +19,11 @@ def test_a_platform_with_a_failing_order_starts_again(tmp_path: Path) -> None:
     pack = copied_pack(tmp_path / "pack")
     station = pack / "stations/garage/station.py"
     wanted = EmbeddedRunRequest(tmp_path / "state", pack, Ports(0, 0, 0, 0), ("ae86",))
-    request = placing.OrderRequest(
-        "garage", {"team_name": "ae86", "stage": "stage1"}, "user:default/test"
+    request = placing.TaskRequest(
+        "garage", {"team_name": "ae86", "stage": "stage1"}, Requester("user:default/test")
     )
     with running(wanted, on_step=lambda *_: None) as first:
-        placing.order(first.platform, request, on_step=lambda *_: None)
+        placing.order(first.platform, request)
 
     good = station.read_text()
     station.write_text(

@@ -22,8 +22,9 @@ from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.notify.notifying import Notifications
 from orderkit.flows.order import placing
-from orderkit.flows.order.placing import OrderRequest
+from orderkit.flows.order.placing import TaskRequest
 from orderkit.ports.notifier import NotDeliveredError
+from orderkit.ports.requesters import Requester
 
 PROFILE = "natural"
 TEAM = "ae86"
@@ -77,8 +78,10 @@ def test_the_team_sees_one_notification_with_the_newest_state(up: Up, backstage:
     model.start()
     notifications.start()
     try:
-        wanted = OrderRequest("garage", {"team_name": TEAM, "stage": "stage1"}, "user:default/eve")
-        placing.order(up.platform, wanted, on_step=lambda *_: None)
+        wanted = TaskRequest(
+            "garage", {"team_name": TEAM, "stage": "stage1"}, Requester("user:default/eve")
+        )
+        placing.order(up.platform, wanted)
         ready = wait_for(backstage, lambda payload: payload["title"] == f"{name} is Ready")
         request = EndRequest(name, "user:default/eve", timeout_s=DEADLINE_S)
         destroy(up.platform, request, on_step=lambda *_: None)

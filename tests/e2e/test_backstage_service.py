@@ -21,7 +21,8 @@ from scaffolderapi import Scaffolder
 
 from ground.names import RepoId
 from orderkit.flows.order import placing
-from orderkit.flows.order.placing import OrderRequest
+from orderkit.flows.order.placing import TaskRequest
+from orderkit.ports.requesters import Requester
 
 READY_S = 180.0
 
@@ -50,9 +51,9 @@ def test_its_repository_holds_what_the_natural_steps_write(ordered: Ordered, up:
 
 
 def test_its_links_and_texts_are_those_of_the_natural_steps(ordered: Ordered, up: Up) -> None:
-    wanted = OrderRequest("garage", {"team_name": ordered.team, "stage": "stage2"}, requester=GUEST)
+    wanted = TaskRequest("garage", {"team_name": ordered.team, "stage": "stage2"}, Requester(GUEST))
 
-    natural = placing.order(up.platform, wanted, on_step=lambda *_: None)
+    natural = placing.order(up.platform, wanted)
 
     assert not natural.created
     assert dict(ordered.task.output) == dict(natural.outputs)

@@ -15,6 +15,7 @@ from published import Up
 from scaffolderapi import Scaffolder
 
 from ground.errors import InvalidInputError
+from ground.names import CommitSha
 from orderkit.adapters.processes.confined_rendering import judge_confined
 from orderkit.flows.template import scaffolder as scaffolding
 from softwaretemplates.render import RenderError
@@ -383,5 +384,5 @@ def _ours(
     )
 
 
-def _never(request: scaffolding.PublishRequest) -> scaffolding.Published:
+def _never(request: scaffolding.PublishRequest) -> CommitSha:
     raise AssertionError(f"nothing is published here: {request.repo}")

@@ -22,8 +22,9 @@ from scaffolderapi import Scaffolder
 
 from ground.names import RepoId
 from orderkit.flows.order import placing
-from orderkit.flows.order.placing import OrderRequest
+from orderkit.flows.order.placing import TaskRequest
 from orderkit.ports.forge import Forge
+from orderkit.ports.requesters import Requester
 
 PROFILE = "natural"
 READY_S = 180.0
@@ -71,9 +72,9 @@ def test_its_repository_holds_what_ours_writes(ordered: Ordered, up: Up, tmp_pat
 
 def test_its_outputs_are_those_of_ours(ordered: Ordered, up: Up) -> None:
     """Our interpreter finds the order placed, and says about it what Backstage said."""
-    wanted = OrderRequest("garage", {"team_name": ordered.team, "stage": "stage2"}, requester=GUEST)
+    wanted = TaskRequest("garage", {"team_name": ordered.team, "stage": "stage2"}, Requester(GUEST))
 
-    found = placing.order(up.platform, wanted, on_step=lambda *_: None)
+    found = placing.order(up.platform, wanted)
 
     assert not found.created
     assert dict(found.outputs) == dict(ordered.task.output)

@@ -131,8 +131,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def _placed(platform: Platform, team: str) -> OrderEntry:
     values = {"team_name": team, "stage": "stage1"}
-    wanted = placing.OrderRequest("garage", values, EVE.ref, timeout_s=WAIT_S)
-    done = placing.order(platform, wanted, on_step=lambda *_: None)
+    wanted = placing.TaskRequest("garage", values, EVE)
+    done = placing.order(platform, wanted, wait_s=WAIT_S)
     return OrderEntry(TeamName(done.team), OrderId(done.order))
 
 

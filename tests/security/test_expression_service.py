@@ -12,6 +12,7 @@ from changingpack import changing_pack
 
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.flows.order import placing
+from orderkit.ports.requesters import Requester
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
@@ -45,8 +46,8 @@ def ask(site: Running, method: str, path: str, body: object = None) -> requests.
 @pytest.fixture(scope="module")
 def order(site: Running) -> str:
     values = {"team_name": "ae86", "stage": "stage1"}
-    request = placing.OrderRequest("garage", values, "user:default/eve")
-    return str(placing.order(site.platform, request, on_step=lambda *_: None).report.entry.order)
+    request = placing.TaskRequest("garage", values, Requester("user:default/eve"))
+    return str(placing.order(site.platform, request).report.entry.order)
 
 
 def plan(site: Running, order: str, motto: str) -> requests.Response:

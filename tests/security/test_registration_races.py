@@ -19,6 +19,7 @@ from orderkit.flows.order import placing
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import Platform, ledger_snapshot, write_ledger
 from orderkit.ports.forge import Operation
+from orderkit.ports.requesters import Requester
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, running
 from yamlfiles import yaml11
@@ -44,9 +45,9 @@ def holders(platform: Platform, order: str) -> list[TeamName]:
 
 def outcome_of(platform: Platform, team: str, name: str) -> str:
     values = {"team": team, "name": name, "serial": "first"}
-    request = placing.OrderRequest("locker", values, roguery.REQUESTER, wait=False)
+    request = placing.TaskRequest("locker", values, Requester(roguery.REQUESTER))
     try:
-        placing.order(platform, request, on_step=lambda *_: None)
+        placing.order(platform, request, wait_s=None)
     except OrderkitError as error:
         return str(error)
     return "ordered"

@@ -65,8 +65,8 @@ class Desk:
         """Order a garage and do not wait; return its report."""
         requester = f"user:default/{(by or self.eve).login}"
         values = {"team_name": self.team, "stage": "stage3", **values}
-        request = placing.OrderRequest("garage", values, requester, wait=False)
-        return placing.order(self.platform, request, on_step=lambda *_: None).report
+        request = placing.TaskRequest("garage", values, Requester(requester))
+        return placing.order(self.platform, request, wait_s=None).report
 
     def proposal(self, entry: OrderEntry) -> PullRequest:
         """Return the newest pull request that proposes an order."""

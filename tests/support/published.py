@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ground.names import CommitSha
 from orderkit.adapters.processes.confined_rendering import judge_confined
 from orderkit.core.kit.pack import Files
 from orderkit.core.platform.settings import PlatformSettings
@@ -73,7 +74,7 @@ class _Seen(Exception):  # noqa: N818 - no error: the run ends here
 def wanted_repository(up: Up, kit: Kit, *, requester: str) -> PublishRequest:
     """Run a kit's template in our own interpreter as far as its first write, and return that."""
 
-    def publish(request: PublishRequest) -> scaffolder.Published:
+    def publish(request: PublishRequest) -> CommitSha:
         raise _Seen(request)
 
     platform = up.platform

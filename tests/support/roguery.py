@@ -24,6 +24,7 @@ from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Forge, Operation
+from orderkit.ports.requesters import Requester
 
 REQUESTER = "user:default/mallory"
 WAIT_S = 240.0
@@ -36,8 +37,8 @@ def place(
     values = {"team_name": team, "stage": "stage1"}
     if kit != "garage":
         values = {"team": team, "name": name, "serial": "first"}
-    wanted = placing.OrderRequest(kit, values, REQUESTER, wait=wait, timeout_s=WAIT_S)
-    done = placing.order(platform, wanted, on_step=lambda *_: None)
+    wanted = placing.TaskRequest(kit, values, Requester(REQUESTER))
+    done = placing.order(platform, wanted, wait_s=WAIT_S if wait else None)
     entry = OrderEntry(done.team, done.order)
     unprotect(platform, entry.repository)
     return entry

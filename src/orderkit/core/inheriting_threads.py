@@ -10,6 +10,9 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
+AT_ONCE = 8
+"""Most requests that a flow has under way at once, where it names no other number."""
+
 
 class InheritingThreads(ThreadPoolExecutor):
     """
@@ -17,6 +20,9 @@ class InheritingThreads(ThreadPoolExecutor):
 
     So a request in a worker has the parent span, the request id and the urgency of its caller.
     """
+
+    def __init__(self, max_workers: int = AT_ONCE, thread_name_prefix: str = "") -> None:
+        super().__init__(max_workers, thread_name_prefix)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """See `Executor.submit`; `map` submits, too."""

@@ -30,7 +30,6 @@ from orderkit.ports.forge import Forge
 CONTEXT = "orderkit/review"
 """The status of a pull request's head: success if its kit lets it be merged."""
 TEAM = "team"
-_AT_ONCE = 8
 
 
 def needs_protection(kit: Kit) -> bool:
@@ -102,7 +101,7 @@ def squashing_orders(
             return bool(repository and repository.may_squash and not repository.archived)
         return False
 
-    with InheritingThreads(_AT_ONCE) as threads:
+    with InheritingThreads() as threads:
         answers = threads.map(may_squash, entries)
         return [entry for entry, answer in zip(entries, answers, strict=True) if answer]
 

@@ -63,16 +63,17 @@ def post_task(service: Service, call: ServiceRequest) -> ServiceResponse:
         permit=permit,
     )
     task = run_task(service.platform, task_request)
-    call.audit_fields.update(order=task.order, created=task.created)
+    order = task.entry.order if task.entry else None
+    call.audit_fields.update(order=order, created=task.created)
     service.model.reread()
     done = TaskDone(
         template=task.template,
-        order=task.order,
+        order=order,
         created=task.created,
         requester=requester.ref,
         requester_proof=requester.proof,
-        steps={step: {"output": dict(output)} for step, output in task.steps.items()},
-        output=task.outputs,
+        steps={step: {"output": dict(output)} for step, output in task.result.steps.items()},
+        output=task.result.outputs,
     )
     return ServiceResponse(201 if task.created else 200, done.to_json())
 

@@ -21,7 +21,7 @@ from orderkit.core.campaign.record import CampaignRecord
 from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.flows.campaign import planning, starting
 from orderkit.flows.campaign.running import run
-from orderkit.flows.order.placing import OrderRequest, order
+from orderkit.flows.order.placing import TaskRequest, order
 from orderkit.flows.platform import Platform, published_kit
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
@@ -138,8 +138,8 @@ def garages(site: tuple[Running, Path], capsys: pytest.CaptureFixture[str]) -> G
 def test_orders_are_pinned_follow_in_waves_and_are_let_go(garages: Garages) -> None:
     for team in TEAMS:
         add_team(garages.platform, team, requester=EVE.ref)
-        request = OrderRequest("garage", {"team_name": team, "stage": "stage2"}, EVE.ref)
-        order(garages.platform, request, on_step=lambda *_: None)
+        request = TaskRequest("garage", {"team_name": team, "stage": "stage2"}, EVE)
+        order(garages.platform, request)
     before = {team: garages.text(team) for team in TEAMS}
     with pytest.raises(RefusedError, match="orders of kit garage may not be pinned"):
         garages.start("early", {"to": "current"})

@@ -22,7 +22,7 @@ from orderkit.cli.connecting import token
 from orderkit.core.campaign.record import CampaignRecord
 from orderkit.flows.campaign import planning, starting
 from orderkit.flows.campaign.running import run
-from orderkit.flows.order.placing import OrderRequest, order
+from orderkit.flows.order.placing import TaskRequest, order
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import FileChange, Operation
@@ -134,8 +134,8 @@ def fleet(site: tuple[Running, Path], capsys: pytest.CaptureFixture[str]) -> Fle
 def test_files_follow_the_skeleton_and_what_people_did_stays(fleet: Fleet) -> None:
     for team in TEAMS:
         add_team(fleet.platform, team, requester=EVE.ref)
-        request = OrderRequest("garage", {"team_name": team, "stage": "stage2"}, EVE.ref)
-        order(fleet.platform, request, on_step=lambda *_: None)
+        request = TaskRequest("garage", {"team_name": team, "stage": "stage2"}, EVE)
+        order(fleet.platform, request)
     assert set(fleet.drift().values()) == {("same", ())}
 
     fleet.replace("edited", README, "| File | What it is |", "Ours.\n\n| File | What it is |")
@@ -226,8 +226,8 @@ def test_a_direct_change_asks_the_forge_four_times(
     teams = [f"counted-{number}" for number in range(3)]
     for team in teams:
         add_team(fleet.platform, team, requester=EVE.ref)
-        request = OrderRequest("garage", {"team_name": team, "stage": "stage1"}, EVE.ref)
-        order(fleet.platform, request, on_step=lambda *_: None)
+        request = TaskRequest("garage", {"team_name": team, "stage": "stage1"}, EVE)
+        order(fleet.platform, request)
     fleet.campaign(
         "counted",
         what={"fields": {"set": {"stage": "stage2"}}},
@@ -269,8 +269,8 @@ def test_only_some_files_follow(fleet: Fleet) -> None:
     """Their order still follows the old pack, so that the others are not passed over later."""
     team = "partly"
     add_team(fleet.platform, team, requester=EVE.ref)
-    request = OrderRequest("garage", {"team_name": team, "stage": "stage2"}, EVE.ref)
-    order(fleet.platform, request, on_step=lambda *_: None)
+    request = TaskRequest("garage", {"team_name": team, "stage": "stage2"}, EVE)
+    order(fleet.platform, request)
     before = fleet.text(team, RECORD)
     for name in ("README.md", "catalog-info.yaml"):
         path = fleet.pack / SKELETON / name
@@ -299,8 +299,8 @@ def edit(order):
 def test_a_program_edits_files_once_and_is_taken_back(fleet: Fleet) -> None:
     team = "programmed"
     add_team(fleet.platform, team, requester=EVE.ref)
-    request = OrderRequest("garage", {"team_name": team, "stage": "stage2"}, EVE.ref)
-    order(fleet.platform, request, on_step=lambda *_: None)
+    request = TaskRequest("garage", {"team_name": team, "stage": "stage2"}, EVE)
+    order(fleet.platform, request)
     fleet.put(team, PurePosixPath("OLD.md"), "old")
     before = fleet.text(team, README) or ""
     which, what = {"kit": "garage", "teams": [team]}, {"run": {"program": SIGNED}}

@@ -18,7 +18,7 @@ from ground.names import RepoId
 from orderkit.core.campaign.record import CampaignRecord
 from orderkit.flows.campaign import starting
 from orderkit.flows.campaign.running import run
-from orderkit.flows.order.placing import OrderRequest, order
+from orderkit.flows.order.placing import TaskRequest, order
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import FileChange, Operation
@@ -145,8 +145,8 @@ def test_a_version_is_migrated_and_taken_back(garages: Garages, tmp_path: Path) 
     """Histories re-created: a field renamed (crossplane #6726)."""
     for team in TEAMS:
         add_team(garages.platform, team, requester=EVE.ref)
-        request = OrderRequest("garage", {"team_name": team, "stage": "stage2"}, EVE.ref)
-        order(garages.platform, request, on_step=lambda *_: None)
+        request = TaskRequest("garage", {"team_name": team, "stage": "stage2"}, EVE)
+        order(garages.platform, request)
     garages.add("plain", "  laps: 7   # as Bea says\n")
     garages.add("noted", "  # fast ones only\n  level: high  # for now\n  laps: 3\n")
     garages.add("odd", "  pit: {bays: 2}\n")

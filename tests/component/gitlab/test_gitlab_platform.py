@@ -38,6 +38,7 @@ from orderkit.flows.install.forge_check import check_forge
 from orderkit.flows.order import placing
 from orderkit.flows.platform import Platform
 from orderkit.flows.waiting import until
+from orderkit.ports.requesters import Requester
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Person, Running, running
 
@@ -174,9 +175,9 @@ def test_a_new_order_has_a_webhook_where_its_group_has_none(site: Running) -> No
     for hook in forge._http.get(path).json():  # noqa: SLF001  past the port
         forge._http.send("DELETE", f"{path}/{hook['id']}")  # noqa: SLF001
     values = {"team_name": "rx7", "stage": "stage2"}
-    request = placing.OrderRequest("garage", values, "user:default/eve", timeout_s=90)
+    request = placing.TaskRequest("garage", values, Requester("user:default/eve"))
 
-    done = placing.order(site.platform, request, on_step=lambda *_: None)
+    done = placing.order(site.platform, request, wait_s=90)
 
     assert forge.has_webhook(RepoId("rx7", done.order), webhook)
     forge.ensure_webhook("rx7", webhook)
@@ -184,9 +185,9 @@ def test_a_new_order_has_a_webhook_where_its_group_has_none(site: Running) -> No
 
 def test_what_an_order_and_a_change_write(site: Running) -> None:
     values = {"team_name": "ae86", "stage": "stage1"}
-    request = placing.OrderRequest("garage", values, "user:default/eve", timeout_s=90)
+    request = placing.TaskRequest("garage", values, Requester("user:default/eve"))
 
-    ordered = cost(site, lambda p: placing.order(p, request, on_step=lambda *_: None))
+    ordered = cost(site, lambda p: placing.order(p, request, wait_s=90))
     edit = FieldEdit("budget", "set", 5)
     wanted = ChangeRequest(order=OrderId("garage-ae86"), edits=(edit,), requester=EVE)
     changed = cost(site, lambda p: change(p, wanted))

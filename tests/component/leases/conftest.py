@@ -20,11 +20,12 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.lease.extending import read_leased
 from orderkit.flows.lease.sweeping import SweepRequest, SweptOrder, sweep
-from orderkit.flows.order.placing import OrderRequest, order
+from orderkit.flows.order.placing import TaskRequest, order
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
 from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
+from orderkit.ports.requesters import Requester
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
@@ -95,10 +96,10 @@ def new_order(orderkit: Command, platform: Platform) -> str:
 def shared_order(running_platform: Running) -> str:
     """An order that many tests extend by an hour."""
     add_team(running_platform.platform, "shared", requester="user:default/test")
-    order_request = OrderRequest(
-        "garage", {"team_name": "shared", "stage": "stage2"}, "user:default/test"
+    order_request = TaskRequest(
+        "garage", {"team_name": "shared", "stage": "stage2"}, Requester("user:default/test")
     )
-    order(running_platform.platform, order_request, on_step=lambda *_: None)
+    order(running_platform.platform, order_request)
     return "garage-shared"
 
 

@@ -11,13 +11,18 @@ from tests.component.leases.conftest import Leases, entry_of
 
 from ground.names import RepoId
 from orderkit.core.order.lease import EXPIRES_AT, time_text
+from orderkit.flows.lease.extending import ExtendRequest, extend_lease
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
+from orderkit.flows.order.order_history import history
+from orderkit.flows.order.viewing import Viewer, view
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import FileChange, Operation
+from orderkit.ports.requesters import Requester
 from yamlfiles import yaml11
 
 XR = PurePosixPath("manifests/xgarage.yaml")
 HOUR = timedelta(hours=1)
+EVE = Requester("user:default/eve")
 
 
 def xr_text(platform: Platform, order: str) -> str:
@@ -78,6 +83,21 @@ def test_an_extension_is_recorded_with_reason_and_requester(
     newest = platform.forge.commits(platform.ledger, limit=1)[0]
     assert newest.requester == "user:default/eve"
     assert f"{before + 8 * HOUR:%Y-%m-%dT%H:%M:%SZ}" in xr_text(platform, order)
+
+
+def test_extensions_are_no_last_change_however_many_there_are(
+    platform: Platform, order: str
+) -> None:
+    for number in range(7):
+        request = ExtendRequest(order, HOUR, EVE, "longer", f"extension-{number}")
+        assert extend_lease(platform, request).changed
+
+    shown = view(platform, order, Viewer(EVE)).last_change
+
+    notes = [entry for entry in history(platform, order) if entry.is_lease_note]
+    assert len(notes) == 8  # the first is that of the order
+    assert shown is not None
+    assert shown["ordered"] is True
 
 
 REFUSED = [

@@ -79,8 +79,8 @@ class Site:
 
     def order(self, team: str) -> OrderId:
         values = {"team_name": team, "stage": "stage1"}
-        request = placing.OrderRequest("garage", values, EVE.ref, timeout_s=TIMEOUT_S)
-        done = placing.order(self.running.platform, request, on_step=lambda *_: None)
+        request = placing.TaskRequest("garage", values, EVE)
+        done = placing.order(self.running.platform, request, wait_s=TIMEOUT_S)
         return OrderId(done.order)
 
     def change(self, order: OrderId, field: str, value: object, base: str = "") -> Changed:

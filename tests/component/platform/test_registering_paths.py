@@ -14,7 +14,7 @@ from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.flows.install.bootstrapping.portal_steps import PortalStep
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, BootstrapRequest
 from orderkit.flows.install.pack_rendering import PlatformValues
-from orderkit.flows.order.placing import OrderRequest, order
+from orderkit.flows.order.placing import TaskRequest, order
 from orderkit.flows.order.registering_portal import REGISTER_PATH, RegisteringPortal
 from orderkit.flows.platform import Platform
 from orderkit.ports.catalog import Location
@@ -51,8 +51,8 @@ class ReadOnlyLedger:
 
 def place(platform: Platform, team: str) -> None:
     values = {"team_name": team, "stage": "stage2"}
-    request = OrderRequest("garage", values, "user:default/eve", wait=False)
-    order(platform, request, on_step=lambda *_: None)
+    request = TaskRequest("garage", values, Requester("user:default/eve"))
+    order(platform, request, wait_s=None)
 
 
 def is_registered(platform: Platform, team: str) -> bool:
@@ -128,9 +128,9 @@ def test_nothing_is_registered_for_a_portal_that_reads_orders(platform: Running,
     """The entity comes from the portal's plugin; a location as well would give it twice."""
     reading = replace(platform.platform, portal_reads_orders=True)
     values = {"team_name": team, "stage": "stage2"}
-    request = OrderRequest("garage", values, "user:default/eve", wait=False)
+    request = TaskRequest("garage", values, Requester("user:default/eve"))
 
-    ordered = order(reading, request, on_step=lambda *_: None)
+    ordered = order(reading, request, wait_s=None)
 
     assert ordered.outputs["links"][1]["entityRef"] == f"component:default/garage-{team}"
     assert not _locations(platform.platform, team)

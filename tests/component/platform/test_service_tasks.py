@@ -21,12 +21,13 @@ from orderkit.core.order.order_file import PATH as RECORD
 from orderkit.core.platform.service_access import AccessSettings
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.order import placing
-from orderkit.flows.order.placing import TemplateRunRequest
+from orderkit.flows.order.placing import TaskRequest
 from orderkit.flows.order.publishing import publish
 from orderkit.flows.platform import Platform
 from orderkit.flows.template.actions.action_context import PublishRequest
 from orderkit.flows.template.published_templates import published_template
 from orderkit.flows.template.scaffolder import TaskOptions
+from orderkit.ports.requesters import Requester
 from orderkit.web.service import service_app
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.serve_platform import Running
@@ -107,8 +108,9 @@ def written(platform: Platform, team: str) -> dict[str, Any]:
 
 def run_naturally(platform: Platform, team: str) -> Mapping[str, Any]:
     source = published_template(platform, "garage")
-    wanted = TemplateRunRequest({"team_name": team, "stage": "stage2"}, {}, GUEST, TaskOptions())
-    return placing.run(source, wanted, platform, on_step=lambda _event: None).outputs
+    values = {"team_name": team, "stage": "stage2"}
+    wanted = TaskRequest("garage", values, Requester(GUEST))
+    return placing.run(source, wanted, platform).outputs
 
 
 @pytest.fixture
@@ -184,10 +186,9 @@ def test_an_order_that_was_published_and_not_registered_is_finished(
 ) -> None:
     """As a crash between the two steps leaves it."""
     source = published_template(platform.platform, "garage")
-    wanted = TemplateRunRequest(
-        {"team_name": team, "stage": "stage2"}, {}, GUEST, TaskOptions(dry_run=True)
-    )
-    rendered = placing.run(source, wanted, platform.platform, on_step=lambda _event: None)
+    values = {"team_name": team, "stage": "stage2"}
+    wanted = TaskRequest("garage", values, Requester(GUEST), options=TaskOptions(dry_run=True))
+    rendered = placing.run(source, wanted, platform.platform)
     files = {path: file.data for path, file in rendered.workspace.items()}
     publish(
         platform.platform.forge,

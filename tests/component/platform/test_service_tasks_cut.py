@@ -87,11 +87,12 @@ def test_a_task_cut_at_any_write_is_finished_by_the_same_request(
 
     repository = RepoId(team, f"garage-{team}")
     entry = PurePosixPath("apps", team, f"garage-{team}.yaml")
-    assert done.order == f"garage-{team}"
+    assert done.entry is not None
+    assert done.entry.order == f"garage-{team}"
     assert len(whole.forge.commits(repository)) == 1
     assert len(whole.forge.commits(whole.ledger, path=entry)) == 1
     assert whole.catalog.entity(f"component:default/garage-{team}") is not None
-    assert order(whole, team).outputs == done.outputs
+    assert order(whole, team).result.outputs == done.result.outputs
     assert not order(whole, team).created
 
 

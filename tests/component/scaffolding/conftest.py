@@ -15,14 +15,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ground.names import RepoId
+from ground.names import CommitSha, RepoId
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.processes.confined_rendering import judge_confined
-from orderkit.flows.order.publishing import published
+from orderkit.flows.order.publishing import publish
 from orderkit.flows.template import scaffolder
 from orderkit.flows.template.scaffolder import (
-    Published,
     PublishRequest,
     Services,
     StepEvent,
@@ -83,8 +82,8 @@ class World:
     events: list[StepEvent] = field(default_factory=list)
 
     def services(self) -> Services:
-        def ensure(request: PublishRequest) -> Published:
-            return published(self.forge, request, is_order=True)
+        def ensure(request: PublishRequest) -> CommitSha:
+            return publish(self.forge, request)
 
         return Services(self.forge, self.catalog, self.cluster, self.portal, ensure, judge_confined)
 

@@ -25,10 +25,9 @@ from ground.objects.kube_objects import APP_PROJECT, APPLICATION, ObjectKey
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal
 from orderkit.adapters.processes.confined_rendering import judge_confined
 from orderkit.core.order import order_file
-from orderkit.flows.order.publishing import published
+from orderkit.flows.order.publishing import publish, publish_files
 from orderkit.flows.template import scaffolder
 from orderkit.flows.template.scaffolder import (
-    Published,
     PublishRequest,
     Services,
     TaskOptions,
@@ -108,8 +107,9 @@ class Side:
             },
         }
 
-        def ensure(request: PublishRequest) -> Published:
-            return published(self.forge, request, is_order=order_file.PATH in request.files)
+        def ensure(request: PublishRequest) -> CommitSha:
+            is_order = order_file.PATH in request.files
+            return (publish if is_order else publish_files)(self.forge, request)
 
         portal = "http://127.0.0.1:1"
         return scaffolder.run(

@@ -91,8 +91,8 @@ def site(served_lab: ServedLab, tmp_path_factory: pytest.TempPathFactory) -> Sit
     lab, platform = served_lab.lab, served_lab.platform
     add_team(platform, TEAM, requester=BOSS)
     wanted = {"team_name": TEAM, "stage": "stage1"}
-    asked = placing.OrderRequest("garage", wanted, BOSS, timeout_s=240.0)
-    done = placing.order(platform, asked, on_step=lambda *_: None)
+    asked = placing.TaskRequest("garage", wanted, Requester(BOSS))
+    done = placing.order(platform, asked, wait_s=240.0)
     admin = ForgeUser(lab.gitea.url, lab.gitea.user, lab.gitea.password)
     member = new_user(admin, "mallory")
     join(admin, member, done.repository)

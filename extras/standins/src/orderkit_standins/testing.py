@@ -98,8 +98,8 @@ class TrialPlatform:
 
     def order(self, kit: str, form_values: Mapping[str, str]) -> TrialOrder:
         """Order a kit as its form would; return once the order is Ready."""
-        request = placing.OrderRequest(kit, form_values, self.requester, timeout_s=_TIMEOUT_S)
-        ordered = placing.order(self._running.platform, request, on_step=_ignore)
+        request = placing.TaskRequest(kit, {}, Requester(self.requester), assignments=form_values)
+        ordered = placing.order(self._running.platform, request, wait_s=_TIMEOUT_S)
         phase = str(ordered.report.state.phase)
         return TrialOrder(ordered.order, ordered.repository, ordered.created, phase)
 

@@ -67,7 +67,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_WITHOUT_VALUE = ("is missing", "is not valid YAML")
+_WITHOUT_VALUE = ("is missing", "is not valid YAML", "is refused: Required value")
 PROBLEMS_MAX = 20
 """How many problems of one request are shown."""
 EXIT_DONE = 0

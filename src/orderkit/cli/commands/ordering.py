@@ -153,12 +153,15 @@ class _Ordering:
     def order(self, kit: str) -> int:
         from orderkit.cli.views import order_views
         from orderkit.flows.order import placing
+        from orderkit.ports.requesters import Requester
 
-        wait, timeout_s = self.wait_s is not None, self.wait_s or 0
-        request = placing.OrderRequest(kit, self.values, self.requester, wait, timeout_s)
+        by = Requester(self.requester)
+        request = placing.TaskRequest(kit, {}, by, assignments=self.values)
         progress = self._progress()
         platform = connect_to(self.platform_file)
-        ordered = placing.order(platform, request, on_step=progress, on_wait=progress.on_wait)
+        ordered = placing.order(
+            platform, request, on_step=progress, on_wait=progress.on_wait, wait_s=self.wait_s
+        )
         order_views.show_ordered(ordered, self._facts(platform, ordered.report), self.as_json)
         return 0
 

@@ -97,23 +97,26 @@ def run_command(
 
     from orderkit.adapters.folders.template_folder import check_free, write_tree
     from orderkit.cli.views import order_views, run_views
-    from orderkit.flows.order import placing
+    from orderkit.flows.order.placing import TaskRequest, run
+    from orderkit.ports.requesters import Requester
 
     if out_folder:
         check_free(Path(out_folder))
     platform = _platform(platform_file, size_limit)
-    run_request = placing.TemplateRunRequest(
-        order_views.assignments(assignments),
+    steps = run_views.Steps(as_json=as_json)
+    request = TaskRequest(
+        template,
         _map(values_file, "--values"),
-        requester,
-        replace(
+        Requester(requester),
+        assignments=order_views.assignments(assignments),
+        options=replace(
             _options(secrets, environment_file, dry_run=dry_run, size_limit=size_limit),
             is_strict=not lenient,
         ),
+        on_step=steps,
     )
-    steps = run_views.Steps(as_json=as_json)
     source = _source(template, platform, checkout, choice)
-    result = placing.run(source, run_request, platform, on_step=steps)
+    result = run(source, request, platform)
     if out_folder:
         write_tree(result.workspace, Path(out_folder))
     run_views.show_run(result, steps.events, run_views.RunDestination(dry_run, out_folder), as_json)

@@ -17,7 +17,6 @@ from orderkit.flows.platform import Platform, ledger_snapshot
 
 LOOKED_AT_MAX = 100
 """Up to so many orders of a wave are looked at; of a larger one the record counts."""
-_AT_ONCE = 8
 
 
 def campaigns(platform: Platform) -> list[CampaignView]:
@@ -29,7 +28,7 @@ def campaigns(platform: Platform) -> list[CampaignView]:
     """
     snapshot = ledger_snapshot(platform)
     read = partial(read_campaign, platform, snapshot=snapshot)
-    with InheritingThreads(_AT_ONCE, thread_name_prefix="campaigns") as pool:
+    with InheritingThreads(thread_name_prefix="campaigns") as pool:
         found = list(pool.map(read, names_in(iter(snapshot.blobs))))
     return [view_of(files.campaign, files.record) for files in found]
 

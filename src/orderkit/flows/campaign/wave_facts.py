@@ -41,7 +41,6 @@ from yamlfiles import yaml11
 
 _ONE_BY_ONE = 20
 """Up to so many orders are read one by one, more in a list of all."""
-_AT_ONCE = 8
 _PULLS_EVERY_S = 5.0
 _LOOK_SHARE = 4
 """A look at the cluster is not repeated for so many times its duration: at most a fifth of the time
@@ -197,7 +196,7 @@ class WaveFacts:
             fact = git_fact(self.platform, entries[order].repository, record.id, operation)
             return found(fact, record) if with_made or fact.kind != "made" else None
 
-        with InheritingThreads(_AT_ONCE, thread_name_prefix="looking") as pool:
+        with InheritingThreads(thread_name_prefix="looking") as pool:
             for order, worked in zip(unknown, pool.map(look, unknown), strict=True):
                 if worked is not None:
                     self.know(entries[order], worked)

@@ -42,7 +42,7 @@ from orderkit.core.order.ledger import OrderEntry, team_namespace
 from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.order import placing
 from orderkit.flows.order.live_order import find_living, read_xr
-from orderkit.flows.order.placing import Ordered, OrderRequest, TaskRequest
+from orderkit.flows.order.placing import Ordered, TaskRequest
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.template.published_templates import TemplateSource, kit_template
 from orderkit.ports.requesters import Requester
@@ -366,12 +366,10 @@ def place_declared(
             f"spec.{field.path}", field.old, "is set by changes of a live order only",
             hint="leave it out, order, and put it in again",
         )  # fmt: skip
-    request = OrderRequest(
-        declared.kit.name, {}, declared.requester.ref, wait=False, values=declared.values
-    )
+    request = TaskRequest(declared.kit.name, declared.values, Requester(declared.requester.ref))
     ordered = None
     try:
-        ordered = placing.order(platform, request, on_step=on_step)
+        ordered = placing.order(platform, request, on_step=on_step, wait_s=None)
     except AlreadyOrderedError:
         if not lives:  # else changes since it was ordered made it what the file says
             raise

@@ -19,7 +19,6 @@ from orderkit.core.platform.backup_file import Backup, MirroredRepository, parse
 from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot
 from orderkit.ports.mirrors import Mirrors
 
-_AT_ONCE = 8
 _NAMED = 3
 """How many repositories that could not be copied are named."""
 
@@ -88,7 +87,7 @@ def back_up(platform: Platform, mirrors: Mirrors, *, release: str) -> BackedUp:
     repos += _of_orders(ledger_snapshot(platform))
     known = {repository.name: repository for repository in before.repositories} if before else {}
     failures = []
-    with InheritingThreads(_AT_ONCE, thread_name_prefix="backup") as pool:
+    with InheritingThreads(thread_name_prefix="backup") as pool:
         for repo, outcome in zip(
             repos[2:], pool.map(lambda r: _tried(platform, mirrors, r), repos[2:]), strict=True
         ):

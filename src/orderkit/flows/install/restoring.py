@@ -53,7 +53,6 @@ from orderkit.flows.team.teams import LEDGER_APPLICATION, add_team
 from orderkit.ports.forge import Operation
 from orderkit.ports.mirrors import Mirrors
 
-_AT_ONCE = 8
 _SHOWN = 40
 _MADE = ("crossplane", "compositionRef", "compositionSelector")
 """Fields of spec that Crossplane fills in where Git has nothing."""
@@ -235,7 +234,7 @@ def _report(platform: Platform, mirrors: Mirrors) -> Iterator[RestoreRow]:
             f"add --ended {order}",
         )
     both = sorted(listed.keys() & living.keys())
-    with InheritingThreads(_AT_ONCE, thread_name_prefix="restore") as pool:
+    with InheritingThreads(thread_name_prefix="restore") as pool:
         for rows in pool.map(
             lambda order: list(_order(platform, listed[order], applications[order], files)), both
         ):

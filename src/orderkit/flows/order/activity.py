@@ -23,7 +23,7 @@ from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Manifest,
 from ground.objects.kube_objects import metadata as metadata_of
 from ground.shapes import Answer, Known
 from orderkit.core.durations import LONGEST, PATTERN, parse_duration
-from orderkit.core.inheriting_threads import InheritingThreads
+from orderkit.core.inheriting_threads import AT_ONCE, InheritingThreads
 from orderkit.core.order import ledger
 from orderkit.core.order.end_record import STEPS
 from orderkit.core.order.ledger import OrderEntry
@@ -42,7 +42,6 @@ _LEDGER_PAGE, _OF_ORDER, _MOST = 100, 50, 500
 """Commits that are read of the ledger and of one order at first, and at most for one page."""
 _ORDERS_MAX = 500
 """Orders that are read for one page, however far down it is."""
-_AT_ONCE = 8
 _SUBJECT = re.compile(r"([a-z0-9][-a-z0-9]{0,62}): (.+)")
 _STEP = "|".join(STEPS[1:])
 _BOOKKEEPING = re.compile(rf"(deliver|lease-sweep)-.+|end-.+-({_STEP}|application)-.*")
@@ -195,9 +194,9 @@ class _Page:
         floor = self._read_ledger(begin or snapshot.commit)
         newer = sum(delivery.at_s >= self.before[0] for delivery in waiting)
         most = min(newer + query.limit, _ORDERS_MAX)  # those may have entries of any page
-        with InheritingThreads(_AT_ONCE) as threads:
+        with InheritingThreads() as threads:
             while waiting and most > 0 and not self._is_full(_highest(waiting), floor):
-                batch = [waiting.pop() for _ in range(min(_AT_ONCE, len(waiting)))]
+                batch = [waiting.pop() for _ in range(min(AT_ONCE, len(waiting)))]
                 most -= len(batch)
                 for events, read_to in threads.map(self._of_order, batch):
                     self.events += events
@@ -326,7 +325,7 @@ class _Page:
         by_repo: dict[RepoId, list[_Event]] = {}
         for event in events:
             by_repo.setdefault(event.repository, []).append(event)
-        with InheritingThreads(_AT_ONCE) as threads:
+        with InheritingThreads() as threads:
             proved: set[str] = set().union(*threads.map(self._proved_of, by_repo.values()))
         return [event.commit.id in proved for event in events]
 

@@ -25,8 +25,6 @@ from orderkit.core.order.team_file import TeamFile
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr, read_xr
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 
-_AT_ONCE = 8
-
 
 def check_new(
     platform: Platform,
@@ -115,7 +113,7 @@ def _costs(
     entries = [OrderEntry(team, order) for order in ledger.living_orders(paths, team)]
     entries = [e for e in entries if e.order != besides and e.end_path not in paths]
     kits = {kit.name: kit for kit in published_pack(platform).kits()}
-    with InheritingThreads(_AT_ONCE, thread_name_prefix="costs") as threads:
+    with InheritingThreads(thread_name_prefix="costs") as threads:
         costs = threads.map(lambda other: _cost(platform, other, kits), entries)
         return {other.order: cost for other, cost in zip(entries, costs, strict=True)}
 

@@ -26,8 +26,6 @@ from orderkit.flows.order.repository_damage import NEWEST
 from orderkit.flows.order.tracing import trace_of
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 
-_AT_ONCE = 8
-
 
 def damaged_orders(platform: Platform, reports: Sequence[OrderReport]) -> Iterator[OrderReport]:
     """
@@ -46,7 +44,7 @@ def damaged_orders(platform: Platform, reports: Sequence[OrderReport]) -> Iterat
     ]
     is_listed = ledger_snapshot(platform).blobs.__contains__
     pack = published_pack(platform)
-    with InheritingThreads(_AT_ONCE) as threads:
+    with InheritingThreads() as threads:
         yield from threads.map(partial(_told, platform, pack, is_listed), (*reports, *unlisted))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import ClassVar
 
@@ -147,17 +148,31 @@ def history(platform: Platform, order: str, *, limit: int = LIMIT) -> list[Histo
     return history_of(platform, find_living(platform, order), limit=limit)
 
 
-def history_of(platform: Platform, live: LiveOrder, *, limit: int = LIMIT) -> list[HistoryEntry]:
-    """Return what happened to the XR of an order that was read before, newest first."""
+def history_of(
+    platform: Platform, live: LiveOrder, *, limit: int = LIMIT, notes: bool = True
+) -> list[HistoryEntry]:
+    """
+    Return what happened to the XR of an order that was read before, newest first.
+
+    Args:
+        notes: Whether the lease's notes count; files are not read for them if not.
+    """
     head = platform.forge.head(live.repository)
     if head is None:
         return []
     reader, judge = _Reader(platform, live), CommitJudge(platform, live.repository, head)
-    commits = [commit for _, commit in zip(range(limit), reader.commits(head), strict=False)]
+    found = reader.commits(head)
+    if not notes:
+        found = (commit for commit in found if not _is_proved_note(commit, judge))
+    commits = list(islice(found, limit))
     return [
         replace(reader.entry(commit), signature=judge.verdict(commit))
         for commit in _with_merges(commits, judge.history, reader)[:limit]
     ]
+
+
+def _is_proved_note(commit: Commit, judge: CommitJudge) -> bool:
+    return is_lease_note(commit) and judge.verdict(commit) is SignatureVerdict.VALID
 
 
 def _with_merges(commits: list[Commit], history: Sequence[Commit], reader: _Reader) -> list[Commit]:

@@ -74,8 +74,6 @@ from orderkit.flows.platform import (
 from orderkit.ports.cluster import NoSuchKindError
 from yamlfiles.manifests import ManifestError, parse_manifests
 
-_FILES_AT_ONCE = 8
-
 
 def edited_files(
     platform: Platform, ledger_files: RepositorySnapshot, entries: Collection[OrderEntry]
@@ -100,7 +98,7 @@ def edited_files(
             return INTACT  # 'status' says so
         return LedgerFile(added, "" if own or file is None else f"{path} has no Application")
 
-    with InheritingThreads(_FILES_AT_ONCE, thread_name_prefix="added") as threads:
+    with InheritingThreads(thread_name_prefix="added") as threads:
         found = zip(entries, threads.map(look, entries), strict=True)
         return {entry: file for entry, file in found if file != INTACT}
 
@@ -232,7 +230,7 @@ def list_orders(platform: Platform) -> list[OrderReport]:
         ]
 
 
-_HEADS_MAX, _AT_ONCE = 20, 8
+_HEADS_MAX = 20
 
 
 def _ahead(
@@ -250,7 +248,7 @@ def _ahead(
         return None if is_pinned else undelivered(platform, entry, head)
 
     pinned = [e for e in living if ledger.delivered_commit(applications.get(e.order))][:_HEADS_MAX]
-    with InheritingThreads(_AT_ONCE) as threads:
+    with InheritingThreads() as threads:
         return {
             entry: why
             for entry, why in zip(pinned, threads.map(look, pinned), strict=True)

@@ -29,7 +29,6 @@ _NOTHING = {"orderkit.dev/no-such-label": "none"}
 _LOOKED_UP_MAX = 30
 _ORDERS = "/proxy/orderkit/v1/orders"
 _OK, _ANSWER_S = 200, 3.0
-_AT_ONCE = 8
 
 
 def selected_orders(
@@ -105,7 +104,7 @@ def read_orders(
         ]
     chosen, _ = select(rows, query)
     unknown = [reports[row.order] for row in chosen if not row.owner and row.order not in owners]
-    with InheritingThreads(_AT_ONCE) as threads:
+    with InheritingThreads() as threads:
         looked_up = unknown[:_LOOKED_UP_MAX]
         names = threads.map(lambda report: registered_by(platform, report.entry), looked_up)
         owners.update(

@@ -23,7 +23,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ground.errors import IncompleteError, InvalidInputError, RemoteError, every
@@ -40,7 +40,7 @@ from orderkit.flows.order import cost_limit, order_report
 from orderkit.flows.order.awaiting import FailsTooLong, until_ready
 from orderkit.flows.order.live_order import placed_xr
 from orderkit.flows.order.order_report import OrderReport
-from orderkit.flows.order.publishing import published
+from orderkit.flows.order.publishing import publish, publish_files
 from orderkit.flows.order.reference_check import check_references
 from orderkit.flows.order.registering_portal import RegisteringPortal
 from orderkit.flows.order.registration_check import check_free
@@ -52,7 +52,13 @@ from orderkit.flows.template.published_templates import (
     kit_template,
     published_template,
 )
-from orderkit.flows.template.scaffolder import StepEvent, TaskOptions, TaskResult
+from orderkit.flows.template.scaffolder import (
+    PublishRequest,
+    Services,
+    StepEvent,
+    TaskOptions,
+    TaskResult,
+)
 from orderkit.ports.catalog import Catalog, Location
 from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requester
@@ -89,15 +95,37 @@ Permit = Callable[[TeamName | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class OrderRequest:
-    """What a person asks for: a kit, ``field=value`` texts that win over values, and for whom."""
+class TaskRequest:
+    """
+    What somebody asks for: a template of the pack, by its folder or name, and form values.
 
-    kit: str
-    assignments: Mapping[str, str]
-    requester: str
-    wait: bool = True
-    timeout_s: float = 120.0
-    values: Mapping[str, Any] = field(default_factory=dict)
+    `id` is the asker's own of the task; empty: made from template, values and requester.
+    `authorization` goes along with what the steps send through the portal's proxy, as it would from
+    the portal. `permit` raises unless the caller may order for the team that the values name; None:
+    the template is not a kit's, and names no team.
+    """
+
+    template: str
+    values: Mapping[str, Any]
+    requester: Requester
+    id: str = ""
+    authorization: str = field(default="", repr=False)
+    permit: Permit = field(default=lambda _: None, repr=False)
+    assignments: Mapping[str, str] = field(default_factory=dict)
+    """``field=value`` texts as a person types them; they win over `values`."""
+    options: TaskOptions = field(default_factory=TaskOptions)
+    on_step: OnStep = lambda _event: None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDone:
+    """`created` is False where the same order was there already."""
+
+    template: str
+    entry: OrderEntry | None
+    """None: it is not a kit's template."""
+    created: bool
+    result: TaskResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,59 +141,6 @@ class Ordered:
     outputs: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateRunRequest:
-    """What a person asks for. `values` come from a file; `assignments` win over them."""
-
-    assignments: Mapping[str, str]
-    values: Mapping[str, Any]
-    requester: str
-    options: TaskOptions
-
-
-@dataclass(frozen=True, slots=True)
-class TaskRequest:
-    """
-    What a portal asks for: a template of the pack, by its folder or name, and form values.
-
-    `id` is the portal's own id of its task. `authorization` goes along with what the steps send
-    through the portal's proxy, as it would from the portal. `permit` raises unless the caller may
-    order for the team that the values name; None: the template is not a kit's, and names no team.
-    """
-
-    template: str
-    values: Mapping[str, Any]
-    requester: Requester
-    id: str = ""
-    authorization: str = field(default="", repr=False)
-    permit: Permit = field(default=lambda _: None, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class TaskDone:
-    """`created` is False where the same order was there already. `steps` are outputs by id."""
-
-    template: str
-    order: OrderId | None
-    created: bool
-    steps: Mapping[str, Mapping[str, Any]]
-    outputs: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A template with checked values, and whoever runs it. Nothing is written yet."""
-
-    source: TemplateSource
-    parameters: Mapping[str, Any]
-    requester: Requester
-    portal: Portal
-    id: str = ""
-    """What ``context.task.id`` is; empty: made from template, values and requester."""
-    options: TaskOptions = field(default_factory=TaskOptions)
-    on_step: OnStep = lambda _event: None
-
-
 def _entry_of(source: TemplateSource, parameters: Mapping[str, Any]) -> OrderEntry | None:
     """Name the order of a kit's template by its values."""
     if source.kit is None:
@@ -174,26 +149,22 @@ def _entry_of(source: TemplateSource, parameters: Mapping[str, Any]) -> OrderEnt
     return OrderEntry(source.kit.team(values), source.kit.order_id(values))
 
 
-@dataclass(frozen=True, slots=True)
-class _Placement:
-    result: TaskResult
-    created: bool
-
-
 def order(
     platform: Platform,
-    request: OrderRequest,
+    request: TaskRequest,
     *,
-    on_step: Callable[[str, str], None],
+    on_step: Callable[[str, str], None] = lambda _step, _summary: None,
     on_wait: Callable[[str], object] | None = None,
+    wait_s: float | None = 120.0,
 ) -> Ordered:
     """
-    Place an order, or find the same one placed, and wait until it is Ready.
+    Place an order of a kit, or find the same one placed, and wait until it is Ready.
 
     Idempotent, resumable.
 
     Args:
         on_wait: Told again and again what is waited for.
+        wait_s: None: do not wait.
 
     Raises:
         NotFoundError: No such kit or team.
@@ -202,49 +173,41 @@ def order(
         AlreadyOrderedError: Another order has this id, or it is ending.
         IncompleteError: It is placed but not Ready in time.
     """
-    requester = Requester(check_requester(request.requester))
-    source = kit_template(platform, request.kit)
-    fields = source.template.properties
-    assignments = by_form_names(source.kit, fields, request.assignments)
-    parameters = read_assignments(source.template, assignments, request.values)
-    entry = _entry_of(source, parameters)
+    check_requester(request.requester.ref)
+    source = kit_template(platform, request.template)
+    assignments = by_form_names(source.kit, source.template.properties, request.assignments)
+    values = read_assignments(source.template, assignments, request.values)
+    entry = _entry_of(source, values)
     if entry is None:
         raise RuntimeError("a kit's template names an order")
-    task = _Task(
-        source,
-        parameters,
-        requester,
-        _portal(platform, requester),
-        f"order-{entry.order}",
+    task = replace(
+        request,
+        values=values,
+        id=f"order-{entry.order}",
         on_step=lambda event: on_step(event.step, event.summary),
     )
-    placement = _place(platform, task, entry)
+    done = _place(platform, source, task, entry, _portal(platform, request.requester))
     head = platform.forge.head(entry.repository)
     if head is None:
-        raise InvalidInputError("template.yaml", request.kit, f"published no {entry.repository}")
-    if request.wait:
+        raise InvalidInputError(
+            "template.yaml", request.template, f"published no {entry.repository}"
+        )
+    if wait_s is not None:
         report = until_ready(
             platform,
             entry.order,
-            timeout_s=request.timeout_s,
+            timeout_s=wait_s,
             is_hopeless=FailsTooLong(platform),
             on_wait=on_wait,
         )
     else:
         report = order_report.status(platform, entry.order)
     return Ordered(
-        entry.order, entry.team, entry.repository, head, placement.created, report,
-        placement.result.outputs,
-    )  # fmt: skip
+        entry.order, entry.team, entry.repository, head, done.created, report, done.result.outputs
+    )
 
 
-def run(
-    source: TemplateSource,
-    request: TemplateRunRequest,
-    platform: Platform | None,
-    *,
-    on_step: OnStep,
-) -> TaskResult:
+def run(source: TemplateSource, request: TaskRequest, platform: Platform | None) -> TaskResult:
     """
     Run a template as its form would be answered; without a platform if its steps need none.
 
@@ -254,23 +217,11 @@ def run(
         IncompleteError: An order is published and not registered; the same command finishes it.
         OrderkitError: What a step raises.
     """
-    parameters = _parameters(source.template, request)
-    requester = Requester(request.requester)
+    task = replace(request, values=_values(source.template, request))
     if platform is None:
-        return scaffolder.run(
-            source.template,
-            parameters,
-            files=source.folder,
-            services=None,
-            user=scaffolder.User(request.requester),
-            task_id=_task_id(source.template, parameters, requester),
-            on_step=on_step,
-            options=request.options,
-        )
-    portal = _portal(platform, requester)
-    task = _Task(source, parameters, requester, portal, "", request.options, on_step)
-    entry = None if request.options.dry_run else _entry_of(source, parameters)
-    return _place(platform, task, entry).result
+        return _run(source, task, services=None)
+    entry = None if task.options.dry_run else _entry_of(source, task.values)
+    return _place(platform, source, task, entry, _portal(platform, task.requester)).result
 
 
 def _task_id(template: Template, parameters: Mapping[str, Any], requester: Requester) -> str:
@@ -293,17 +244,9 @@ def run_task(platform: Platform, request: TaskRequest) -> TaskDone:
     source = published_template(platform, request.template)
     check_fixed(source.template, request.values)
     portal = RegisteringPortal(platform, request.requester, request.authorization, request.permit)
-    task = _Task(source, request.values, request.requester, portal, request.id)
     entry = _entry_of(source, request.values)
     request.permit(entry.team if entry else None)
-    placement = _place(platform, task, entry)
-    return TaskDone(
-        source.template.name,
-        entry.order if entry else None,
-        placement.created,
-        placement.result.steps,
-        placement.result.outputs,
-    )
+    return _place(platform, source, request, entry, portal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,9 +299,8 @@ def rendered_xr(platform: Platform, source: TemplateSource, request: TaskRequest
     text = request.values.get(YAML_PARAMETER) if roots else None
     values = {name: v for name, v in request.values.items() if not text or name != YAML_PARAMETER}
     portal = RegisteringPortal(platform, request.requester, request.authorization, request.permit)
-    options = TaskOptions(dry_run=True)
-    task = _Task(source, values, request.requester, portal, request.id, options)
-    workspace = _run(platform, task, None).workspace
+    task = replace(request, values=values, options=TaskOptions(dry_run=True))
+    workspace = _run(source, task, _services(platform, portal)).workspace
     xr = check_order_files(kit, entry.order, {path: f.data for path, f in workspace.items()})
     return {**xr, "spec": merged(xr["spec"], read_settings(kit, text, roots))} if text else xr
 
@@ -368,7 +310,13 @@ def _portal(platform: Platform, requester: Requester) -> Portal:
     return platform.portal if platform.service_registers else RegisteringPortal(platform, requester)
 
 
-def _place(platform: Platform, task: _Task, entry: OrderEntry | None) -> _Placement:
+def _place(
+    platform: Platform,
+    source: TemplateSource,
+    task: TaskRequest,
+    entry: OrderEntry | None,
+    portal: Portal,
+) -> TaskDone:
     """
     Run the steps; of an order (`entry`) first check that the ledger lets its team have it.
 
@@ -379,15 +327,16 @@ def _place(platform: Platform, task: _Task, entry: OrderEntry | None) -> _Placem
         IncompleteError: It is published and not registered; the same again finishes it.
         OrderkitError: What a step raises.
     """
-    kit = task.source.kit
+    kit = source.kit
     if entry is None or kit is None:
-        return _Placement(_run(platform, task, None), created=False)
+        result = _run(source, task, _services(platform, portal))
+        return TaskDone(source.template.name, None, created=False, result=result)
     before_ledger = ledger_snapshot(platform)
     check_free(entry, before_ledger.blobs)
     team = check_may_order(platform, entry, kit.name, before_ledger)
     before = platform.forge.head(entry.repository)
 
-    def check(request: scaffolder.PublishRequest) -> None:
+    def check(request: PublishRequest) -> None:
         """Check what was rendered against the XRD; if it is new, against limits and the cluster."""
         xr = check_order_files(kit, entry.order, request.files)
         if platform.forge.head(request.repo) is None:
@@ -400,7 +349,7 @@ def _place(platform: Platform, task: _Task, entry: OrderEntry | None) -> _Placem
             every(checks)
 
     try:
-        result = _run(platform, task, check, entry)
+        result = _run(source, task, _services(platform, portal, entry, check))
     except RemoteError as error:
         if before is None and _published(platform, entry.repository):
             raise IncompleteError(
@@ -410,7 +359,8 @@ def _place(platform: Platform, task: _Task, entry: OrderEntry | None) -> _Placem
                 else "repeat the command",
             ) from error
         raise
-    return _Placement(result, before is None or entry.application_path not in before_ledger.blobs)
+    created = before is None or entry.application_path not in before_ledger.blobs
+    return TaskDone(source.template.name, entry, created, result)
 
 
 def _published(platform: Platform, repo: RepoId) -> bool:
@@ -421,40 +371,44 @@ def _published(platform: Platform, repo: RepoId) -> bool:
         return False  # the forge itself is the trouble; its own error says so
 
 
-def _run(
+def _services(
     platform: Platform,
-    task: _Task,
-    check: Callable[[scaffolder.PublishRequest], None] | None,
+    portal: Portal,
     entry: OrderEntry | None = None,
-) -> TaskResult:
+    check: Callable[[PublishRequest], None] | None = None,
+) -> Services:
+    """Return what steps may use; of an order, with what is checked before it is published."""
     catalog = platform.catalog
     if entry is not None and platform.portal_reads_orders:
         catalog = ProvidedEntity(catalog, entry.order)
 
-    def publish_rendered(request: scaffolder.PublishRequest) -> scaffolder.Published:
+    def publish_rendered(request: PublishRequest) -> CommitSha:
         if check is not None:
             check(request)
         is_order = check is not None or order_file.PATH in request.files
-        return published(platform.forge, request, is_order=is_order)
+        return (publish if is_order else publish_files)(platform.forge, request)
 
+    return Services(
+        forge=platform.forge,
+        catalog=catalog,
+        cluster=platform.cluster,
+        portal=portal,
+        confined=platform.confined,
+        publish=publish_rendered,
+        own_repositories=frozenset({platform.ledger, platform.pack_repo}),
+        size_limit=platform.size_limit,
+    )
+
+
+def _run(source: TemplateSource, task: TaskRequest, services: Services | None) -> TaskResult:
+    by = task.requester
     return scaffolder.run(
-        task.source.template,
-        task.parameters,
-        files=task.source.folder,
-        services=scaffolder.Services(
-            forge=platform.forge,
-            catalog=catalog,
-            cluster=platform.cluster,
-            portal=task.portal,
-            confined=platform.confined,
-            publish=publish_rendered,
-            own_repositories=frozenset({platform.ledger, platform.pack_repo}),
-            size_limit=platform.size_limit,
-        ),
-        user=scaffolder.User(
-            task.requester.ref, proof=task.requester.proof, agent=task.requester.agent
-        ),
-        task_id=task.id or _task_id(task.source.template, task.parameters, task.requester),
+        source.template,
+        task.values,
+        files=source.folder,
+        services=services,
+        user=scaffolder.User(by.ref, proof=by.proof, agent=by.agent),
+        task_id=task.id or _task_id(source.template, task.values, by),
         on_step=task.on_step,
         options=task.options,
     )
@@ -463,7 +417,7 @@ def _run(
 # --- values
 
 
-def _parameters(template: Template, request: TemplateRunRequest) -> dict[str, Any]:
+def _values(template: Template, request: TaskRequest) -> dict[str, Any]:
     """Put values, assignments and the asterisks of secret fields together."""
     parameters = read_assignments(template, request.assignments, request.values)
     for name, schema in template.properties.items():

@@ -16,17 +16,10 @@ from ground.errors import AlreadyOrderedError, ConflictError
 from ground.names import CommitSha, blob_sha
 from orderkit.core.order import order_file
 from orderkit.flows.order.registration_check import archived
-from orderkit.flows.template.actions.action_context import Published, PublishRequest
+from orderkit.flows.template.actions.action_context import PublishRequest
 from orderkit.ports.forge import FileChange, Forge, Operation, Repository, agent_notes
 
 _HISTORY = 200
-
-
-def published(forge: Forge, request: PublishRequest, *, is_order: bool) -> Published:
-    """Make sure the repository holds these files, an order's or any others; see `publish`."""
-    commit = (publish if is_order else publish_files)(forge, request)
-    url = f"{forge.base_url}/{request.repo}"
-    return Published(f"{url}.git", forge.capabilities.pages.folder(url, request.branch), commit)
 
 
 def operation(request: PublishRequest) -> Operation:

@@ -30,7 +30,6 @@ from orderkit.flows.order.order_report import OrderReport, status
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
 from orderkit.ports.cluster import NoSuchKindError
 
-_AT_ONCE = 8
 _LISTED_MAX = 2_000
 """Parts of one kind up to which a list without the service looks at them."""
 _PARTS_EVERY_S = 3.0
@@ -148,7 +147,7 @@ def with_failing_parts(platform: Platform, reports: Sequence[OrderReport]) -> li
             return report
         return trace_of(platform, report).report
 
-    with InheritingThreads(_AT_ONCE) as threads:
+    with InheritingThreads() as threads:
         return list(threads.map(looked, reports))
 
 

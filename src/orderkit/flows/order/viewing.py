@@ -37,8 +37,6 @@ from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapsho
 from orderkit.ports.pulls import PLAN_CONTEXT, PullRequest
 from orderkit.ports.requesters import Requester
 
-_NOTES_MAX = 5
-"""Notes of the lease among which the last change is looked for."""
 PULLS_MAX = 10
 """Open pull requests that are shown, the newest first."""
 _VALUE_MAX = 20_000
@@ -81,7 +79,9 @@ def view(
         live = _tried(lambda: find_living(platform, order, ledger_files))
         pulls = threads.submit(_tried, lambda: _pulls(platform, entry))
         owner = threads.submit(_tried, lambda: registered_by(platform, entry))
-        entries = threads.submit(_tried, lambda: _last_change(platform, live) if live else None)
+        entries = threads.submit(
+            _tried, lambda: history_of(platform, live, limit=1, notes=False) if live else None
+        )
         at_head = _tried(lambda: _values(platform, live)) if live else None
         excess = threads.submit(_tried, lambda: _excess(platform, live, entries.result() or []))
     ordered_by = owner.result() or ""
@@ -100,15 +100,6 @@ def view(
         findings=tuple(report.check.to_json()) if report.check else (),
         observed=tuple(node.observed for _, node in tree.root.walk() if node.observed),
     )
-
-
-def _last_change(platform: Platform, live: LiveOrder) -> list[HistoryEntry]:
-    """Return the newest entry that is no note of the lease, if there is one."""
-    newest = history_of(platform, live, limit=1)
-    if newest and newest[0].is_lease_note:
-        newest = history_of(platform, live, limit=_NOTES_MAX)
-        newest = [entry for entry in newest if not entry.is_lease_note] or newest
-    return newest[:1]
 
 
 def _tried(read: Callable[[], _Read]) -> _Read | None:

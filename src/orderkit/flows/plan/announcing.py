@@ -108,8 +108,6 @@ def _graph(plan: Plan) -> list[str]:
     return [f"<details><summary>Graph</summary>\n\n```mermaid\n{text}```\n\n</details>"]
 
 
-_AT_ONCE = 8
-
 Place = tuple[RepoId, int]
 
 
@@ -125,7 +123,7 @@ def unplanned(platform: Platform, targets: Collection[str | RepoId] = ()) -> lis
     """
     repositories = [entry.repository for entry in ledger.entries(ledger_snapshot(platform).blobs)]
     selected = [repo for repo in repositories if not targets or {repo, repo.owner} & set(targets)]
-    with InheritingThreads(_AT_ONCE, thread_name_prefix="missed") as pool:
+    with InheritingThreads(thread_name_prefix="missed") as pool:
         numbers = pool.map(lambda repo: _numbers(platform, repo), selected)
         return [
             (repo, n)

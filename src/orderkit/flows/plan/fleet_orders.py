@@ -37,7 +37,6 @@ from orderkit.ports.cluster import ObjectList
 from yamlfiles.manifests import ManifestError, looks_like_manifest, parse_manifests
 
 CLUSTER, GIT, FILE = "cluster", "git", "file"
-_AT_ONCE = 8
 _NO_DESTINATION = "default"
 
 
@@ -103,7 +102,7 @@ def read_orders(
         else:
             orders.append(ReadOrder(entry.order, entry.team, xr, CLUSTER))
     if unread:
-        with InheritingThreads(_AT_ONCE, thread_name_prefix="reading") as pool:
+        with InheritingThreads(thread_name_prefix="reading") as pool:
             read = pool.map(lambda entry: _from_git(platform, kit, entry), unread)
             orders += [fleet_order for fleet_order in read if fleet_order is not None]
     return FleetReading(tuple(sorted(orders, key=lambda order: order.order)), tuple(notes))

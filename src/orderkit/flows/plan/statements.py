@@ -62,7 +62,6 @@ HISTORY_MAX = 2_000
 _PAGE = 100
 _WHOLE = 1_000_000
 """Of one file of the ledger, which the platform alone writes."""
-_AT_ONCE = 8
 _KEPT = 2_000
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -172,7 +171,7 @@ class _Reader:
             is_alive = entry.application_path in snapshot.blobs
             return list(self._lives_of(entry, stones.get(entry, []), is_alive=is_alive))
 
-        with InheritingThreads(_AT_ONCE, thread_name_prefix="statement") as threads:
+        with InheritingThreads(thread_name_prefix="statement") as threads:
             return [life for lives in threads.map(read, chosen) for life in lives]
 
     def _ended(self, stones: dict[OrderEntry, list[PurePosixPath]]) -> Iterator[OrderEntry]:
@@ -220,7 +219,7 @@ class _Reader:
     def intervals(self, lives: Sequence[_Life]) -> Iterator[CostInterval]:
         """Yield the costs of lives: the pack's versions one by one, so that one is in memory."""
         values: list[tuple[_Life, list[Span[_Values]]]] = []
-        with InheritingThreads(_AT_ONCE, thread_name_prefix="statement") as threads:
+        with InheritingThreads(thread_name_prefix="statement") as threads:
             values = list(zip(lives, threads.map(self._values, lives), strict=True))
         for pack in self._packs():
             pricing = _Pricing.at(self.platform, pack)
@@ -402,7 +401,7 @@ def _measured(
     def facts(life: _Life) -> tuple[Fact, ...]:
         return report_of(platform, life.entry, ending=False).row().facts
 
-    with InheritingThreads(_AT_ONCE, thread_name_prefix="statement") as threads:
+    with InheritingThreads(thread_name_prefix="statement") as threads:
         for life, shown in zip(chosen, threads.map(facts, chosen), strict=True):
             for fact in shown:
                 if fact.is_spend:

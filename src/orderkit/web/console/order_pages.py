@@ -41,7 +41,7 @@ ACTIVITY_FILTERS = ("team", "person", "kit", "since")
 _OPTIONAL = ("owner", "outputs", "cost", "expires")
 """Columns that stand there if an order has something in them."""
 _DIGITS, _TEXT_MAX = 7, 200_000
-_AT_ONCE, PULLS_KEPT_S = 8, 30.0
+PULLS_KEPT_S = 30.0
 FAVOURITES_MAX = 40
 """Favourites of a browser: their ids fill a cookie."""
 _YEAR_S = 365 * 86_400
@@ -126,7 +126,7 @@ class OrderPages:
             return known
 
         numbers: dict[str, list[int]] = {}
-        with InheritingThreads(_AT_ONCE) as threads:
+        with InheritingThreads() as threads:
             for refs in threads.map(read, sorted({str(row["team"]) for row in rows})):
                 for ref in refs:
                     numbers.setdefault(ref.repo.name, []).append(ref.number)

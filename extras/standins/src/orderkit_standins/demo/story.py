@@ -25,6 +25,7 @@ from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.lease.extending import ExtendRequest, extend_lease
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.order import order_report, placing, tracing
+from orderkit.flows.order.placing import TaskRequest
 from orderkit.flows.team.teams import TeamChange, add_team
 from orderkit.ports.requesters import Requester
 from orderkit_standins.demo import change_story
@@ -45,6 +46,8 @@ from orderkit_standins.demo.narration import (
 )
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
+
+ORDERED = TaskRequest("garage", {"team_name": TEAM, "stage": "stage2"}, Requester(REQUESTER))
 
 
 def tell(story: Story) -> None:
@@ -76,10 +79,7 @@ def tell(story: Story) -> None:
 
 
 def _order(story: Story, running: Running) -> None:
-    request = placing.OrderRequest(
-        "garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER, timeout_s=PATIENCE_S
-    )
-    ordered = placing.order(running.platform, request, on_step=lambda *_: None)
+    ordered = placing.order(running.platform, ORDERED, wait_s=PATIENCE_S)
     expect(ordered.created, f"{ORDER} is new")
     story.stage("order", f"template.yaml interpreted, {ORDER} is {ordered.report.state.phase}")
 
@@ -127,8 +127,7 @@ def _repair(story: Story, running: Running) -> None:
 
 
 def _repeat(story: Story, running: Running) -> None:
-    request = placing.OrderRequest("garage", {"team_name": TEAM, "stage": "stage2"}, REQUESTER)
-    ordered = placing.order(running.platform, request, on_step=lambda *_: None)
+    ordered = placing.order(running.platform, ORDERED)
     expect(not ordered.created, "the same order again is not a new one")
     expect_sheet(running, "stage1")
     story.stage("again", "the same order changes nothing, the live stage1 stays")
@@ -140,8 +139,8 @@ def _approval(story: Story, running: Running) -> None:
     limits = TeamChange(limits={"orders": "0"}, over="ask")
     add_team(platform, team, requester=REQUESTER, change=limits)
     values = {"team_name": team, "stage": "stage1"}
-    request = placing.OrderRequest("garage", values, REQUESTER, wait=False)
-    waiting = placing.order(platform, request, on_step=lambda *_: None)
+    request = TaskRequest("garage", values, Requester(REQUESTER))
+    waiting = placing.order(platform, request, wait_s=None)
     expect(waiting.report.state.phase == "Waiting", f"{waiting.order} waits")
     try:
         approve_on_forge(platform, waiting.order)

@@ -10,7 +10,6 @@ free one the probe is left out and says so. What stays is the tombstone in the l
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -113,11 +112,10 @@ class _Run:
     def _order(self) -> str:
         if self._ending():
             return "was ending already"
-        texts = {
-            k: v if isinstance(v, str) else json.dumps(v) for k, v in self.choice.values.items()
-        }
-        request = placing.OrderRequest(self.choice.kit.name, texts, REQUESTER, wait=False)
-        self._await(placing.order(self._platform, request, on_step=lambda *_: None).commit)
+        request = placing.TaskRequest(
+            self.choice.kit.name, self.choice.values, Requester(REQUESTER)
+        )
+        self._await(placing.order(self._platform, request, wait_s=None).commit)
         return "Ready"
 
     def _change(self) -> str:

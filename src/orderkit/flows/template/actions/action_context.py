@@ -48,19 +48,8 @@ class PublishRequest:
     """The first branch; an order's is always ``main``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """The addresses of a published repository. `contents_url` ends in ``/src/branch/<branch>/``."""
-
-    clone_url: str
-    contents_url: str
-    commit: CommitSha
-
-
-class Publish(Protocol):
-    """Make sure a repository holds the files. Idempotent; the implementation defines its errors."""
-
-    def __call__(self, request: PublishRequest, /) -> Published: ...
+Publish = Callable[[PublishRequest], CommitSha]
+"""Makes sure that a repository holds the files; returns the commit. Idempotent."""
 
 
 @dataclass(frozen=True, slots=True)

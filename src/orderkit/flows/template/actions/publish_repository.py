@@ -24,7 +24,6 @@ from orderkit.flows.template.actions.action_context import (
     ActionContext,
     Inputs,
     Outputs,
-    Published,
     PublishRequest,
     Schema,
     TemplateAction,
@@ -84,7 +83,8 @@ def executable_files(
     return frozenset(found)
 
 
-def _publish(context: ActionContext, inputs: Inputs, *, visibility: str) -> Published:
+def _publish(context: ActionContext, inputs: Inputs, *, visibility: str) -> Outputs:
+    """Publish the workspace; return the outputs as ``publish:gitea`` has them."""
     branch = inputs.get("defaultBranch", MAIN)
     is_order = context.holds(order_file.PATH)
     if branch != MAIN and (is_order or context.services.forge.capabilities.kind == "gitea"):
@@ -93,7 +93,7 @@ def _publish(context: ActionContext, inputs: Inputs, *, visibility: str) -> Publ
     files = workspace_below(context, inputs.get("sourcePath"))
     if visibility == "internal":
         context.log("repoVisibility: internal is made private")
-    published = context.services.publish(
+    commit = context.services.publish(
         PublishRequest(
             repo=repo,
             files={path: file.data for path, file in files.items()},
@@ -108,32 +108,29 @@ def _publish(context: ActionContext, inputs: Inputs, *, visibility: str) -> Publ
         )
     )
     context.published.add(repo)
-    context.log(f"{published.clone_url} at {published.commit[:12]}")
-    return published
+    forge = context.services.forge
+    url = f"{forge.base_url}/{repo}"
+    context.log(f"{url}.git at {commit[:12]}")
+    return {
+        "remoteUrl": f"{url}.git",
+        "repoContentsUrl": forge.capabilities.pages.folder(url, branch),
+        "commitHash": commit,
+    }
 
 
 def _gitea(context: ActionContext, inputs: Inputs) -> Outputs:
     visibility = inputs.get("repoVisibility", "public")
-    published = _publish(context, inputs, visibility=visibility)
-    return {
-        "remoteUrl": published.clone_url,
-        "repoContentsUrl": published.contents_url,
-        "commitHash": published.commit,
-    }
+    return _publish(context, inputs, visibility=visibility)
 
 
 def _github(context: ActionContext, inputs: Inputs) -> Outputs:
     check_kind(context, "publish:github", "github")
     refuse_inputs(inputs, _GITHUB_REFUSED, _OWN_CREDENTIALS)
     note_unused(context, inputs, _GITHUB_UNUSED)
-    published = _publish(context, inputs, visibility=inputs.get("repoVisibility", "private"))
+    outputs = _publish(context, inputs, visibility=inputs.get("repoVisibility", "private"))
     if inputs.get("protectDefaultBranch", True):
         _protect(context, inputs, repository_of(inputs["repoUrl"], context.services.forge))
-    return {
-        "remoteUrl": published.clone_url,
-        "repoContentsUrl": published.contents_url.rstrip("/"),
-        "commitHash": published.commit,
-    }
+    return {**outputs, "repoContentsUrl": outputs["repoContentsUrl"].rstrip("/")}
 
 
 def _protect(context: ActionContext, inputs: Inputs, repo: RepoId) -> None:
@@ -185,12 +182,12 @@ def _gitlab(context: ActionContext, inputs: Inputs) -> Outputs:
         "sourcePath": source if isinstance(source, str) else None,
     }
     visibility = settings.get("visibility") or inputs.get("repoVisibility", "private")
-    published = _publish(context, given, visibility=visibility)
+    outputs = _publish(context, given, visibility=visibility)
     made = forge.repo(repo)
     return {
-        "remoteUrl": published.clone_url.removesuffix(".git"),
-        "repoContentsUrl": published.contents_url.rstrip("/"),
-        "commitHash": published.commit,
+        "remoteUrl": outputs["remoteUrl"].removesuffix(".git"),
+        "repoContentsUrl": outputs["repoContentsUrl"].rstrip("/"),
+        "commitHash": outputs["commitHash"],
         "projectId": made.number if made is not None else 0,
         "created": before is None,
     }

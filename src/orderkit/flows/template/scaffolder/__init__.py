@@ -13,7 +13,6 @@ rounds < running``.
 
 from orderkit.flows.template.actions.action_context import (
     MemoryFolder,
-    Published,
     PublishRequest,
     Services,
     TemplateFolder,
@@ -33,7 +32,6 @@ __all__ = [
     "Environment",
     "MemoryFolder",
     "PublishRequest",
-    "Published",
     "Services",
     "StepEvent",
     "TaskOptions",

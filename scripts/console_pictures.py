@@ -29,7 +29,8 @@ from orderkit.adapters.state_folder import PLATFORM_FILE  # noqa: E402
 from orderkit.cli.commands.console import console_link  # noqa: E402
 from orderkit.cli.main import run  # noqa: E402
 from orderkit.controllers import Kind, ObjectKey  # noqa: E402
-from orderkit.flows.order.placing import OrderRequest, order  # noqa: E402
+from orderkit.flows.order.placing import TaskRequest, order  # noqa: E402
+from orderkit.ports.requesters import Requester  # noqa: E402
 from orderkit_standins.platform import Ports  # noqa: E402
 from orderkit_standins.serve_platform import (  # noqa: E402
     EmbeddedRunRequest,
@@ -117,9 +118,8 @@ def _shop(folder: Path) -> Iterator[Running]:
 
 def _order(shop: Running, team: str, name: str, *, wait: bool = True, **more: str) -> None:
     values = {"name": name, "team": team, **more}
-    owner = f"user:default/{OWNERS[team]}"
-    request = OrderRequest(KIT, values, owner, wait=wait, timeout_s=120)
-    ordered = order(shop.platform, request, on_step=lambda *_: None)
+    request = TaskRequest(KIT, values, Requester(f"user:default/{OWNERS[team]}"))
+    ordered = order(shop.platform, request, wait_s=120 if wait else None)
     print(f"{ordered.order}: {ordered.report.state.phase}", flush=True)
 
 

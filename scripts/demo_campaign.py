@@ -21,6 +21,7 @@ from orderkit.cli.main import run
 from orderkit.flows.order import order_report, placing
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
+from orderkit.ports.requesters import Requester
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, running
 
@@ -71,8 +72,8 @@ def fleet(folder: Path, count: int) -> Iterator[Platform]:
             team = f"bay-{number:02d}"
             add_team(platform, team, requester=REQUESTER)
             values = {"team_name": team, "stage": "stage1"}
-            wanted = placing.OrderRequest("garage", values, REQUESTER, wait=False)
-            placing.order(platform, wanted, on_step=lambda *_: None)
+            wanted = placing.TaskRequest("garage", values, Requester(REQUESTER))
+            placing.order(platform, wanted, wait_s=None)
         while not all(report.state.ready for report in order_report.list_orders(platform)):
             time.sleep(0.2)
         yield platform

@@ -34,7 +34,7 @@ HOUSES = (
     House("libs/kubeschema", "kubeschema", 2, 6_800, 6_000),
     House("libs/softwaretemplates", "softwaretemplates", 2, 5_520, 4_800),
     House("libs/compositions", "compositions", 3, 4_450, 4_000),
-    House("src", "orderkit", 4, 71_000, 47_000),
+    House("src", "orderkit", 4, 70_950, 47_000),
     House("extras/workshop", "orderkit_workshop", 5, 9_470, 7_000),
     House("extras/standins", "orderkit_standins", 5, 21_820, 15_000),
 )

@@ -11,6 +11,7 @@ import pytest
 import requests
 from lab.realbackstage import Backstage
 from published import Up
+from replicas import until
 
 from ground.shapes import changed
 from orderkit.adapters.backstage.backstage_notifications import BackstageNotifier
@@ -78,6 +79,8 @@ def test_the_team_sees_one_notification_with_the_newest_state(up: Up, backstage:
     model.start()
     notifications.start()
     try:
+        # what is Ready before there is a channel is no news for it
+        until(notifications.states, "the channel", 60)
         wanted = TaskRequest(
             "garage", {"team_name": TEAM, "stage": "stage1"}, Requester("user:default/eve")
         )

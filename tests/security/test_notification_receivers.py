@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from receivers import Receiver, receiving, smtp_server
+from replicas import until
 
 from ground.errors import InvalidInputError, OrderkitError, RefusedError
 from ground.names import TeamName
@@ -100,6 +101,8 @@ def test_a_team_hears_of_its_own_orders_only(platform: Running) -> None:
         model.start()
         notifications.start()
         try:
+            # what is Ready before there is a channel is no news for it
+            until(lambda: len(notifications.states()) == len(teams), "both channels", 60)
             for team in teams:
                 values = {"team_name": team, "stage": "stage1"}
                 requester = Requester("user:default/eve")

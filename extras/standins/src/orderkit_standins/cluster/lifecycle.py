@@ -156,15 +156,17 @@ _KEPT_META = (
 
 
 def protected(served: ServedKind, old: Manifest, new: Manifest, write: Write) -> Manifest:
-    """Return `new` with the fields that this write may not change taken from `old`."""
+    """
+    Return `new` with the fields that this write may not change taken from `old`.
+
+    What is in them is shared with `old`, until it is pruned.
+    """
     if write.subresource == "status":
         owned = metadata(new).get("managedFields", metadata(old).get("managedFields"))
-        protected_object = {**clone(old), "apiVersion": new["apiVersion"]}
-        protected_object.pop("status", None)
-        if "status" in new:
-            protected_object["status"] = new["status"]
-        protected_object["metadata"]["managedFields"] = owned
-        return protected_object
+        fixed = {name: value for name, value in old.items() if name != "status"}
+        fixed["apiVersion"] = new["apiVersion"]
+        fixed["metadata"] = {**metadata(old), "managedFields": owned}
+        return {**fixed, "status": new["status"]} if "status" in new else fixed
     fields = meta(new)
     for name in _KEPT_META:
         if name in metadata(old):
@@ -174,7 +176,7 @@ def protected(served: ServedKind, old: Manifest, new: Manifest, write: Write) ->
     if served.has_status and write.subresource != "finalize":
         new.pop("status", None)
         if "status" in old:
-            new["status"] = clone(old["status"])
+            new["status"] = old["status"]
     return new
 
 

@@ -112,7 +112,7 @@ class TaskRequest:
     authorization: str = field(default="", repr=False)
     permit: Permit = field(default=lambda _: None, repr=False)
     assignments: Mapping[str, str] = field(default_factory=dict)
-    """``field=value`` texts as a person types them; they win over `values`."""
+    """``field=value`` texts, for `order` and `run`; they win over `values`."""
     options: TaskOptions = field(default_factory=TaskOptions)
     on_step: OnStep = lambda _event: None
 
@@ -186,7 +186,7 @@ def order(
         id=f"order-{entry.order}",
         on_step=lambda event: on_step(event.step, event.summary),
     )
-    done = _place(platform, source, task, entry, _portal(platform, request.requester))
+    done = _place(platform, source, task, entry, _portal(platform, request))
     head = platform.forge.head(entry.repository)
     if head is None:
         raise InvalidInputError(
@@ -221,7 +221,7 @@ def run(source: TemplateSource, request: TaskRequest, platform: Platform | None)
     if platform is None:
         return _run(source, task, services=None)
     entry = None if task.options.dry_run else _entry_of(source, task.values)
-    return _place(platform, source, task, entry, _portal(platform, task.requester)).result
+    return _place(platform, source, task, entry, _portal(platform, task)).result
 
 
 def _task_id(template: Template, parameters: Mapping[str, Any], requester: Requester) -> str:
@@ -243,10 +243,9 @@ def run_task(platform: Platform, request: TaskRequest) -> TaskDone:
     """
     source = published_template(platform, request.template)
     check_fixed(source.template, request.values)
-    portal = RegisteringPortal(platform, request.requester, request.authorization, request.permit)
     entry = _entry_of(source, request.values)
     request.permit(entry.team if entry else None)
-    return _place(platform, source, request, entry, portal)
+    return _place(platform, source, request, entry, _registering(platform, request))
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,16 +297,20 @@ def rendered_xr(platform: Platform, source: TemplateSource, request: TaskRequest
     roots = yaml_roots(kit)
     text = request.values.get(YAML_PARAMETER) if roots else None
     values = {name: v for name, v in request.values.items() if not text or name != YAML_PARAMETER}
-    portal = RegisteringPortal(platform, request.requester, request.authorization, request.permit)
     task = replace(request, values=values, options=TaskOptions(dry_run=True))
-    workspace = _run(source, task, _services(platform, portal)).workspace
+    services = _services(platform, _registering(platform, request))
+    workspace = _run(source, task, services).workspace
     xr = check_order_files(kit, entry.order, {path: f.data for path, f in workspace.items()})
     return {**xr, "spec": merged(xr["spec"], read_settings(kit, text, roots))} if text else xr
 
 
-def _portal(platform: Platform, requester: Requester) -> Portal:
+def _portal(platform: Platform, task: TaskRequest) -> Portal:
     """Return where a command's steps send their requests (see the module's docstring)."""
-    return platform.portal if platform.service_registers else RegisteringPortal(platform, requester)
+    return platform.portal if platform.service_registers else _registering(platform, task)
+
+
+def _registering(platform: Platform, task: TaskRequest) -> RegisteringPortal:
+    return RegisteringPortal(platform, task.requester, task.authorization, task.permit)
 
 
 def _place(

@@ -156,17 +156,15 @@ _KEPT_META = (
 
 
 def protected(served: ServedKind, old: Manifest, new: Manifest, write: Write) -> Manifest:
-    """
-    Return `new` with the fields that this write may not change taken from `old`.
-
-    What is in them is shared with `old`, until it is pruned.
-    """
+    """Return `new` with the fields that this write may not change taken from `old`."""
     if write.subresource == "status":
         owned = metadata(new).get("managedFields", metadata(old).get("managedFields"))
-        fixed = {name: value for name, value in old.items() if name != "status"}
-        fixed["apiVersion"] = new["apiVersion"]
-        fixed["metadata"] = {**metadata(old), "managedFields": owned}
-        return {**fixed, "status": new["status"]} if "status" in new else fixed
+        protected_object = {**clone(old), "apiVersion": new["apiVersion"]}
+        protected_object.pop("status", None)
+        if "status" in new:
+            protected_object["status"] = new["status"]
+        protected_object["metadata"]["managedFields"] = owned
+        return protected_object
     fields = meta(new)
     for name in _KEPT_META:
         if name in metadata(old):
@@ -176,7 +174,7 @@ def protected(served: ServedKind, old: Manifest, new: Manifest, write: Write) ->
     if served.has_status and write.subresource != "finalize":
         new.pop("status", None)
         if "status" in old:
-            new["status"] = old["status"]
+            new["status"] = clone(old["status"])
     return new
 
 

@@ -46,7 +46,6 @@ from orderkit_standins.cluster.lifecycle import (
     presented,
     protected,
     shaped,
-    shared_view,
     skeleton,
     stamp,
     without_empty_metadata,
@@ -109,13 +108,10 @@ class Writes:
         store_key = place_of(served, namespace, name)
         with self._store.lock:
             old = self._existing(served, store_key)
-            is_strict = write.strictness != "Ignore"
-            live = (
-                prune(served.typed, shared_view(served, old))[0]
-                if is_strict
-                else presented(served, old)
-            )
-            new = self._normalised(served, edit(live), is_ours=True)
+            live = presented(served, old)
+            if write.strictness != "Ignore":
+                live = prune(served.typed, live)[0]
+            new = self._normalised(served, edit(live))
             self._refuse_other_identity(served, store_key, old, new)
             return self._update(served, store_key, old, new, write, author=_author(served, write))
 
@@ -216,14 +212,9 @@ class Writes:
 
     # -- the steps
 
-    def _normalised(
-        self, served: ServedKind, manifest: Manifest, *, is_ours: bool = False
-    ) -> Manifest:
-        """Return an object of the kind; `is_ours`: pruning copies what lies below its metadata."""
+    def _normalised(self, served: ServedKind, manifest: Manifest) -> Manifest:
         kind = served.kind
-        new = {"apiVersion": "", "kind": "", **(manifest if is_ours else clone(manifest))}
-        if is_ours and isinstance(new.get("metadata"), dict):
-            new["metadata"] = dict(new["metadata"])
+        new = {"apiVersion": "", "kind": "", **clone(manifest)}
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
         fields = meta(new)
         if not served.namespaced:

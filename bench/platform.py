@@ -25,6 +25,7 @@ from orderkit.cli.connecting import connect, load_settings
 from orderkit.flows.order import placing
 from orderkit.flows.platform import Platform
 from orderkit.flows.team.teams import add_team
+from orderkit.flows.template.scaffolder import StepEvent
 from orderkit.ports.requesters import Requester
 
 REQUESTER = "user:default/bench"
@@ -96,16 +97,15 @@ def _single(platform: Platform, teams: list[str], folder: Path) -> Iterator[Figu
 def _order_s(platform: Platform, team: str, parts: dict[str, list[float]]) -> float:
     mark_s = begin_s = time.perf_counter()
 
-    def on_step(step: str, _: str) -> None:
+    def on_step(event: StepEvent) -> None:
         nonlocal mark_s
         now_s = time.perf_counter()
-        parts[step].append(now_s - mark_s)
+        parts[event.step].append(now_s - mark_s)
         mark_s = now_s
 
-    wanted = placing.TaskRequest(
-        "garage", {"team_name": team, "stage": "stage2"}, Requester(REQUESTER)
-    )
-    done = placing.order(platform, wanted, on_step=on_step)
+    values = {"team_name": team, "stage": "stage2"}
+    wanted = placing.TaskRequest("garage", values, Requester(REQUESTER), on_step=on_step)
+    done = placing.order(platform, wanted)
     assert done.created
     assert done.report.state.ready
     parts["wait"].append(time.perf_counter() - mark_s)

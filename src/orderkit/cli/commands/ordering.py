@@ -155,13 +155,16 @@ class _Ordering:
         from orderkit.flows.order import placing
         from orderkit.ports.requesters import Requester
 
-        by = Requester(self.requester)
-        request = placing.TaskRequest(kit, {}, by, assignments=self.values)
         progress = self._progress()
-        platform = connect_to(self.platform_file)
-        ordered = placing.order(
-            platform, request, on_step=progress, on_wait=progress.on_wait, wait_s=self.wait_s
+        request = placing.TaskRequest(
+            kit,
+            {},
+            Requester(self.requester),
+            assignments=self.values,
+            on_step=lambda event: progress(event.step, event.summary),
         )
+        platform = connect_to(self.platform_file)
+        ordered = placing.order(platform, request, on_wait=progress.on_wait, wait_s=self.wait_s)
         order_views.show_ordered(ordered, self._facts(platform, ordered.report), self.as_json)
         return 0
 

@@ -366,10 +366,15 @@ def place_declared(
             f"spec.{field.path}", field.old, "is set by changes of a live order only",
             hint="leave it out, order, and put it in again",
         )  # fmt: skip
-    request = TaskRequest(declared.kit.name, declared.values, Requester(declared.requester.ref))
+    request = TaskRequest(
+        declared.kit.name,
+        declared.values,
+        Requester(declared.requester.ref),
+        on_step=lambda event: on_step(event.step, event.summary),
+    )
     ordered = None
     try:
-        ordered = placing.order(platform, request, on_step=on_step, wait_s=None)
+        ordered = placing.order(platform, request, wait_s=None)
     except AlreadyOrderedError:
         if not lives:  # else changes since it was ordered made it what the file says
             raise

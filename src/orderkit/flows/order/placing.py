@@ -153,7 +153,6 @@ def order(
     platform: Platform,
     request: TaskRequest,
     *,
-    on_step: Callable[[str, str], None] = lambda _step, _summary: None,
     on_wait: Callable[[str], object] | None = None,
     wait_s: float | None = 120.0,
 ) -> Ordered:
@@ -180,12 +179,7 @@ def order(
     entry = _entry_of(source, values)
     if entry is None:
         raise RuntimeError("a kit's template names an order")
-    task = replace(
-        request,
-        values=values,
-        id=f"order-{entry.order}",
-        on_step=lambda event: on_step(event.step, event.summary),
-    )
+    task = replace(request, values=values, id=f"order-{entry.order}")
     done = _place(platform, source, task, entry, _portal(platform, request))
     head = platform.forge.head(entry.repository)
     if head is None:

@@ -181,7 +181,7 @@ def test_a_campaign_ends_though_its_pods_are_killed(site: Site) -> None:
 
 def test_a_campaign_ends_though_the_api_server_is_restarted(site: Site) -> None:
     """Killed while the Pods of a wave and the coordinator work; its etcd stays."""
-    site.start("severed", "stage1")
+    site.start("severed", "stage3")
     waves = f"campaign-severed-{site.record('severed').id[-8:]}-w"
     until(
         site.platform.clock, lambda: site.pods.names(f"{waves}2"), bool,
@@ -198,7 +198,7 @@ def test_a_campaign_ends_though_the_api_server_is_restarted(site: Site) -> None:
 
 
 def test_a_paused_campaign_lets_its_pods_end_and_goes_on(site: Site) -> None:
-    site.start("paused", "stage3")
+    site.start("paused", "stage2")
     starting.pause(site.platform, "paused", EVE, "the demo is at noon")
     until(
         site.platform.clock, lambda: site.pods.names("campaign-paused"), lambda found: not found,

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from packcopies import copied_pack
+from platformsettings import settings_with
 from replicas import Replicas
 from tests.workers import summary
 
+from orderkit.core.platform.service_access import AccessSettings
 from orderkit.flows.team.teams import add_team
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
@@ -38,8 +40,12 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture(scope="package")
 def replicas(platform: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+    """Replicas that limit nobody: how much a machine asks in a minute is not their subject."""
     folder = tmp_path_factory.mktemp("replicas")
-    found = Replicas(platform.embedded.state.folder / "platform.yaml", folder)
+    access = AccessSettings(requests_per_minute=1_000_000)
+    file = platform.embedded.state.folder / "replicas.yaml"
+    file.write_text(settings_with(platform.settings, service__access=access).to_yaml())
+    found = Replicas(file, folder)
     yield found
     found.close()
 

@@ -44,6 +44,9 @@ _WHY = container.reason_not_possible()
 pytestmark = [
     pytest.mark.timeout(900),  # the lab comes up within the first test's time
     pytest.mark.skipif(bool(_WHY), reason=f"no containers here: {_WHY}"),
+    # CPython 3.11's SSLSocket is not closed if the server resets it between connect and handshake
+    # (`_create`: getpeername says ENOTCONN, recv ECONNRESET), as a killed API server does.
+    pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning"),
 ]
 CONTROLLERS = (JOBS, AGGREGATION)
 TEAMS = ("ae86", "fd3s", "rx7", "skyline", "supra")

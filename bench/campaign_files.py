@@ -27,8 +27,8 @@ from orderkit.core.kit.converting import converter
 from orderkit.core.kit.pack import read_pack
 from orderkit.flows.campaign import planning
 from orderkit.flows.campaign.version_work import moved
+from orderkit.flows.composing.published_pack import needed_files
 from orderkit.flows.order.live_order import XrFile
-from orderkit.flows.plan.published_pack import needed_files
 from orderkit.flows.platform import Platform
 from orderkit.ports.requesters import Requester
 

@@ -33,9 +33,9 @@ from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.plan import assemble
 from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, to_text
-from orderkit.flows.plan.order_plan import OrderPlanner
-from orderkit.flows.plan.published_pack import loaded_workshop, needed_files
-from orderkit.flows.plan.recording import Replay
+from orderkit.flows.composing.planner import OrderPlanner
+from orderkit.flows.composing.published_pack import loaded_workshop, needed_files
+from orderkit.flows.composing.recording import Replay
 
 ROOT = Path(__file__).parents[1]
 PACK = ROOT / "packs" / "agents"

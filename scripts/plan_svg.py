@@ -24,7 +24,7 @@ from orderkit.core.kit.pack import read_pack
 from orderkit.core.plan import Assembly, Plan, assemble, compare
 from orderkit.core.plan.graph import graph_of
 from orderkit.core.plan.graph_svg import to_svg
-from orderkit.flows.plan.published_pack import workshop_of
+from orderkit.flows.composing.published_pack import workshop_of
 from orderkit_workshop.check.kit_under_check import PackFacts
 
 ROOT = Path(__file__).parents[1]

@@ -347,7 +347,7 @@ def test_only_confined_processes_load_stations() -> None:
 
     assert loading - {
         "ports/pipeline_functions.py",
-        "flows/plan/published_pack.py",
+        "flows/composing/published_pack.py",
     } == {
         "adapters/folders/station_folder.py",
         "adapters/folders/station_process.py",

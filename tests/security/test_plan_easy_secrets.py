@@ -26,8 +26,8 @@ from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.masking import FOLLOWS
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
+from orderkit.flows.composing.planner import OrderPlanner
 from orderkit.flows.plan.fleet_orders import ObjectLookup
-from orderkit.flows.plan.order_plan import OrderPlanner
 
 POSTGRES = {"username": "postgres", "password": "postgres", "host": "orders-db", "port": "5432"}
 """A Secret as charts and operators write it."""

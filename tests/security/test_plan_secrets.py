@@ -26,8 +26,8 @@ from ground.secrets import MASK
 from orderkit.core.plan import Code
 from orderkit.core.plan.masking import AFTER, BEFORE
 from orderkit.core.plan.plan_json import to_json
+from orderkit.flows.composing.planner import OrderPlanner
 from orderkit.flows.plan.fleet_orders import ObjectLookup
-from orderkit.flows.plan.order_plan import OrderPlanner
 
 HASH = hashlib.sha256(CANARY.encode()).hexdigest()
 

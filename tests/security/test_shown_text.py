@@ -14,9 +14,9 @@ from compositions.station import Station, StationRequest, StationResponse
 from orderkit.cli.output import emit_json, emit_table
 from orderkit.cli.views.plan_views import Screen, show
 from orderkit.core.plan import Plan
+from orderkit.flows.composing.planner import OrderPlanner
 from orderkit.flows.plan.announcing import JudgedPlan, comment_text
 from orderkit.flows.plan.fleet_orders import ObjectLookup
-from orderkit.flows.plan.order_plan import OrderPlanner
 
 TEXTS = (
     "<img src=x onerror=alert(1)>",

@@ -35,10 +35,7 @@ from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.adapters.state_folder import PLATFORM_FILE, default_state
 from orderkit.cli.late_imports import (
     LazyRenderer,
-    cost_of,
-    plan_new,
     run_program,
-    secrets_of,
 )
 from orderkit.core.platform import settings as platform_settings
 from orderkit.core.platform.installation import PlatformTarget
@@ -425,9 +422,6 @@ def connect_with(settings: PlatformSettings, catalog: Catalog, portal: Portal) -
         confined=LazyRenderer(),
         run_program=run_program,
         pipeline_functions=LocalFunctions(),
-        secrets_of=secrets_of,
-        cost_of=cost_of,
-        plan_new=plan_new,
         teams=settings.teams,
         functions=read_processes(settings.plans.functions),
         service_registers=settings.service.registers,

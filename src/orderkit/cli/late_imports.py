@@ -5,36 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from orderkit.flows.platform import Platform
-
 if TYPE_CHECKING:
-    from ground.objects.kube_objects import Manifest
-    from orderkit.core.kit.model import Kit
-    from orderkit.core.order.order_cost import OrderCost
-    from orderkit.core.plan import Plan
-    from orderkit.core.secret_values import SecretTexts
     from softwaretemplates.render import FileOutcome, Tree, TreeOptions
-
-
-def plan_new(platform: Platform, kit: Kit, xr: Manifest) -> Plan:
-    """Import the planner once an order is proposed."""
-    from orderkit.flows.plan.order_plan import plan_new
-
-    return plan_new(platform, kit, xr)
-
-
-def secrets_of(platform: Platform, xr: Manifest) -> SecretTexts:
-    """Import the pipeline once there is a text that a station may have written."""
-    from orderkit.flows.plan.order_secrets import order_secrets
-
-    return order_secrets(platform, xr)
-
-
-def cost_of(platform: Platform, xr: Manifest) -> OrderCost | None:
-    """Import the pipeline once something has a cost."""
-    from orderkit.flows.plan.order_costs import cost_of
-
-    return cost_of(platform, xr)
 
 
 class LazyRenderer:

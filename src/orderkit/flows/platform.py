@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from compositions.function_processes import FunctionProcess
 from ground.errors import NotFoundError
@@ -25,9 +24,7 @@ from orderkit.core.kit import deliverable_kinds
 from orderkit.core.kit.kit_reader import definition_path, kit_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
-from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.plan.price_table import PRICES, PriceTable, read_prices
-from orderkit.core.secret_values import SecretTexts
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster, NoSuchKindError
@@ -37,10 +34,6 @@ from orderkit.ports.portal import Portal
 from orderkit.ports.processes import ConfinedRenderer, ProgramRunner
 from orderkit.ports.signatures import Signatures
 from softwaretemplates.size_limit import SIZE_LIMIT
-
-if TYPE_CHECKING:
-    from orderkit.core.plan import Plan  # heavy, and every command connects
-
 
 _KIT_FILES = ("templates/*/kit.yaml", "gitops/apis/*/definition.yaml")
 """The files that describe a kit; other files are read only for the requested kit."""
@@ -66,10 +59,6 @@ class Platform:
     """Signs and checks commits."""
     pipeline_functions: PipelineFunctions
     """Runs the pack's stations for plans."""
-    secrets_of: Callable[[Platform, Manifest], SecretTexts]
-    """Returns the values of the Secrets of an order, by its XR: no report may show them."""
-    cost_of: Callable[[Platform, Manifest], OrderCost | None]
-    """Returns what an order costs a month, by its XR; None without a price table."""
     teams: Sequence[str] = ()
     functions: Sequence[FunctionProcess] = ()
     """Composition functions that plans call in processes of their own."""
@@ -83,8 +72,6 @@ class Platform:
     """A team's token for Argo CD from outside; empty: an account is made on the forge."""
     webhook: Webhook | None = None
     """How the forge reports pull requests and pushes to the service; None: not known."""
-    plan_new: Callable[[Platform, Kit, Manifest], Plan | None] = lambda *_: None
-    """Plans a new order, by its XR as Argo CD will apply it; None: no plan."""
     other_clock: Callable[[], datetime | None] = lambda: None
     """Returns the time by the API server's clock; None: it is not at hand."""
     adopted: frozenset[str] = frozenset()

@@ -12,7 +12,7 @@ from ground.errors import RefusedError
 from ground.names import OrderId, RepoId, TeamName
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.plan.order_plan import plan_new
+from orderkit.flows.composing.planner import plan_new
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import check_may_order
 from orderkit.ports.forge import FileChange, Operation

@@ -31,7 +31,7 @@ from ground.objects.kube_objects import (
 )
 from kubeschema.xrd import XRD_KIND, machinery_path, xr_kind
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.flows.plan.cluster_questions import looked_up
+from orderkit.flows.composing.cluster_questions import looked_up
 from orderkit.ports.cluster import Cluster
 from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds

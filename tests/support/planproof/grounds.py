@@ -28,8 +28,8 @@ from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.plan import AssemblyContext
-from orderkit.flows.plan.order_plan import OrderPlanner
-from orderkit.flows.plan.published_pack import workshop_of
+from orderkit.flows.composing.planner import OrderPlanner
+from orderkit.flows.composing.published_pack import workshop_of
 from orderkit.ports.cluster import Cluster
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.cluster import EmbeddedCluster

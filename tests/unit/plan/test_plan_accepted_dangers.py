@@ -12,8 +12,8 @@ from orderkit.core.plan import Code, Plan
 from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
+from orderkit.flows.composing.planner import OrderPlanner
 from orderkit.flows.plan.fleet_orders import ObjectLookup
-from orderkit.flows.plan.order_plan import OrderPlanner
 
 WORLD = "0.0.0.0/0"
 REASON = "the load balancer of a public shop"

@@ -17,8 +17,8 @@ from orderkit.core.kit.pack import read_pack
 from orderkit.core.plan import assemble, compare
 from orderkit.core.plan.dangers import Code, DangerContext
 from orderkit.core.plan.fleet_plan import OrderPlan, OrderVerdict, with_collisions
+from orderkit.flows.composing.published_pack import laws_of, needed_files
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
-from orderkit.flows.plan.published_pack import laws_of, needed_files
 
 TEAM = {"team": {"type": "string"}, "name": {"type": "string"}}
 

@@ -12,8 +12,8 @@ from compositions.composed import RESOURCE_NAME_ANNOTATION
 from ground.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan
 from orderkit.core.plan.live_state import drifted
+from orderkit.flows.composing.planner import OrderPlanner
 from orderkit.flows.plan.fleet_orders import ObjectLookup
-from orderkit.flows.plan.order_plan import OrderPlanner
 
 UID = an_xr({})["metadata"]["uid"]
 

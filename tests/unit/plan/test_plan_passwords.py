@@ -15,7 +15,7 @@ from kubeschema.validate import Validator
 from orderkit.core.plan import Assembly, AssemblyContext, Blueprint, assemble, compare
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.secret_traces import with_secret_traces
-from orderkit.flows.plan.cluster_questions import looked_up
+from orderkit.flows.composing.cluster_questions import looked_up
 
 GROUP = "shop.example.org"
 SPEC = {"properties": {"spec": {"type": "object"}}}

@@ -15,8 +15,8 @@ from orderkit.core.plan import Code, Plan
 from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.judging import OutcomeRule
 from orderkit.core.plan.plan_markdown import to_markdown
+from orderkit.flows.composing.planner import OrderPlanner
 from orderkit.flows.plan.fleet_orders import ObjectLookup
-from orderkit.flows.plan.order_plan import OrderPlanner
 
 TABLES = "dynamodb.aws.upbound.io"
 LAWS = PackRules(behaviours={(TABLES, "Table"): Behaviour(replaces=("hashKey",))})

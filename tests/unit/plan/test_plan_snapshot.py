@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, cleaned, from_text, to_text
-from orderkit.flows.plan.recording import PlanRecorder, Replay
+from orderkit.flows.composing.recording import PlanRecorder, Replay
 from orderkit.ports.cluster import ObjectList
 
 CONFIG, SECRET = Kind("", "v1", "ConfigMap"), Kind("", "v1", "Secret")

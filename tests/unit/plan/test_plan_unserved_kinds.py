@@ -15,9 +15,9 @@ from orderkit.core.plan import Plan
 from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.judging import OutcomeRule
 from orderkit.core.unserved_kinds import TWINS, advice_on, unserved_advice
+from orderkit.flows.composing.planner import OrderPlanner
+from orderkit.flows.composing.published_pack import laws_of
 from orderkit.flows.plan.fleet_orders import ObjectLookup
-from orderkit.flows.plan.order_plan import OrderPlanner
-from orderkit.flows.plan.published_pack import laws_of
 
 GROUP = "rds.aws.upbound.io"
 INSTANCE = (GROUP, "Instance")

@@ -7,8 +7,8 @@ from outcomes import Shop, an_xr, config, thing
 
 from compositions.station import Ready, StationRequest, StationResponse
 from orderkit.core.plan import Code, Plan
+from orderkit.flows.composing.planner import OrderPlanner
 from orderkit.flows.plan.fleet_orders import ObjectLookup
-from orderkit.flows.plan.order_plan import OrderPlanner
 
 
 def adding(part: str, *, needs: str) -> Plan:

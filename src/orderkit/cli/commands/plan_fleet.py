@@ -14,10 +14,10 @@ from orderkit.cli.inputs import prices_of
 from orderkit.cli.views import fleet_views
 from orderkit.core.plan.fleet_plan import Side
 from orderkit.core.plan.plan_json import fleet_exit_code
+from orderkit.flows.composing.recording import PlanRecorder, digest_of
 from orderkit.flows.plan import fleet_planning
 from orderkit.flows.plan.fleet_orders import OrderSelection
 from orderkit.flows.plan.parallel_planning import FleetLimits
-from orderkit.flows.plan.recording import PlanRecorder, digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

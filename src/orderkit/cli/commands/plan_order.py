@@ -65,8 +65,8 @@ def _from_platform(
 ) -> Plan:
     # lazy: a snapshot needs no flow of changes
     from orderkit.adapters.folders.plan_files import save_snapshot
+    from orderkit.flows.composing.recording import PlanRecorder
     from orderkit.flows.plan.order_plan import Basis
-    from orderkit.flows.plan.recording import PlanRecorder
 
     platform = _with_functions(
         connect_to(request.platform_file, reads_only=True), request.function_texts

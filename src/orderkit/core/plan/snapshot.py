@@ -7,7 +7,7 @@ maintains (versions, field managers), and secrets. Of a Secret, including one wr
 provider's Object, only the names of its keys are kept; what contains one of their values elsewhere
 is left out too.
 
-Pure; ``flows.plan.recording`` makes and uses snapshots, ``adapters.folders`` keeps them.
+Pure; ``flows.composing.recording`` makes and uses snapshots, ``adapters.folders`` keeps them.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from ground.names import CommitSha
 from ground.objects.kube_objects import Manifest, metadata
 from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order.order_cost import OrderCost
+from orderkit.flows.composing.on_demand import cost_of
 from orderkit.flows.platform import Platform
 
 logger = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class RowCosts:
                 if self._waiting.get(order) != state:
                     return  # it changed or ended meanwhile
             try:
-                cost = self._platform.cost_of(self._platform, xr)
+                cost = cost_of(self._platform, xr)
             except OrderkitError as error:
                 logger.warning("what %s costs cannot be computed now: %s", order, error)
                 if error.retryable:

@@ -22,6 +22,7 @@ from ground.shapes import changed
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
 from orderkit.core.order.part_failures import MISSING, UNREAD
 from orderkit.core.secret_values import NO_SECRETS, SecretTexts, leaves
+from orderkit.flows.composing.on_demand import order_secrets
 from orderkit.flows.order.state_without_secrets import CROSSPLANES_OWN
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.worker_thread import WorkerThread
@@ -124,7 +125,7 @@ class RowMasks(WorkerThread):
 
     def _read(self, key: ObjectKey) -> SecretTexts:
         xr = get_object(self._platform, key)
-        return self._platform.secrets_of(self._platform, xr) if xr else NO_SECRETS
+        return order_secrets(self._platform, xr) if xr else NO_SECRETS
 
 
 def _withheld(row: OrderRow, public: OrderRow) -> OrderRow:

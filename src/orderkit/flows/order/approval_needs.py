@@ -21,6 +21,7 @@ from orderkit.core.kit.approval_rules import Need, Subjects, needs_of, reads_cos
 from orderkit.core.order import ledger, team_limits
 from orderkit.core.order.approval import WaitingOrder
 from orderkit.core.order.order_cost import OrderCost
+from orderkit.flows.composing.on_demand import cost_of
 from orderkit.flows.order import cost_limit
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr
 from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
@@ -154,12 +155,12 @@ def _cost(
     if old == {}:  # what was delivered then cannot be known
         return {}
 
-    def cost_of(xr: Manifest) -> OrderCost | None:
-        return platform.cost_of(platform, delivered_xr(live, xr))
+    def delivered_cost(xr: Manifest) -> OrderCost | None:
+        return cost_of(platform, delivered_xr(live, xr))
 
     try:
-        before = OrderCost("", Decimal(0)) if old is None else cost_of(old)
-        after = cost_of(new)
+        before = OrderCost("", Decimal(0)) if old is None else delivered_cost(old)
+        after = delivered_cost(new)
     except OrderkitError:
         return {}
     if before is None or after is None or before.unknown or after.unknown:

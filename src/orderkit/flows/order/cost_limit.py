@@ -22,6 +22,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_file import OrderFile
 from orderkit.core.order.team_file import TeamFile
+from orderkit.flows.composing.on_demand import cost_of
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr, read_xr
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 
@@ -59,7 +60,7 @@ def new_excess(
     """Return why a new order is above the limit of its team; None if it is not. As `check_new`."""
     if team.limits.cost is None:
         return None
-    cost = platform.cost_of(platform, xr)
+    cost = cost_of(platform, xr)
     return team_limits.cost_excess(team, entry.order, cost, _others(platform, entry, paths))
 
 
@@ -79,7 +80,7 @@ def change_excess(
     """
     if live.team.limits.cost is None:
         return None
-    before, cost = (platform.cost_of(platform, delivered_xr(live, xr)) for xr in (old, new))
+    before, cost = (cost_of(platform, delivered_xr(live, xr)) for xr in (old, new))
     if before is not None and not team_limits.is_dearer(cost, before):
         return None
     other_costs = _others(platform, live.entry, ledger_snapshot(platform).blobs)
@@ -121,7 +122,7 @@ def _costs(
 def _cost(platform: Platform, entry: OrderEntry, kits: dict[str, Kit]) -> OrderCost | None:
     try:
         xr = git_xr(platform, entry, kits)
-        return platform.cost_of(platform, xr)
+        return cost_of(platform, xr)
     except OrderkitError as error:
         if error.retryable:
             raise

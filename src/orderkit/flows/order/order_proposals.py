@@ -40,6 +40,7 @@ from orderkit.core.order.order_state import short
 from orderkit.core.plan.plan_markdown import plain_line, to_markdown
 from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
+from orderkit.flows.composing.on_demand import plan_new
 from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order.approval_foresight import foreseen
 from orderkit.flows.order.approval_judging import agreed, missing, objection, set_approval_status
@@ -492,9 +493,8 @@ def _code(text: str) -> str:
 
 def _plan(platform: Platform, live: LiveOrder, xr: Manifest) -> Iterator[str]:
     try:
-        plan = platform.plan_new(platform, live.kit, delivered_xr(live, xr))
+        plan = plan_new(platform, live.kit, delivered_xr(live, xr))
     except OrderkitError as error:
         yield f"No plan: {plain_line(str(error))}"
         return
-    if plan is not None:
-        yield to_markdown(plan)
+    yield to_markdown(plan)

@@ -61,6 +61,7 @@ from orderkit.core.secret_values import NO_SECRETS, SecretTexts
 from orderkit.flows.argocd.commit_pinning import documents_of, head_of_main, undelivered
 from orderkit.flows.argocd.obstacles import explained
 from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.composing.on_demand import order_secrets
 from orderkit.flows.order.approval_records import waiting_order
 from orderkit.flows.order.commit_judging import CheckedOrder, explained_by_files
 from orderkit.flows.order.state_without_secrets import without_secrets
@@ -334,7 +335,7 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
     if checked is not None and not ending:
         state, check = explained_by_files(platform, checked, application, state)
     report = _report(platform, sources, state, (kit, key), kits.get(kit))
-    secrets = functools.cache(lambda: platform.secrets_of(platform, xr) if xr else NO_SECRETS)
+    secrets = functools.cache(lambda: order_secrets(platform, xr) if xr else NO_SECRETS)
     return replace(report, check=check, secrets=secrets)
 
 
@@ -460,6 +461,6 @@ def _report(
     kit, key = of
     attended_state = attended(state, declared, sources.xr, sources.application)
     if attended_state is not state and sources.xr:  # a sentence with values of the status
-        secrets = platform.secrets_of(platform, sources.xr)
+        secrets = order_secrets(platform, sources.xr)
         attended_state = replace(attended_state, reason=secrets.redact(attended_state.reason))
     return OrderReport(sources, kit, attended_state, platform.forge.base_url, key, declared)

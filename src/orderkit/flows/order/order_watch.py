@@ -20,6 +20,7 @@ from ground.shapes import changed
 from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_selection import LIMIT_MAX, OrderQuery, matches, select
+from orderkit.flows.composing.on_demand import cost_of
 from orderkit.flows.platform import Platform, published_pack
 
 _WATCH_S = 60.0
@@ -119,7 +120,7 @@ def read_orders(
 
 
 def _costs(platform: Platform, xr: Manifest | None) -> OrderCost | None:
-    return platform.cost_of(platform, xr) if xr else None
+    return cost_of(platform, xr) if xr else None
 
 
 class OrderChanges:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ground.objects.kube_objects import Manifest, dig
 from orderkit.core.order.order_state import OrderState
+from orderkit.flows.composing.on_demand import order_secrets
 from orderkit.flows.platform import Platform
 
 CROSSPLANES_OWN = ("Unready resources: ", "Unsynced resources: ")
@@ -17,4 +18,4 @@ def without_secrets(platform: Platform, xr: Manifest | None, state: OrderState) 
     messages = {entry.get("message") for entry in dig(xr, "status", "conditions") or ()}
     if xr is None or state.reason not in messages or state.reason.startswith(CROSSPLANES_OWN):
         return state
-    return replace(state, reason=platform.secrets_of(platform, xr).redact(state.reason))
+    return replace(state, reason=order_secrets(platform, xr).redact(state.reason))

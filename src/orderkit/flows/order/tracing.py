@@ -25,6 +25,7 @@ from orderkit.core.order.part_failures import MISSING, UNSYNCED, counts, part_st
 from orderkit.core.secret_values import NO_SECRETS, SECRET, SecretTexts
 from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.composing.on_demand import order_secrets
 from orderkit.flows.order.closer_look import closer_state
 from orderkit.flows.order.order_report import OrderReport, status
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
@@ -207,7 +208,7 @@ class WaitReport:
         if not nodes or xr is None:
             return "", ()
         if any(map(_may_show_secrets, nodes)):
-            root = _without_secrets(root, self._platform.secrets_of(self._platform, xr))
+            root = _without_secrets(root, order_secrets(self._platform, xr))
         failing = _first_failing(root)
         ready = sum(not node.reason for node in nodes)
         why = f"{failing.key}: {failing.reason}" if failing else ""
@@ -221,7 +222,7 @@ def _colon(text: str) -> str:
 def secrets_of(platform: Platform, report: OrderReport) -> SecretTexts:
     """Return the values of the order's Secrets, as far as these credentials may read them."""
     xr = get_object(platform, report.xr) if report.xr else None
-    return platform.secrets_of(platform, xr) if xr else NO_SECRETS
+    return order_secrets(platform, xr) if xr else NO_SECRETS
 
 
 def _may_show_secrets(node: TraceNode) -> bool:

@@ -26,6 +26,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_summary import plain
 from orderkit.core.order.order_view import Attention, OfferedChange, OpenPull, OrderView
+from orderkit.flows.composing.on_demand import cost_of
 from orderkit.flows.order import cost_limit, order_damage
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
@@ -113,7 +114,7 @@ def _tried(read: Callable[[], _Read]) -> _Read | None:
 def costs_of(platform: Platform, report: OrderReport) -> OrderCost | None:
     """Return what an order costs a month; None: it cannot be computed, or nothing has a price."""
     xr = report.sources.xr
-    return _tried(lambda: platform.cost_of(platform, xr)) if xr else None
+    return _tried(lambda: cost_of(platform, xr)) if xr else None
 
 
 def _excess(platform: Platform, live: LiveOrder | None, newest: Sequence[HistoryEntry]) -> str:

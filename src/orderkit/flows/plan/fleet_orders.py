@@ -29,9 +29,9 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.team_file import TeamFile
+from orderkit.flows.composing.cluster_questions import Lookup
 from orderkit.flows.order.live_order import LiveOrder, check_name, delivered_xr, read_xr
 from orderkit.flows.order.order_report import find, own_xr
-from orderkit.flows.plan.cluster_questions import Lookup
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.cluster import ObjectList
 from yamlfiles.manifests import ManifestError, looks_like_manifest, parse_manifests

@@ -33,7 +33,15 @@ from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan, Side, with_colli
 from orderkit.core.plan.price_table import PRICES, PriceTable, read_prices
 from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder
 from orderkit.core.plan.stored_defaults import default_changes, defaults_of, keeps, with_stored
-from orderkit.flows.plan.cluster_questions import NOT_ASKED, Lookup, as_living, living, observed_of
+from orderkit.flows.composing.cluster_questions import (
+    NOT_ASKED,
+    Lookup,
+    as_living,
+    living,
+    observed_of,
+)
+from orderkit.flows.composing.published_pack import called_functions, needed_files, refuse_uncalled
+from orderkit.flows.composing.recording import PlanRecorder, Replay, differs
 from orderkit.flows.plan.fleet_orders import (
     CLUSTER,
     FILE,
@@ -47,8 +55,6 @@ from orderkit.flows.plan.fleet_orders import (
 )
 from orderkit.flows.plan.parallel_planning import FleetLimits, OrderToPlan, plan_all
 from orderkit.flows.plan.planning_process import AssemblerSetup
-from orderkit.flows.plan.published_pack import called_functions, needed_files, refuse_uncalled
-from orderkit.flows.plan.recording import PlanRecorder, Replay, differs
 from orderkit.flows.platform import Platform, pack_files
 from orderkit.ports.cluster import NoSuchKindError, ObjectList
 from orderkit.ports.pipeline_functions import PipelineFunctions

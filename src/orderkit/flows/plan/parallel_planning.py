@@ -22,7 +22,7 @@ from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.plan import Assembly, Fault, Plan
 from orderkit.core.plan.fleet_plan import OWN, OrderPlan
 from orderkit.core.plan.object_texts import selector_text
-from orderkit.flows.plan.cluster_questions import Lookup, looked_up
+from orderkit.flows.composing.cluster_questions import Lookup, looked_up
 from orderkit.flows.plan.planning_process import (
     ENTRY,
     AssemblerSetup,

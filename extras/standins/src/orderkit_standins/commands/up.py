@@ -204,7 +204,7 @@ def welcome(running: Running, folder: Path, people: Sequence[str] = ()) -> str:
     from orderkit.adapters.folders.pack_folder import read_folder
     from orderkit.adapters.functions.program_function import program_functions
     from orderkit.core.kit.pack import read_pack
-    from orderkit.flows.plan.published_pack import kits_not_run
+    from orderkit.flows.composing.published_pack import kits_not_run
 
     pack = read_pack(read_folder(folder))
     not_run = kits_not_run(pack, program_functions(pack.files))

@@ -2,8 +2,8 @@
 Judge an outcome: faults that neither Crossplane nor its render reports before they happen.
 
 `judge` compares an assembly with `Facts` and returns it with the faults it found and with
-what it could not judge. `wanted_facts` says what to look up. Pure; ``flows.plan.cluster_verdicts``
-does the lookups.
+what it could not judge. `wanted_facts` says what to look up. Pure;
+``flows.composing.cluster_verdicts`` does the lookups.
 """
 
 from __future__ import annotations

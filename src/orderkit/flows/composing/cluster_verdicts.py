@@ -33,7 +33,7 @@ from orderkit.core.plan.judging import (
     missing_rights,
     wanted_facts,
 )
-from orderkit.flows.plan.cluster_questions import Lookup
+from orderkit.flows.composing.cluster_questions import Lookup
 from orderkit.ports.cluster import NoSuchKindError
 
 _CLUSTER_ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole")

@@ -29,9 +29,8 @@ from orderkit.core.secret_values import (
     names_public,
     values_of,
 )
-from orderkit.flows.plan.cluster_questions import observed_of
-from orderkit.flows.plan.order_plan import AnsweredQuestions
-from orderkit.flows.plan.published_pack import published_workshop
+from orderkit.flows.composing.cluster_questions import AnsweredQuestions, observed_of
+from orderkit.flows.composing.published_pack import published_workshop
 from orderkit.flows.platform import Platform
 
 

@@ -21,7 +21,7 @@ from ground.objects.values import Steps
 from orderkit.core.kit.model import Kit
 from orderkit.core.plan.assembly import SecretField
 from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, hidden_secrets
-from orderkit.flows.plan.cluster_questions import Lookup
+from orderkit.flows.composing.cluster_questions import Lookup
 from orderkit.ports.cluster import NoSuchKindError, ObjectList
 from yamlfiles.documents import Files
 

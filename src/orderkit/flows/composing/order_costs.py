@@ -21,9 +21,8 @@ from orderkit.core.plan import AssemblyContext, assemble
 from orderkit.core.plan.cost import order_cost
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.secret_values import SECRET
-from orderkit.flows.plan.cluster_questions import Lookup
-from orderkit.flows.plan.order_plan import AnsweredQuestions
-from orderkit.flows.plan.published_pack import published_workshop
+from orderkit.flows.composing.cluster_questions import AnsweredQuestions, Lookup
+from orderkit.flows.composing.published_pack import published_workshop
 from orderkit.flows.platform import Platform, published_prices
 
 _CROSSPLANES_OWN = ("resourceRefs", "compositionRevisionRef", "claimRef")

@@ -29,6 +29,7 @@ from ground.objects.kube_objects import (
     labels_of,
     metadata,
 )
+from orderkit.core.plan.object_texts import selector_text
 from orderkit.ports.cluster import NoSuchKindError, ObjectList
 
 NOT_ASKED = "the cluster was not asked: nothing that exists is taken into account"
@@ -141,3 +142,31 @@ def as_living(
     meta: dict[str, Any] = {**metadata(xr), **kept, "labels": labels}
     living_xr = {**xr, "metadata": meta}
     return {**living_xr, "status": root["status"]} if root.get("status") else living_xr
+
+
+class AnsweredQuestions:
+    """Looks up what stations require, each object once. A station must not see a failure."""
+
+    def __init__(self, cluster: Lookup | None) -> None:
+        self._place = cluster
+        self._found: dict[str, list[Manifest]] = {}
+        self._error: OrderkitError | None = None
+
+    @property
+    def objects(self) -> list[Manifest]:
+        """All objects that were looked up."""
+        return [manifest for manifests in self._found.values() for manifest in manifests]
+
+    def look(self, selector: Selector) -> list[Manifest]:
+        name = selector_text(selector)
+        if name not in self._found and self._error is None:
+            try:
+                self._found[name] = looked_up(self._place, selector)
+            except OrderkitError as error:
+                self._error = error
+        return self._found.get(name, [])
+
+    def check(self) -> None:
+        """Raise the error of a failed look-up."""
+        if self._error is not None:
+            raise self._error

@@ -25,7 +25,7 @@ from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect
 from orderkit.core.platform.installation import ArgoCDSettings, Installation, PlatformTarget
 from orderkit.core.platform.settings import PlatformSettings
-from orderkit.flows.install import server_releases
+from orderkit.flows.install.server_releases import check_releases
 from orderkit.flows.platform import Platform
 from orderkit_standins.platform import EmbeddedPlatform, Ports
 
@@ -292,7 +292,7 @@ def test_an_unreachable_version_is_a_finding_and_no_crash(site: Site) -> None:
         settings = load_settings(str(file))
         (found,) = [
             finding
-            for finding in server_releases.check_releases(connect(settings))
+            for finding in check_releases(connect(settings))
             if finding.check == "kubernetes-release"
         ]
 

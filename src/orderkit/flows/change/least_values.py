@@ -13,7 +13,7 @@ from functools import partial
 from ground.errors import RefusedError, every
 from ground.objects.kube_objects import Manifest, ObjectKey, dig
 from orderkit.core.kit.kit_file import AtLeast
-from orderkit.core.order.change.differences import FieldDifference
+from orderkit.core.order.change import FieldDifference
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr
 from orderkit.flows.platform import Platform, get_object
 

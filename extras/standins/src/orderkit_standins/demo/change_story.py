@@ -41,7 +41,7 @@ from orderkit_standins.serve_platform import Running
 _EVE, _BOSS = "user:default/eve", "user:default/boss"
 
 
-def tell(story: Story, running: Running, clone: Path) -> None:
+def tell_changes(story: Story, running: Running, clone: Path) -> None:
     """
     Tell these stages.
 

@@ -28,7 +28,7 @@ from orderkit.flows.order import order_report, placing, tracing
 from orderkit.flows.order.placing import TaskRequest
 from orderkit.flows.team.teams import TeamChange, add_team
 from orderkit.ports.requesters import Requester
-from orderkit_standins.demo import change_story
+from orderkit_standins.demo.change_story import tell_changes
 from orderkit_standins.demo.narration import (
     BAY,
     ORDER,
@@ -69,7 +69,7 @@ def tell(story: Story) -> None:
         _order(story, platform)
         clone = _clone(story, platform)
         _assembled(story, platform)
-        change_story.tell(story, platform, clone)
+        tell_changes(story, platform, clone)
         _repair(story, platform)
         _repeat(story, platform)
         _approval(story, platform)

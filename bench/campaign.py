@@ -31,8 +31,8 @@ from orderkit.flows.campaign.showing import campaign_view
 from orderkit.flows.order import order_report, placing
 from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import add_team
-from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester

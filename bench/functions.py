@@ -14,7 +14,7 @@ import grpc
 
 from bench.figure import Figure, median_s, size
 from compositions.station import INPUT, Station, station_runner
-from orderkit.adapters.folders.station_folder import stations_in
+from orderkit.adapters.folders.station_process import stations_in
 from orderkit.adapters.functions.function_messages import answered
 
 PARTS, RUNS, AT_ONCE = 22, size(200, 4), 4

@@ -10,11 +10,9 @@ import sys
 from pathlib import Path
 
 from compositions.simulation import ROUNDS_MAX
-from orderkit_workshop.check.pipeline_rule_codes import PipelineRule
+from orderkit_workshop.check.behaviour_rule_codes import PipelineRule, SinceRule, markdown
 from orderkit_workshop.check.rule_codes import KitRule
-from orderkit_workshop.check.rule_codes_markdown import markdown
-from orderkit_workshop.check.since_rule_codes import SinceRule
-from orderkit_workshop.check.trial_orders import VARIATIONS_MAX
+from orderkit_workshop.check.trial_runs import VARIATIONS_MAX
 
 PAGE = Path(__file__).parents[1] / "docs" / "kit-check.md"
 

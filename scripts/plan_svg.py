@@ -19,7 +19,7 @@ from compositions.generated_passwords import STAND_IN_SEED
 from compositions.layered_settings import ENVIRONMENT
 from ground.objects.kube_objects import Manifest
 from orderkit.adapters.folders.pack_folder import read_folder
-from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.adapters.folders.station_process import load_stations
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.plan import Assembly, Plan, assemble, compare
 from orderkit.core.plan.graph import graph_of

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from orderkit.adapters.processes.confined_rendering import ChildLimits
-from orderkit.flows.template.actions.file_sources import FETCHED_FILES_MAX
+from orderkit.flows.template.actions.action_context import FETCHED_FILES_MAX
 from softwaretemplates.render import (
     TreeOptions,
     builtins,

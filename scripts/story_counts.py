@@ -102,9 +102,9 @@ class Recorder:
 
     def forget_early_looks(self) -> None:
         """Replace ``flows.waiting.until``, before anything imports it."""
-        from orderkit.flows import waiting
+        from orderkit.flows import repeating
 
-        until = waiting.until
+        until = repeating.until
 
         def counted(clock: Any, look: Callable[[], Any], *more: Any, **named: Any) -> Any:
             begun = len(self.requests), self.calls
@@ -116,7 +116,7 @@ class Recorder:
 
             return until(clock, last_look, *more, **named)
 
-        waiting.until = counted
+        repeating.until = counted
 
 
 def record(file: str, arguments: Sequence[str]) -> int:
@@ -289,7 +289,7 @@ class Site:
 
     def wait(self, is_done: Callable[[], bool], goal: str) -> None:
         """Wait until something that happens beside the commands has happened."""
-        from orderkit.flows.waiting import until
+        from orderkit.flows.repeating import until
 
         until(self.platform.clock, is_done, bool, timeout_s=STORY_S, goal=goal)
 

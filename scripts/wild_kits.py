@@ -50,7 +50,7 @@ from compositions.simulation import SimulatedWorld, simulate  # noqa: E402
 from compositions.station import Station, StationRequest, StationResponse  # noqa: E402
 from ground.errors import OrderkitError  # noqa: E402
 from orderkit.adapters.folders.pack_folder import read_folder  # noqa: E402
-from orderkit.adapters.functions.program_function import (  # noqa: E402
+from orderkit.adapters.functions.local_functions import (  # noqa: E402
     program_function,
     program_functions,
 )
@@ -77,8 +77,8 @@ from orderkit_standins.serve_platform import (  # noqa: E402
 )
 from orderkit_workshop.check import KitUnderCheck, PackFacts  # noqa: E402
 from orderkit_workshop.check.kit_under_check import steps_in  # noqa: E402
-from orderkit_workshop.check.trial_orders import orders_of  # noqa: E402
-from orderkit_workshop.registry.function_images import image_of_file  # noqa: E402
+from orderkit_workshop.check.trial_runs import orders_of  # noqa: E402
+from orderkit_workshop.registry.images import image_of_file  # noqa: E402
 
 Manifest = dict[str, Any]
 Row = dict[str, Any]

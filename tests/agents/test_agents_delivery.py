@@ -18,7 +18,7 @@ from orderkit.core.platform.delivery_tree import layers_of
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
 from orderkit_standins.cluster import EmbeddedCluster
-from orderkit_standins.providers.crds import crd
+from orderkit_standins.providers.played_kinds import crd
 from whisperops.commands import main, root
 from whisperops.demo.processes import DEPLOYMENTS, arguments
 

@@ -16,7 +16,7 @@ from signer import EVE, Key, Signer, signing
 
 from ground.errors import UnreachableError
 from orderkit.adapters.tokens import published_keys
-from orderkit.adapters.tokens.backstage_signatures import BackstageRequesters
+from orderkit.adapters.tokens.bearers import BackstageRequesters
 from orderkit.ports.requesters import UnprovedError
 
 

@@ -13,7 +13,7 @@ from ground.names import RepoId
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.main import run
 from orderkit.core.platform import idpbuilder
-from orderkit.flows.template.actions.forge_target import repository_of
+from orderkit.flows.template.actions.publish_repository import repository_of
 
 EXAMPLES = Path(__file__).parents[2] / "bootstrap" / "idpbuilder"
 BY_PATH = "https://cnoe.localtest.me:8443/gitea"

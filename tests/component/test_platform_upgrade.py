@@ -16,8 +16,8 @@ from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.platform import Platform
+from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import add_team
-from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.requesters import Requester
 from orderkit_standins.platform import Ports

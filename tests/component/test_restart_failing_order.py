@@ -8,7 +8,7 @@ import pytest
 from packcopies import copied_pack
 
 from orderkit.flows.order import order_report, placing
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.requesters import Requester
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, running

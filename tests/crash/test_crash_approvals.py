@@ -35,7 +35,7 @@ from orderkit.flows.approval.settling import settle, settle_pull, settle_touched
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.notify.notified_events import ensure_namespace
-from orderkit.flows.order.approval_records import agreements
+from orderkit.flows.order.ledger_records import agreements
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.team.teams import TeamChange, change_team
 from orderkit_standins.platform import EmbeddedPlatform, Ports

@@ -30,7 +30,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.lease.extending import lease_of, read_leased
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.forge import Operation
 
 if TYPE_CHECKING:

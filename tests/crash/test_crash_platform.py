@@ -27,7 +27,7 @@ from tests.crash.processes import KILLED, Process
 from ground.errors import OrderkitError
 from orderkit.flows.order import order_report
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 
 if TYPE_CHECKING:

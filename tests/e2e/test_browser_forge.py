@@ -15,7 +15,7 @@ from forgeusers import embedded_admin, new_user
 from lab.realbackstage import Backstage
 from pullhand import Hand
 
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 

@@ -35,10 +35,10 @@ from orderkit.core.campaign.record import CampaignRecord
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.portal.runner_job import NAMESPACE
 from orderkit.flows.campaign import starting
-from orderkit.flows.campaign.campaign_files import read_campaign
+from orderkit.flows.campaign.campaign_reads import read_campaign
 from orderkit.flows.order import placing
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 
 _WHY = container.reason_not_possible()
 pytestmark = [

@@ -35,8 +35,8 @@ from orderkit.flows.end.destroying import destroy
 from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.order import order_report, tracing
 from orderkit.flows.platform import Platform, write_ledger
+from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import TeamChange, change_team
-from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 

@@ -14,11 +14,11 @@ from lab.binaries import built
 from compositions.parts import auto_ready
 from compositions.station import Ready, Resource, State, Station, StationRequest
 from ground.objects.kube_objects import Manifest
-from orderkit.adapters.functions.program_function import program_function
+from orderkit.adapters.functions.local_functions import program_function
 from orderkit.adapters.functions.program_store import add_program, program_start
 from orderkit.adapters.processes.confined_program import UNCONFINED
 from orderkit.cli.main import run
-from orderkit_workshop.registry.function_images import image_of_file
+from orderkit_workshop.registry.images import image_of_file
 
 NAME = "function-auto-ready"
 XR = {"apiVersion": "a.example.org/v1", "kind": "X", "metadata": {"name": "x"}}

@@ -34,7 +34,7 @@ from orderkit.flows.change.reviewing import merge_reviewed
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.order_report import status
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.requesters import Requester
 from orderkit_standins.platform import BOT_SCOPES
 

@@ -41,7 +41,7 @@ from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.order.order_history import history
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.forge import MergeStyle, Operation, PullRequest
 from orderkit.ports.requesters import Requester
 from orderkit_standins.platform import BOT_SCOPES

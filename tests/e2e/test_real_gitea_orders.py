@@ -37,7 +37,7 @@ from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.platform.settings import LOCAL_REGISTRY, ForgeSettings
 from orderkit.flows.install.bootstrapping import Bootstrapped, BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues, render_pack
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit_standins.platform import BOT_SCOPES
 

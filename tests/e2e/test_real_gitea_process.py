@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from lab.realgitea import ADMIN, named_by_environment
 
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 
 ROOT = Path(__file__).parents[2]

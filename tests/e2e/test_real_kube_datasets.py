@@ -16,7 +16,7 @@ from ground.errors import AccessError
 from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey, metadata
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.controllers import LEASE, Candidate, LeaderElection
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import InvalidObjectError
 from whisperops.buckets import FsspecBucket

@@ -29,7 +29,7 @@ from ground.shapes import changed
 from orderkit.cli.connecting import SECRET_HEADER
 from orderkit.core.platform.service_access import ServiceInstall, ServiceRoute
 from orderkit.core.platform.service_objects import NAME, NAMESPACE
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 
 POD = Kind("", "v1", "Pod")

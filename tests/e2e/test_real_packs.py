@@ -41,7 +41,7 @@ from ground.objects.kube_objects import (
 )
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import InvalidObjectError
 from orderkit_standins.providers.cloud_twin import EXTERNAL

@@ -17,7 +17,7 @@ from orderkit import __version__
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.platform.baking import SENTINEL
 from orderkit.core.portal.runner_job import ACCOUNT, NAMESPACE, RunnerJob, manifest
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster, InvalidObjectError
 

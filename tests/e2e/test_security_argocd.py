@@ -32,8 +32,8 @@ from ground.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey, dig
 from orderkit.core.order import ledger_applications
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.team.read_credential import SECRET, credential_secret
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
+from orderkit.flows.team.connections import SECRET, credential_secret
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 

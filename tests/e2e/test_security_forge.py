@@ -24,7 +24,7 @@ from tests.security import test_four_eyes as four_eyes
 
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack
 from orderkit.core.platform.settings import LOCAL_REGISTRY
-from orderkit.flows.foreign_access import foreign_access
+from orderkit.flows.forge_protection import foreign_access
 from orderkit.flows.install.bootstrapping import BootstrapRequest, bootstrap
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit_standins.platform import BOT_SCOPES

@@ -28,7 +28,7 @@ from kubeschema.validate.findings import remedy, sentence
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import application_key, nudge
 from orderkit.flows.order.commit_status import CONTEXT, keep_checked
-from orderkit.flows.order.order_events import order_events
+from orderkit.flows.order.order_objects import order_events
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.platform import Platform
 

@@ -22,7 +22,7 @@ from tests.faults.deeds import GROUP, Look, client_of
 from tests.workers import summary
 
 from ground.names import RepoId
-from orderkit.adapters.forges import retries
+from orderkit.adapters.forges import answers
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge
 from orderkit_standins.forge.gitlab.face import FaceSettings
@@ -136,7 +136,7 @@ def _bench(
         client_of(face, url, token) as direct,
     ):
         if not real:
-            patch.setattr(retries, "PAUSE_FIRST_S", 0.001)
-            patch.setattr(retries, "PAUSE_MAX_S", 0.01)
+            patch.setattr(answers, "PAUSE_FIRST_S", 0.001)
+            patch.setattr(answers, "PAUSE_MAX_S", 0.01)
         direct.ensure_org(org)
         yield Bench(url, token, real, proxy, client, patient, direct, org, scratch, embedded, face)

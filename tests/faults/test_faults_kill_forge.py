@@ -28,7 +28,7 @@ from tests.faults.forgeprocess import TOKEN, ForgeProcess
 
 from ground.errors import OrderkitError
 from ground.names import RepoId
-from orderkit.adapters.forges import retries
+from orderkit.adapters.forges import answers
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.ports.forge import FileChange, MergeStyle, Operation, PullDraft
 
@@ -193,8 +193,8 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Load]:
     folder = tmp_path_factory.mktemp("killed")
     patch = pytest.MonkeyPatch()
     for name in ("PAUSE_FIRST_S", "PAUSE_MAX_S"):  # a dead forge need not be waited for
-        patch.setattr(retries, name, 0.001)
-    patch.setattr(retries, "GET_PAUSE_S", 0.001)
+        patch.setattr(answers, name, 0.001)
+    patch.setattr(answers, "GET_PAUSE_S", 0.001)
     zygote = Zygote()
     forge = ForgeProcess(zygote, folder / "forge")
     forge.start()

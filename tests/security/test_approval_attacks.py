@@ -27,8 +27,8 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.approval.deciding import approve
 from orderkit.flows.approval.settling import settle
 from orderkit.flows.install.doctor_access_checks import approvers
-from orderkit.flows.order.approval_records import record_agreement, waiting_order
-from orderkit.flows.order.approvers import approver_problems
+from orderkit.flows.order.agreements import approver_problems
+from orderkit.flows.order.ledger_records import record_agreement, waiting_order
 from orderkit.flows.order.order_proposals import open_proposal
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.teams import TeamChange, add_team

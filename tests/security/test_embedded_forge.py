@@ -26,8 +26,8 @@ from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge
 from orderkit_standins.forge.api import routes, smart_http
-from orderkit_standins.forge.deliveries import Deliveries, Delivery
 from orderkit_standins.forge.store import Store
+from orderkit_standins.forge.webhooks import Deliveries, Delivery
 from orderkit_standins.platform import BOT_SCOPES
 
 TIMEOUT_S = 60

@@ -15,7 +15,7 @@ from tests.security.conftest import EmbeddedServers
 
 from orderkit.cli.connecting import load_settings
 from orderkit.cli.serving.standalone import ServeRequest, host_names, serving
-from orderkit_standins.cluster.http.bodies import DEPTH_MAX
+from orderkit_standins.cluster.http.exchange import DEPTH_MAX
 
 TIMEOUT_S = 60
 SERVERS = ("forge", "cluster", "portal", "service")

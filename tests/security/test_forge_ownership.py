@@ -20,7 +20,7 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.commit_pinning import pinned_commit
-from orderkit.flows.foreign_access import foreign_access
+from orderkit.flows.forge_protection import foreign_access
 from orderkit.flows.install.bootstrapping.platform_repositories import LedgerStep, PackStep
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, BootstrapRequest
 from orderkit.flows.install.pack_rendering import PlatformValues

@@ -19,8 +19,8 @@ from ground.errors import ConflictError, RefusedError
 from ground.names import MAIN, blob_sha
 from orderkit.adapters.github import GitHubForge
 from orderkit.flows.change.reviewing import merge_reviewed
-from orderkit.flows.main_protection import CONTEXT
-from orderkit.flows.waiting import until
+from orderkit.flows.forge_protection import CONTEXT
+from orderkit.flows.repeating import until
 from orderkit.ports.forge import FileChange, Operation, PullDraft, PullRequest
 from orderkit.ports.requesters import Requester
 from orderkit_standins.serve_platform import Running

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from orderkit.adapters.addresses import is_near, look_up
-from orderkit.adapters.functions.granted_network import granted_host, serve
+from orderkit.adapters.functions.local_functions import granted_host, serve
+from orderkit.adapters.http import is_near, look_up
 
 ANSWER = b"an own service"
 

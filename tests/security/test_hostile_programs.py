@@ -13,7 +13,7 @@ from functionimages import asked
 from functionprograms import DIGEST, tiny_function
 
 from compositions.station import Station
-from orderkit.adapters.functions import program_function
+from orderkit.adapters.functions import local_functions
 from orderkit.adapters.functions.program_store import stored_program
 
 
@@ -76,7 +76,7 @@ def test_its_memory_and_its_processes_are_limited(
     tiny: Station, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert told(tiny, "memory") == ["MemoryError"]
-    monkeypatch.setattr(program_function, "CALL_S", 2.0)
+    monkeypatch.setattr(local_functions, "CALL_S", 2.0)
     tiny(asked("die"))  # the limit belongs to a start
 
     tiny(asked("fork"))  # it may be stopped for it

@@ -18,7 +18,7 @@ from scripts.houses import HOUSES
 from compositions.station import Resource, Severity, State, Station, StationRequest
 from orderkit.adapters.folders import confined_stations as confined
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.adapters.folders.station_folder import BrokenStation
+from orderkit.adapters.folders.station_process import BrokenStation
 from orderkit.adapters.processes import confinement
 from orderkit.cli.main import run
 
@@ -349,7 +349,6 @@ def test_only_confined_processes_load_stations() -> None:
         "ports/pipeline_functions.py",
         "flows/composing/published_pack.py",
     } == {
-        "adapters/folders/station_folder.py",
         "adapters/folders/station_process.py",
         "adapters/functions/local_functions.py",
         "adapters/functions/station_answers.py",

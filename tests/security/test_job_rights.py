@@ -36,10 +36,10 @@ from orderkit.flows.campaign.starting import CampaignText, put, start
 from orderkit.flows.notify.notified_events import (
     ensure_namespace,
 )
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
-from orderkit_workshop.generate.runner_role import runner_role
+from orderkit_workshop.generate.cluster_roles import runner_role
 
 ROOM = Path(__file__).parents[2] / "day2" / "job"
 RUNNER = "system:serviceaccount:orderkit:orderkit-runner"

@@ -26,7 +26,7 @@ from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.adapters.github import GitHubForge
 from orderkit.adapters.gitlab import GitLabForge
 from orderkit.core.platform.forge_kinds import ForgeKind
-from orderkit.flows.main_protection import CONTEXT
+from orderkit.flows.forge_protection import CONTEXT
 from orderkit_standins.forge.deploy_keys import DeployKey
 from orderkit_standins.forge.github.apps import InstalledApp
 from orderkit_standins.platform import Ports

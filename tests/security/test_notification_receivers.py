@@ -25,8 +25,8 @@ from ground.errors import InvalidInputError, OrderkitError, RefusedError
 from ground.names import TeamName
 from ground.shapes import changed
 from orderkit.adapters.backstage.backstage_notifications import BackstageNotifier
-from orderkit.adapters.notify.apprise_notifier import AppriseNotifier
-from orderkit.adapters.notify.webhook_notifier import (
+from orderkit.adapters.notify.notifiers import (
+    AppriseNotifier,
     WebhookNotifier,
     WebhookTarget,
     judged_addresses,

@@ -24,7 +24,7 @@ from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.flows.install.bootstrapping.platform_repositories import SECRET_NAME
 from orderkit.flows.platform import Platform
-from orderkit.flows.team.read_credential import SECRET, credential_secret, decoded, secret_key
+from orderkit.flows.team.connections import SECRET, credential_secret, decoded, secret_key
 from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.platform import BOT, BOT_SCOPES, Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running

@@ -35,7 +35,7 @@ from orderkit.cli.connecting import SECRET_HEADER, service_options, token
 from orderkit.core.platform.notification_settings import read_notifications
 from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.plan.pull_requests import keep_planned
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.web.auditing import AuditLog
 from orderkit.web.operation_table import operations
 from orderkit.web.service import service_app

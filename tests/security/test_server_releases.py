@@ -25,7 +25,7 @@ from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import connect
 from orderkit.core.platform.installation import ArgoCDSettings, Installation, PlatformTarget
 from orderkit.core.platform.settings import PlatformSettings
-from orderkit.flows.install.server_releases import check_releases
+from orderkit.flows.install.findings import check_releases
 from orderkit.flows.platform import Platform
 from orderkit_standins.platform import EmbeddedPlatform, Ports
 

@@ -18,8 +18,7 @@ from signer import signing
 from ground.errors import UnreachableError
 from ground.shapes import changed
 from orderkit.adapters.tokens import published_keys
-from orderkit.adapters.tokens.backstage_signatures import BackstageRequesters
-from orderkit.adapters.tokens.oidc_tokens import OidcRequesters
+from orderkit.adapters.tokens.bearers import BackstageRequesters, OidcRequesters
 from orderkit.adapters.tokens.published_keys import WAITERS_MAX
 from orderkit.core.platform.service_access import AccessSettings, OidcSettings
 from orderkit.ports.requesters import UnprovedError

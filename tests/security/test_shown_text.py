@@ -15,8 +15,8 @@ from orderkit.cli.output import emit_json, emit_table
 from orderkit.cli.views.plan_views import Screen, show
 from orderkit.core.plan import Plan
 from orderkit.flows.composing.planner import OrderPlanner
-from orderkit.flows.plan.announcing import JudgedPlan, comment_text
 from orderkit.flows.plan.fleet_orders import ObjectLookup
+from orderkit.flows.plan.pull_requests import JudgedPlan, comment_text
 
 TEXTS = (
     "<img src=x onerror=alert(1)>",

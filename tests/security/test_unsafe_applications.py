@@ -35,10 +35,9 @@ from orderkit.core.platform.installation import (
     Installation,
     PlatformTarget,
 )
-from orderkit.flows.argocd.obstacles import obstacle
-from orderkit.flows.argocd.refreshing import application_key, nudge, refresh
+from orderkit.flows.argocd.refreshing import application_key, nudge, obstacle, refresh
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text, write_ledger
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running

@@ -19,7 +19,7 @@ from compositions.simulation import SimulatedWorld, lookup_in, simulate
 from ground.objects.kube_objects import Manifest, is_namespaced, metadata
 from kubeschema.validate import Validator
 from orderkit.adapters.folders.pack_folder import read_folder
-from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.adapters.folders.station_process import load_stations
 from orderkit.core.kit.pack import read_pack
 from yamlfiles.manifests import parse_manifests
 

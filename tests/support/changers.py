@@ -21,7 +21,7 @@ from typing import Any
 
 from ground.errors import OrderkitError
 from ground.names import RepoId
-from orderkit.adapters.forges import retries
+from orderkit.adapters.forges import answers
 from orderkit.cli.connecting import connect, load_settings
 from orderkit.core.order.change import FieldConflictError, FieldEdit
 from orderkit.flows.change import Changed, ChangeRequest, change
@@ -90,7 +90,7 @@ def outcomes(log: Path) -> list[dict[str, Any]]:
 
 def main(spec: Spec) -> None:
     """Go through the wishes that have no outcome yet."""
-    retries.PAUSE_FIRST_S, retries.PAUSE_MAX_S = 0.002, 0.02
+    answers.PAUSE_FIRST_S, answers.PAUSE_MAX_S = 0.002, 0.02
     platform = connect(load_settings(spec.platform_file))
     choice = random.Random()  # noqa: S311  when a person acts is not part of what they want
     log = Path(spec.log)

@@ -11,7 +11,7 @@ import pytest
 from functionimages import asked, image_config, package_layer, program_layer
 
 from compositions.station import Station
-from orderkit.adapters.functions.program_function import program_function
+from orderkit.adapters.functions.local_functions import program_function
 from orderkit.adapters.functions.program_store import add_program, program_start
 from orderkit.adapters.processes.confined_program import UNCONFINED
 

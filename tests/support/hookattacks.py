@@ -34,7 +34,7 @@ from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.order import order_damage
 from orderkit.flows.order.order_report import list_orders
 from orderkit.flows.platform import Platform, write_ledger
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.cluster import NoSuchKindError
 from orderkit.ports.forge import FileChange, Operation
 

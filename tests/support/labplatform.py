@@ -25,7 +25,7 @@ from platformsettings import settings_with
 from compositions.python_functions import python_functions
 from ground.shapes import changed
 from orderkit.adapters.folders.pack_folder import SCHEMAS, read_room, reference_pack
-from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.adapters.folders.station_process import load_stations
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.cli.connecting import connect, service_options, token

@@ -32,7 +32,7 @@ from orderkit.flows.argocd.refreshing import refresh
 from orderkit.flows.order import order_damage
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.platform import Platform, get_object
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 
 XGARAGE = Kind("blog.opsbogus.dev", "v1alpha1", "XGarage")
 FILE = PurePosixPath("manifests", "xgarage.yaml")

@@ -23,7 +23,7 @@ from published import Up
 from compositions.python_functions import python_functions
 from ground.objects.kube_objects import ARGOCD_NAMESPACE
 from orderkit.adapters.commit_signatures import new_signing_key
-from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.adapters.folders.station_process import load_stations
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.connecting import connect, service_options

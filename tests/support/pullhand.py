@@ -12,7 +12,7 @@ from bays import XR, Bay
 
 from orderkit.cli.connecting import token
 from orderkit.core.platform.settings import PlatformSettings
-from orderkit.flows.plan.announcing import CONTEXT
+from orderkit.flows.plan.pull_requests import CONTEXT
 from orderkit.ports.forge import CommitStatus, Operation, PullDraft, PullRequest
 
 _numbers = itertools.count(1)

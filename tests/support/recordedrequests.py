@@ -11,7 +11,7 @@ from typing import Any
 
 from compositions.station import Station, StationRequest, StationResponse
 from orderkit.adapters.folders.pack_folder import read_folder
-from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.adapters.folders.station_process import load_stations
 from orderkit.core.kit.pack import read_pack
 from orderkit_workshop.check.scenario import read_scenario
 from orderkit_workshop.stories.try_scenario import prepare

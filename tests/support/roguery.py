@@ -21,7 +21,7 @@ from orderkit.flows.order import order_report, placing
 from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Forge, Operation
 from orderkit.ports.requesters import Requester

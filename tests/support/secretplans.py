@@ -21,8 +21,8 @@ from orderkit.core.plan.graph_svg import to_svg
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.composing.planner import OrderPlanner
-from orderkit.flows.plan.announcing import JudgedPlan, comment_text
 from orderkit.flows.plan.fleet_orders import ObjectLookup
+from orderkit.flows.plan.pull_requests import JudgedPlan, comment_text
 
 CANARY = "Kan4rie-vogel/7"
 

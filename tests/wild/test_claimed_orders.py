@@ -22,8 +22,8 @@ from orderkit.flows.argocd.refreshing import nudge
 from orderkit.flows.end.remaining_objects import Absence
 from orderkit.flows.order import order_report, tracing
 from orderkit.flows.platform import published_kit
+from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import add_team
-from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.serve_platform import Running
 

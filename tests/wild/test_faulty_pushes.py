@@ -18,8 +18,8 @@ from orderkit.cli.main import run
 from orderkit.flows.argocd.refreshing import nudge
 from orderkit.flows.order.commit_status import CONTEXT
 from orderkit.flows.order.order_report import OrderReport, status
+from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import add_team
-from orderkit.flows.waiting import until
 from orderkit.ports.forge import CommitStatus
 from orderkit_standins.serve_platform import Running
 

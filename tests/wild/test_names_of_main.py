@@ -18,10 +18,10 @@ from ground.objects.kube_objects import dig
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.argocd.refreshing import REFRESH, application_key, refresh
-from orderkit.flows.main_protection import CONTEXT
+from orderkit.flows.forge_protection import CONTEXT
 from orderkit.flows.order.awaiting import await_commit
+from orderkit.flows.repeating import until
 from orderkit.flows.team.pinning import unpinned_teams
-from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import CommitStatus, FileChange, MergeStyle, Operation
 from orderkit_standins.argocd.source_repositories import BareRepositories

@@ -50,8 +50,8 @@ from orderkit.core.order.ledger_applications import is_safe, order_application
 from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.argocd.refreshing import nudge, refresh
 from orderkit.flows.platform import write_ledger
+from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import add_team
-from orderkit.flows.waiting import until
 from orderkit.ports.cluster import InvalidObjectError
 from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.serve_platform import Running

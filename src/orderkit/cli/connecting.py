@@ -51,7 +51,7 @@ from orderkit.core.platform.webhook_key import channel_key, hook_key
 from orderkit.core.portal.catalog_origins import pack_location
 from orderkit.core.portal.profile import Profile
 from orderkit.flows.platform import Platform
-from orderkit.flows.team.webhooks import service_webhook
+from orderkit.flows.team.connections import service_webhook
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
@@ -62,7 +62,7 @@ from softwaretemplates.size_limit import MIB
 from yamlfiles import yaml11
 
 if TYPE_CHECKING:
-    from orderkit.adapters.tokens.oidc_tokens import BelievedGroups
+    from orderkit.adapters.tokens.bearers import BelievedGroups
     from orderkit.core.notify.routing import Channel
     from orderkit.flows.notify.notifying import NotifyOptions
     from orderkit.ports.notifier import Notifier
@@ -163,9 +163,11 @@ def requesters(settings: PlatformSettings) -> Requesters | None:
     if not (settings.portal.signed_by or access.oidc or access.tokens_file):
         return None
     from orderkit.adapters.tokens.access_tokens import TokenRequesters  # lazy: these need jwt
-    from orderkit.adapters.tokens.backstage_signatures import BackstageRequesters
-    from orderkit.adapters.tokens.bearers import BearerRequesters
-    from orderkit.adapters.tokens.oidc_tokens import OidcRequesters
+    from orderkit.adapters.tokens.bearers import (
+        BackstageRequesters,
+        BearerRequesters,
+        OidcRequesters,
+    )
 
     clients = access.tokens_file
     return BearerRequesters(
@@ -190,8 +192,10 @@ def sign_in(settings: PlatformSettings) -> SignIn | None:
     sign_in_settings = settings.service.access.sign_in
     if sign_in_settings is None:
         return None
-    from orderkit.adapters.tokens.github_sign_in import GitHubSignIn  # lazy: these need jwt
-    from orderkit.adapters.tokens.oidc_sign_in import OpenIdSignIn
+    from orderkit.adapters.tokens.sign_in import (
+        GitHubSignIn,  # lazy: these need jwt
+        OpenIdSignIn,
+    )
 
     issuer, file = sign_in_settings.provider.issuer, sign_in_settings.client_secret_file
     client_secret = token(Endpoint(issuer, file)) if file else ""
@@ -205,8 +209,8 @@ def sign_in(settings: PlatformSettings) -> SignIn | None:
 
 def _believed_groups(settings: PlatformSettings, provider: OidcSettings) -> BelievedGroups:
     """Return which groups of a provider's tokens count; those of the forge are judged there."""
-    from orderkit.adapters.tokens.judged_groups import JudgedGroups
-    from orderkit.flows.order.approvers import organisation_problem
+    from orderkit.adapters.tokens.bearers import JudgedGroups
+    from orderkit.flows.order.agreements import organisation_problem
 
     platform = functools.cache(lambda: connect(settings))
 
@@ -223,8 +227,8 @@ def _is_forge(settings: PlatformSettings, provider: OidcSettings) -> bool:
     Raises:
         UnreachableError: The forge does not answer.
     """
-    from orderkit.adapters.backstage.backstage_http import send
-    from orderkit.adapters.tokens.oidc_tokens import DISCOVERY
+    from orderkit.adapters.backstage.backstage_client import send
+    from orderkit.adapters.tokens.bearers import DISCOVERY
 
     forge = settings.forge
     if urlsplit(provider.issuer).netloc == urlsplit(forge.url).netloc:
@@ -322,7 +326,7 @@ def notifier(settings: PlatformSettings, platform: Platform, channel: Channel) -
 
             return PullComments(platform)
         case "webhook":
-            from orderkit.adapters.notify.webhook_notifier import WebhookNotifier, WebhookTarget
+            from orderkit.adapters.notify.notifiers import WebhookNotifier, WebhookTarget
 
             return WebhookNotifier(
                 WebhookTarget(
@@ -333,7 +337,7 @@ def notifier(settings: PlatformSettings, platform: Platform, channel: Channel) -
                 )
             )
         case "apprise":
-            from orderkit.adapters.notify.apprise_notifier import AppriseNotifier
+            from orderkit.adapters.notify.notifiers import AppriseNotifier
 
             field = f"notifications.channels.{channel.id}.urlFile"
             return AppriseNotifier(channel.id, _secret_text(channel.settings.url_file, field))
@@ -478,6 +482,6 @@ def _trusting(settings: PlatformSettings, cluster: Cluster) -> ForgeSettings:
     on_idpbuilder = settings.target is PlatformTarget.IDPBUILDER
     if not on_idpbuilder or forge.ca_file or not forge.url.startswith("https://"):
         return forge
-    from orderkit.adapters.idpbuilder_certificate import authority_file  # lazy: seldom needed
+    from orderkit.adapters.certificates import authority_file  # lazy: seldom needed
 
     return changed(forge, ca_file=authority_file(cluster))

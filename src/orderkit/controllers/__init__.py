@@ -51,8 +51,7 @@ from ground.objects.kube_objects import (
 from ground.secrets import redact
 from ground.secrets import register as register_secret
 from orderkit.adapters.http import check_url, read_capped
-from orderkit.controllers.connection import Connection, connect
-from orderkit.controllers.loop import Loop, Work, stop_on_signals
+from orderkit.controllers.running import Connection, Loop, Work, connect, stop_on_signals
 from orderkit.flows.leader_election import LEASE, Candidate, LeaderElection
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock, SystemClock

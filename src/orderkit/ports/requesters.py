@@ -3,13 +3,13 @@ Who sends a request, and what proves it.
 
 A requester named only in a body or a flag is a *claim*: any template author can write anything
 there. A token is a proof. Three kinds are accepted: one that the portal signed for the user who is
-signed in (``adapters.tokens.backstage_signatures``), one of an OpenID provider
-(``adapters.tokens.oidc_tokens``), and one that we issued to a program
+signed in (``adapters.tokens.bearers``), one of an OpenID provider
+(``adapters.tokens.bearers``), and one that we issued to a program
 (``adapters.tokens.access_tokens``).
 
 Sign in with an OpenID Connect provider: authorization code with PKCE.
 
-``adapters.tokens.oidc_sign_in`` does it; the console calls it (``web.console``).
+``adapters.tokens.sign_in`` does it; the console calls it (``web.console``).
 """
 
 from __future__ import annotations

@@ -26,10 +26,9 @@ from orderkit.flows.approval.pending import pending
 from orderkit.flows.order.budget_gate_check import GateRequest, Gates, UnknownGateError, team_of
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.ports.requesters import UnprovedError
-from orderkit.web.answers import Approvals, Gate
+from orderkit.web.messages import Approvals, Decide, Gate
 from orderkit.web.openapi_schemas import LABEL, named
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
-from orderkit.web.request_bodies import Decide
 
 
 def post_approval(service: Service, call: ServiceRequest) -> ServiceResponse:

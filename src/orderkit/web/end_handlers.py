@@ -26,20 +26,22 @@ from orderkit.core.order import ledger
 from orderkit.core.order.end_record import EndRecord, Phase, parse
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.service_access import Right
-from orderkit.flows.end.before_end import survivors
-from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.destroying import destroy, survivors
 from orderkit.flows.end.end_request import Ended, EndRequest
-from orderkit.flows.lease.agent_requests import propose_end, propose_extension
-from orderkit.flows.lease.extending import ExtendRequest, extend_lease, lease_of
+from orderkit.flows.lease.extending import (
+    ExtendRequest,
+    extend_lease,
+    lease_of,
+    propose_end,
+    propose_extension,
+)
 from orderkit.flows.order.live_order import find_living
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text
-from orderkit.web.agents import must_propose
-from orderkit.web.answers import End, EndPreview, EndStep, TakenAlong
 from orderkit.web.change_handlers import member
+from orderkit.web.messages import End, EndOrder, EndPreview, EndStep, Extend, TakenAlong
 from orderkit.web.openapi_schemas import named
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
-from orderkit.web.order_handlers import entry_for, located_for
-from orderkit.web.request_bodies import EndOrder, Extend
+from orderkit.web.order_handlers import entry_for, located_for, must_propose
 
 _GRACE_S = 10.0
 """How much earlier than the request pipeline the answer stops waiting."""

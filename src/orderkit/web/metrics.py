@@ -19,7 +19,7 @@ from orderkit.core.campaign.view import STATES, CampaignFigures
 from orderkit.core.order.order_state import Phase
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.process_counts import COUNTED, Counted
-from orderkit.flows.live.model_state import BOUNDS_S, ModelState
+from orderkit.flows.live.live_row import BOUNDS_S, ModelState
 from orderkit.flows.notify.channel_worker import ChannelState
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"

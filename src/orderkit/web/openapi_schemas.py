@@ -31,7 +31,7 @@ from orderkit.flows.lease.extending import LeaseAnswer
 from orderkit.flows.order.activity import Activity
 from orderkit.flows.order.order_history import History
 from orderkit.flows.order.registering import Registered
-from orderkit.web.answers import (
+from orderkit.web.messages import (
     Approvals,
     Changed,
     End,

@@ -2,7 +2,8 @@
 Handlers for orders: place, register and show them.
 
 A caller may use the orders of their teams. An order of another team is answered like one that does
-not exist.
+not exist. What a request may become that an AI agent sends on behalf of a person is decided by the
+team (`must_propose`).
 """
 
 from __future__ import annotations
@@ -26,16 +27,47 @@ from orderkit.core.platform.service_access import Right
 from orderkit.flows.live.live_row import LiveRow
 from orderkit.flows.order import order_damage, order_report, tracing
 from orderkit.flows.order.live_order import LiveOrder, find_living
-from orderkit.flows.order.order_events import order_events
+from orderkit.flows.order.order_objects import order_events
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
-from orderkit.flows.order.registering_portal import answered_settings
+from orderkit.flows.order.template_services import answered_settings
 from orderkit.flows.plan.order_plan import plan_new_order
 from orderkit.flows.platform import RepositorySnapshot, ledger_snapshot
-from orderkit.web.agents import must_propose
-from orderkit.web.answers import Events, Failing, TaskDone, Trace
+from orderkit.flows.team.limit_check import team_of
+from orderkit.web.messages import (
+    Events,
+    Failing,
+    PlanOrder,
+    Register,
+    RunTask,
+    Settings,
+    TaskDone,
+    Trace,
+)
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
-from orderkit.web.request_bodies import PlanOrder, Register, RunTask, Settings
+
+
+def must_propose(
+    service: Service, call: ServiceRequest, team: TeamName, agent: str | None, command: str
+) -> bool:
+    """
+    Return whether a request becomes a proposal; False without an agent. The audit log names it.
+
+    Args:
+        command: What a person types instead.
+
+    Raises:
+        RefusedError: The team lets agents only read.
+    """
+    if not agent:
+        return False
+    call.audit_fields["agent"] = agent
+    right = team_of(service.platform, team, ledger_snapshot(service.platform)).agents
+    if right == "read":
+        raise RefusedError(
+            f"agents may only read the orders of team {team}", hint=f"a person types: {command}"
+        )
+    return right == "propose"
 
 
 def post_task(service: Service, call: ServiceRequest) -> ServiceResponse:

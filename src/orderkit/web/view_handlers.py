@@ -34,22 +34,22 @@ from orderkit.flows.order.activity import LIMIT, LIMIT_MAX, ActivityQuery, activ
 from orderkit.flows.plan.statements import StatementRequest, make_statement
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
-from orderkit.web.answers import (
+from orderkit.web.change_handlers import member
+from orderkit.web.event_stream import EventStream
+from orderkit.web.messages import (
     Kits,
     KitTeams,
     ListedChange,
     ListedField,
     ListedKit,
+    Reveal,
     Revealed,
     RevealedOutput,
     Team,
 )
-from orderkit.web.change_handlers import member
-from orderkit.web.event_stream import EventStream
 from orderkit.web.openapi_schemas import named
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import located_for
-from orderkit.web.request_bodies import Reveal
 
 _TEAM_ROWS = 50
 """Orders that a team's page names, those that fail first."""

@@ -21,9 +21,8 @@ from orderkit.core.order.order_file import MANIFESTS
 from orderkit.flows.approval.settling import settle, settle_all
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.end.destroying import destroy
-from orderkit.flows.end.end_request import EndRequest
-from orderkit.flows.end.withdrawing import begin_withdrawal
-from orderkit.flows.waiting import until
+from orderkit.flows.end.end_request import EndRequest, begin_withdrawal
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester

@@ -18,8 +18,8 @@ from orderkit.flows.approval.deciding import approve, decline
 from orderkit.flows.approval.settling import settle
 from orderkit.flows.order.order_report import list_orders, status
 from orderkit.flows.platform import ledger_snapshot
+from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import TeamChange, add_team
-from orderkit.flows.waiting import until
 
 
 def test_an_order_waits_and_says_for_whom_and_why(desk: Desk) -> None:

@@ -16,7 +16,7 @@ from ground.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, ObjectKey
 from orderkit.core.kit.order_terms import DAYS
 from orderkit.core.order import ledger
 from orderkit.flows.order import order_report
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running

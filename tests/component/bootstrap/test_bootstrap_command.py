@@ -24,13 +24,12 @@ from orderkit.flows.install.bootstrapping import (
     StepVerdict,
     steps_of,
 )
-from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
+from orderkit.flows.install.bootstrapping.argocd_steps import ARGOCD_CM
 from orderkit.flows.install.bootstrapping.platform_repositories import SECRET_NAME
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import ledger_snapshot
-from orderkit.flows.team.read_credential import SECRET
+from orderkit.flows.team.connections import SECRET, unhooked_teams
 from orderkit.flows.team.teams import add_team, remove_team
-from orderkit.flows.team.webhooks import unhooked_teams
 from orderkit.ports.forge import FileChange, Operation
 
 from .conftest import Bare

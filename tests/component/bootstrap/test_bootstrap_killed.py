@@ -26,7 +26,7 @@ from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.install.bootstrapping import BootstrapRequest, StepVerdict, plan
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import ledger_snapshot
-from orderkit.flows.team.read_credential import SECRET
+from orderkit.flows.team.connections import SECRET
 
 from .conftest import Bare, bare
 

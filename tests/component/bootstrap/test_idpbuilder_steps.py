@@ -18,8 +18,8 @@ from orderkit.flows.install.bootstrapping.idpbuilder_steps import (
     with_settings,
     with_targets,
 )
-from orderkit.flows.install.bootstrapping.portal_steps import template_urls
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext
+from orderkit.flows.install.bootstrapping.team_steps import template_urls
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.ports.forge import FileChange, Operation
 

@@ -13,7 +13,7 @@ import pytest
 from commands import Command, Done
 
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.forge import FileChange, Operation
 
 from .conftest import Bare

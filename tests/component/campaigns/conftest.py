@@ -17,11 +17,11 @@ from commands import Command, in_process
 from orderkit.core.campaign.definition import CAMPAIGN_TRAILER, parse
 from orderkit.core.campaign.record import CampaignRecord
 from orderkit.flows.campaign import starting
-from orderkit.flows.campaign.campaign_files import read_campaign
+from orderkit.flows.campaign.campaign_reads import read_campaign
 from orderkit.flows.campaign.running import run
 from orderkit.flows.order import order_report
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import Commit
 from orderkit_standins.platform import Ports

@@ -19,14 +19,14 @@ from pusher import Pusher
 from tests.component.campaigns.conftest import Desk, NewDesk
 
 from ground.errors import ConflictError, IncompleteError, OrderkitError
-from orderkit.adapters.forges import retries
+from orderkit.adapters.forges import answers
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import token
 from orderkit.core.campaign.definition import STEP_TRAILER
 from orderkit.flows.campaign import starting
 from orderkit.flows.campaign.running import run
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import MergeStyle
 from orderkit_standins.serve_platform import Running
@@ -133,8 +133,8 @@ def test_each_order_gets_the_change_exactly_once(
     chances: Chances,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(retries, "PAUSE_FIRST_S", 0.001)
-    monkeypatch.setattr(retries, "PAUSE_MAX_S", 0.01)
+    monkeypatch.setattr(answers, "PAUSE_FIRST_S", 0.001)
+    monkeypatch.setattr(answers, "PAUSE_MAX_S", 0.01)
     mine = desk(chances.count(6, 30), team=TEAM)
     mine.start(
         {"compute": {"laps": "has(spec.laps) ? spec.laps * 2 : 3"}, "set": {"note": "done"}},
@@ -193,8 +193,8 @@ def test_each_order_is_proposed_once_whatever_people_do_with_it(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(retries, "PAUSE_FIRST_S", 0.001)
-    monkeypatch.setattr(retries, "PAUSE_MAX_S", 0.01)
+    monkeypatch.setattr(answers, "PAUSE_FIRST_S", 0.001)
+    monkeypatch.setattr(answers, "PAUSE_MAX_S", 0.01)
     mine = desk(chances.count(5, 25))
     mine.start({"set": {"colour": "red"}})
     fates = {bay: FATES[number % len(FATES)] for number, bay in enumerate(mine.bays)}

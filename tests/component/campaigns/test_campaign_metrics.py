@@ -17,7 +17,7 @@ from orderkit.core.campaign.view import CampaignFigures
 from orderkit.flows.campaign import starting
 from orderkit.flows.live.forge_records import ForgeRecords, with_ledger
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.serve_platform import Running
 

@@ -21,7 +21,7 @@ from tests.component.campaigns.conftest import Desk, NewDesk
 from orderkit.core.campaign.cluster_jobs import SHARDS_MAX, shard_of
 from orderkit.core.portal.runner_job import NAMESPACE
 from orderkit.flows.campaign import starting
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit_standins.serve_platform import Running
 
 _WHY = container.reason_not_possible()

@@ -23,8 +23,8 @@ from orderkit.flows.campaign import planning, starting
 from orderkit.flows.campaign.running import run
 from orderkit.flows.order.placing import TaskRequest, order
 from orderkit.flows.platform import Platform, published_kit
+from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import add_team
-from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.platform import Ports

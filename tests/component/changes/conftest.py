@@ -13,7 +13,7 @@ from commands import Command, in_process
 from faultproxy import Plan, open_proxy
 from forgehands import client_at
 
-from orderkit.adapters.forges import retries
+from orderkit.adapters.forges import answers
 from orderkit.flows.platform import Platform
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
@@ -62,8 +62,8 @@ def through(site: Running, monkeypatch: pytest.MonkeyPatch) -> Through:
 
     The client waits long: a rival's whole change may happen before its answer comes.
     """
-    monkeypatch.setattr(retries, "PAUSE_FIRST_S", 0.001)
-    monkeypatch.setattr(retries, "PAUSE_MAX_S", 0.01)
+    monkeypatch.setattr(answers, "PAUSE_FIRST_S", 0.001)
+    monkeypatch.setattr(answers, "PAUSE_MAX_S", 0.01)
 
     @contextmanager
     def opened(plan: Plan) -> Iterator[Platform]:

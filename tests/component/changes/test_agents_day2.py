@@ -16,7 +16,7 @@ from commands import Command, Done, in_process
 
 from ground.names import RepoId
 from ground.objects.kube_objects import Kind, ObjectKey, dig
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit_standins.serve_platform import Running
 from yamlfiles.manifests import parse_manifests

@@ -18,7 +18,7 @@ from ground.objects.kube_objects import dig
 from orderkit.core.order.change import FieldConflictError, FieldEdit
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 
 
 def test_another_field_changed_since_the_base_is_no_obstacle(orderkit: Command, bay: Bay) -> None:

@@ -20,8 +20,7 @@ from ground.errors import NotFoundError, RefusedError
 from ground.names import RepoId
 from orderkit.core.kit.kit_file import How
 from orderkit.flows.order.awaiting import await_commit
-from orderkit.flows.plan.announcing import ACCEPT_LOSS
-from orderkit.flows.plan.pull_requests import keep_planned, plan_pull
+from orderkit.flows.plan.pull_requests import ACCEPT_LOSS, keep_planned, plan_pull
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import PullRequest
 from orderkit_standins.serve_platform import Running

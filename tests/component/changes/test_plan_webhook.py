@@ -23,9 +23,9 @@ from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.platform.webhook_key import HEADER, PATH, hook_key, signature
 from orderkit.flows.live.order_model import OrderModel
-from orderkit.flows.plan.announcing import CONTEXT
+from orderkit.flows.plan.pull_requests import CONTEXT
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.forge import CommitStatus, PullRequest
 from orderkit.web.callers import CallerAccess
 from orderkit.web.event_stream import OrderStreams

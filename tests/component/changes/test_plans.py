@@ -16,7 +16,7 @@ from orderkit.core.plan import Action, Plan
 from orderkit.flows.change import Changed
 from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.platform import Platform, get_object
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.forge import FileChange, Operation
 
 ROOT = Path(__file__).parents[3]

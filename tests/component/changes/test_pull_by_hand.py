@@ -15,9 +15,9 @@ from bays import Bay, new_bay
 from pullhand import Hand
 
 from orderkit.cli.connecting import token
-from orderkit.flows.plan.announcing import CONTEXT
+from orderkit.flows.plan.pull_requests import CONTEXT
+from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import add_team
-from orderkit.flows.waiting import until
 from orderkit_standins.serve_platform import Running
 
 Git = Callable[..., str]

@@ -18,7 +18,7 @@ from orderkit.cli.connecting import SECRET_HEADER, service_options, token
 from orderkit.core.order.end_record import Phase
 from orderkit.flows.end.destroying import destroy
 from orderkit.flows.end.end_request import EndRequest
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.web.service import service_app
 from orderkit.web.serving import HttpServer, bind

@@ -16,7 +16,7 @@ from tests.component.leases.conftest import TurnedClock
 from ground.names import TeamName
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running

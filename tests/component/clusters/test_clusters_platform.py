@@ -16,7 +16,7 @@ from tests.component.leases.conftest import TurnedClock
 from ground.names import RepoId
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 
 CLOUDS = ("aws", *(pytest.param(cloud, marks=pytest.mark.soak) for cloud in ("azure", "gcp")))

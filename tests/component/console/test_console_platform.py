@@ -12,7 +12,7 @@ from tests.component.console.conftest import Site
 
 from ground.errors import UnreachableError
 from orderkit.flows.install import doctor_checks
-from orderkit.flows.install.doctor_finding import DoctorFinding
+from orderkit.flows.install.findings import DoctorFinding
 from orderkit.flows.platform import Platform
 from orderkit.ports.urgency import waiting
 from orderkit.web.console.team_pages import PlatformChecks

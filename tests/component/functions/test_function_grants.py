@@ -20,8 +20,7 @@ from compositions.pipeline import compose
 from compositions.station import Selector, Station
 from ground.errors import InvalidInputError, RefusedError
 from ground.objects.kube_objects import Kind, Manifest
-from orderkit.adapters.functions.granted_network import granted_host
-from orderkit.adapters.functions.program_function import program_function
+from orderkit.adapters.functions.local_functions import granted_host, program_function
 from orderkit.adapters.functions.program_store import add_program, program_start, stored_program
 from orderkit.cli.main import run
 from orderkit_standins.platform import Ports

@@ -22,7 +22,7 @@ from compositions.composed import PipelineStep, World
 from compositions.pipeline import compose
 from compositions.station import Severity, Station, StationResponse
 from ground.errors import RefusedError
-from orderkit.adapters.functions import program_function as program_functions_module
+from orderkit.adapters.functions import local_functions as program_functions_module
 from orderkit.adapters.functions import program_store
 from orderkit.adapters.functions.program_store import add_program, program_start, stored_program
 from orderkit.cli.main import run

@@ -14,7 +14,7 @@ from compositions.function_processes import FunctionProcess
 from compositions.station import OpaqueError, Resource, State, StationRequest, station_runner
 from ground.errors import NotFoundError
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.adapters.folders.station_process import load_stations
 from orderkit.adapters.functions.remote_function import RemoteFunction
 
 PATIENT_S = 100.0

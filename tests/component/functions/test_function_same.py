@@ -12,7 +12,7 @@ from recordedrequests import recorded, varied
 
 from compositions.station import station_runner
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.adapters.folders.station_process import load_stations
 
 ROOT = Path(__file__).parents[3]
 PACKS = [reference_pack(), *sorted(p.parent for p in (ROOT / "packs").glob("*/stations"))]

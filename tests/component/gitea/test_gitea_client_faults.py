@@ -16,9 +16,8 @@ from tests.faults import history
 
 from ground.errors import AccessError, ConflictError, RefusedError, RemoteError, UnreachableError
 from ground.names import RepoId, blob_sha
-from orderkit.adapters.forges import calls, retries
-from orderkit.adapters.forges.answers import LostAnswerError, ServerError
-from orderkit.adapters.forges.retries import ROUNDS, pauses
+from orderkit.adapters.forges import answers, calls
+from orderkit.adapters.forges.answers import ROUNDS, LostAnswerError, ServerError, pauses
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.ports.forge import CommitStatus, FileChange, Operation
 from orderkit.web.serving import HttpServer, bind
@@ -74,8 +73,8 @@ class Stand:
 
 @pytest.fixture
 def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    monkeypatch.setattr(retries, "PAUSE_FIRST_S", 0.001)
-    monkeypatch.setattr(retries, "PAUSE_MAX_S", 0.01)
+    monkeypatch.setattr(answers, "PAUSE_FIRST_S", 0.001)
+    monkeypatch.setattr(answers, "PAUSE_MAX_S", 0.01)
     forge = EmbeddedForge(tmp_path)
     forge.ensure_user("warden", "warden-pw1", admin=True)
     forge.ensure_token("warden", "t", TOKEN, ["all"])

@@ -16,7 +16,7 @@ from faultproxy import Decision, Falsehood, Fault, FaultProxy, Listed, Plan, ope
 
 from ground.errors import InProgressError, RefusedError
 from ground.names import CommitSha, RepoId
-from orderkit.adapters.forges import retries
+from orderkit.adapters.forges import answers
 from orderkit.adapters.forges.answers import LostAnswerError
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.ports.forge import (
@@ -211,8 +211,8 @@ def forge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def world(forge: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr(retries, "PAUSE_FIRST_S", 0.002)
-    monkeypatch.setattr(retries, "GET_PAUSE_S", 0.001)
+    monkeypatch.setattr(answers, "PAUSE_FIRST_S", 0.002)
+    monkeypatch.setattr(answers, "GET_PAUSE_S", 0.001)
     repo = RepoId(f"team-{next(_numbers)}", "order")
     with (
         GiteaForge(forge.url, user=USER, password=PASSWORD) as client,

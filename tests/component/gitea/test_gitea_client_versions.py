@@ -13,9 +13,8 @@ from tests.faults import history
 
 from ground.errors import ConflictError
 from ground.names import RepoId
-from orderkit.adapters.forges import retries
-from orderkit.adapters.forges.answers import ServerError
-from orderkit.adapters.forges.retries import ROUNDS
+from orderkit.adapters.forges import answers
+from orderkit.adapters.forges.answers import ROUNDS, ServerError
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.web.serving import HttpServer, bind
@@ -83,8 +82,8 @@ def forge(
 def stand(
     forge: tuple[EmbeddedForge, FaultProxy], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Stand]:
-    monkeypatch.setattr(retries, "PAUSE_FIRST_S", 0.001)
-    monkeypatch.setattr(retries, "PAUSE_MAX_S", 0.01)
+    monkeypatch.setattr(answers, "PAUSE_FIRST_S", 0.001)
+    monkeypatch.setattr(answers, "PAUSE_MAX_S", 0.01)
     made, proxy = forge
     repo = RepoId("team", f"order-{next(_numbers)}")
     with (

@@ -37,7 +37,7 @@ from orderkit.flows.change import ChangeRequest, change
 from orderkit.flows.install.forge_check import check_forge
 from orderkit.flows.order import placing
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.requesters import Requester
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Person, Running, running

@@ -22,8 +22,8 @@ from orderkit.flows.lease.extending import read_leased
 from orderkit.flows.lease.sweeping import SweepRequest, SweptOrder, sweep
 from orderkit.flows.order.placing import TaskRequest, order
 from orderkit.flows.platform import Platform
+from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import add_team
-from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.requesters import Requester
 from orderkit_standins.platform import Ports

@@ -25,7 +25,7 @@ from orderkit.flows.lease.extending import ExtendRequest, extend_lease
 from orderkit.flows.lease.sweeper import LeaseSweeper
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.platform import Platform, ledger_snapshot
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester

@@ -11,7 +11,7 @@ from commands import Command
 from ground.names import RepoId
 from ground.objects.kube_objects import Kind, ObjectKey, metadata
 from orderkit.core.order import order_file
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.serve_platform import Running

@@ -18,7 +18,7 @@ from ground.shapes import changed
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.main import run
 from orderkit.core.platform import settings as platform_settings
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit_standins.serve_platform import Running
 

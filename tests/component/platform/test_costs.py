@@ -23,7 +23,7 @@ from orderkit.flows.order import cost_limit
 from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester

@@ -25,13 +25,12 @@ from orderkit.cli.connecting import token
 from orderkit.core.kit.kit_file import KindRef
 from orderkit.core.order import end_record, ledger
 from orderkit.core.order.end_record import DEPENDS_ON, PROTECTED, Phase
-from orderkit.flows.end.before_end import is_orphaned, left_in_the_cluster
-from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.destroying import destroy, is_orphaned, left_in_the_cluster
 from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.end.remaining_objects import Absence
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot, published_pack, read_text
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import LINK, FileChange, Operation
 from orderkit_standins.argocd import argocd_crds

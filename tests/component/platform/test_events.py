@@ -8,8 +8,8 @@ from typing import Any
 from commands import Command
 
 from ground.objects.kube_objects import EVENT, Manifest, ObjectKey
-from orderkit.flows.order.order_events import order_events
-from orderkit.flows.waiting import until
+from orderkit.flows.order.order_objects import order_events
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit_standins.serve_platform import Running
 

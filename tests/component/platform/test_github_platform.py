@@ -31,7 +31,7 @@ from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.end.destroying import destroy
 from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.order import placing
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, MergeStyle, Operation
 from orderkit.ports.pulls import PLAN_CONTEXT

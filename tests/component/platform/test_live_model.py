@@ -33,7 +33,7 @@ from orderkit.flows.order.order_watch import selected_orders
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import Platform, write_ledger
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
 from orderkit.web.service import service_app

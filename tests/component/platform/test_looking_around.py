@@ -14,7 +14,7 @@ from commands import Command
 
 from ground.objects.kube_objects import NAMESPACE, ObjectKey, dig
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit_standins.serve_platform import Running
 

@@ -23,7 +23,7 @@ from orderkit.cli.connecting import SECRET_HEADER, connect, load_settings, token
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 
 TEAMS = tuple(f"bay{number}" for number in range(1, 8))
 ADA = "user:default/ada"

@@ -15,7 +15,7 @@ from receivers import Fault, Receiver, receiving
 
 from ground.errors import UnreachableError
 from ground.shapes import changed
-from orderkit.adapters.notify.webhook_notifier import WebhookNotifier, WebhookTarget
+from orderkit.adapters.notify.notifiers import WebhookNotifier, WebhookTarget
 from orderkit.core.notify.event_texts import Message
 from orderkit.core.notify.order_event import OrderEvent, due, row_events
 from orderkit.core.order.order_view import OrderRow

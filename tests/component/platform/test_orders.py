@@ -11,7 +11,7 @@ from roguery import deliver_main
 
 from ground.names import RepoId
 from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, ObjectKey, dig
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit_standins.serve_platform import Running
 

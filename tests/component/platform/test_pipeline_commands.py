@@ -20,7 +20,7 @@ from orderkit.core.order.end_record import Phase
 from orderkit.flows.end.destroying import destroy
 from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.order.awaiting import wait, wait_request
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.serve_platform import Running

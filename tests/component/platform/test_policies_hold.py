@@ -12,7 +12,7 @@ from roguery import deliver_main
 from ground.errors import OrderkitError
 from ground.names import RepoId
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit_standins.demo.narration import git
 from orderkit_standins.serve_platform import Running

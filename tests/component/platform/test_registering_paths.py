@@ -11,11 +11,11 @@ import pytest
 
 from ground.errors import AccessError, IncompleteError
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
-from orderkit.flows.install.bootstrapping.portal_steps import PortalStep
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, BootstrapRequest
+from orderkit.flows.install.bootstrapping.team_steps import PortalStep
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.placing import TaskRequest, order
-from orderkit.flows.order.registering_portal import REGISTER_PATH, RegisteringPortal
+from orderkit.flows.order.template_services import REGISTER_PATH, RegisteringPortal
 from orderkit.flows.platform import Platform
 from orderkit.ports.catalog import Location
 from orderkit.ports.portal import PortalResponse

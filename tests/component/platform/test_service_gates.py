@@ -25,8 +25,8 @@ from orderkit.core.platform.service_access import (
 )
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.platform import Platform
+from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import add_team
-from orderkit.flows.waiting import until
 from orderkit.ports.requesters import Requester
 from orderkit.web.service import service_app
 from orderkit.web.serving import HttpServer, bind

@@ -22,7 +22,7 @@ from orderkit.core.platform.service_access import AccessSettings
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.flows.order import placing
 from orderkit.flows.order.placing import TaskRequest
-from orderkit.flows.order.publishing import publish
+from orderkit.flows.order.template_services import publish
 from orderkit.flows.platform import Platform
 from orderkit.flows.template.actions.action_context import PublishRequest
 from orderkit.flows.template.published_templates import published_template

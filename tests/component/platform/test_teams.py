@@ -14,7 +14,7 @@ from ground.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, ObjectKey
 from orderkit.core.order import ledger
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot, read_text, write_ledger
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.serve_platform import Running

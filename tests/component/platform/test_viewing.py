@@ -17,10 +17,10 @@ from ground.names import RepoId, TeamName
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.order.team_file import TeamFile, path_of
 from orderkit.flows.order import order_damage
-from orderkit.flows.order.damaged_orders import damaged_orders
+from orderkit.flows.order.order_damage import damaged_orders
 from orderkit.flows.order.order_report import list_orders
 from orderkit.flows.platform import ledger_snapshot
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Forge, Operation
 from orderkit_standins.serve_platform import Running

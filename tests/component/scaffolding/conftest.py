@@ -19,7 +19,7 @@ from ground.names import CommitSha, RepoId
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal, ProxyTarget
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.processes.confined_rendering import judge_confined
-from orderkit.flows.order.publishing import publish
+from orderkit.flows.order.template_services import publish
 from orderkit.flows.template import scaffolder
 from orderkit.flows.template.scaffolder import (
     PublishRequest,

@@ -13,8 +13,7 @@ from templates import step, template
 from ground.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError
 from ground.names import RepoId
 from orderkit.flows.template import scaffolder
-from orderkit.flows.template.actions.action_context import ActionContext
-from orderkit.flows.template.actions.file_sources import ForgeFolder, source_of
+from orderkit.flows.template.actions.action_context import ActionContext, ForgeFolder, source_of
 from softwaretemplates.render import LimitError, RenderError, SkeletonFile
 
 EXECUTABLE = 0o100755

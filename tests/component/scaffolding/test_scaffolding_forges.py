@@ -25,7 +25,7 @@ from ground.objects.kube_objects import APP_PROJECT, APPLICATION, ObjectKey
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal
 from orderkit.adapters.processes.confined_rendering import judge_confined
 from orderkit.core.order import order_file
-from orderkit.flows.order.publishing import publish, publish_files
+from orderkit.flows.order.template_services import publish, publish_files
 from orderkit.flows.template import scaffolder
 from orderkit.flows.template.scaffolder import (
     PublishRequest,

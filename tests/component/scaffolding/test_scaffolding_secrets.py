@@ -16,7 +16,7 @@ from templates import log, step, template
 from ground import secrets as registry
 from ground.errors import InvalidInputError, OrderkitError, RefusedError, shorten
 from orderkit.flows.template.scaffolder import Environment
-from orderkit.flows.template.scaffolder.masking import Masker
+from orderkit.flows.template.scaffolder.task_check import Masker
 
 TOKEN = "can4ry/+ \"value'"
 SECRETS = {"token": TOKEN}

@@ -17,11 +17,11 @@ from compositions.managed_state import FAIL
 from ground.objects.kube_objects import ObjectKey, annotations_of
 from orderkit.core.plan import assemble
 from orderkit.core.plan.judging import OutcomeRule
-from orderkit.flows.composing.cluster_verdicts import judged
+from orderkit.flows.composing.cluster_questions import judged
 from orderkit.flows.lease.sweeping import SweepRequest, sweep
 from orderkit.flows.order.live_order import find_living
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit_standins.providers.cloud_twin import EXTERNAL
 from orderkit_standins.serve_platform import Running

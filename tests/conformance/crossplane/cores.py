@@ -20,7 +20,7 @@ from tests.conformance.crossplane.seeing import Eyes, Tables
 from compositions.python_functions import NAMES, python_functions
 from compositions.station import Station
 from ground.objects.kube_objects import FUNCTION, NAMESPACE, Kind, Manifest
-from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.adapters.folders.station_process import load_stations
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.cluster import EmbeddedCluster

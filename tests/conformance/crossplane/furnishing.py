@@ -22,12 +22,15 @@ from ground.objects.kube_objects import NAMESPACE, Kind, Manifest
 from kubeschema.xrd import xr_kind
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
-from orderkit_standins.crossplane.events import EventRecorder
-from orderkit_standins.crossplane.reconciler_context import ReconcilerContext
+from orderkit_standins.crossplane.reconciler_context import EventRecorder, ReconcilerContext
 from orderkit_standins.providers.cloud_twin import CloudSettings, CloudTwin, external_crd
-from orderkit_standins.providers.crds import config_crds, managed_crd, object_crd
-from orderkit_standins.providers.kubernetes_twin import CONFIG_VERSION, LEGACY, MODERN, ObjectTwin
-from orderkit_standins.providers.played_kinds import ManagedLibrary
+from orderkit_standins.providers.plain_twins import CONFIG_VERSION, LEGACY, MODERN, ObjectTwin
+from orderkit_standins.providers.played_kinds import (
+    ManagedLibrary,
+    config_crds,
+    managed_crd,
+    object_crd,
+)
 from orderkit_standins.workloads import Workloads
 from whisperops.demo.kagent import Operators
 from yamlfiles.manifests import parse_manifests

@@ -14,8 +14,8 @@ from starlette.types import ASGIApp
 from tests.conformance.forge import described, gitlab_described
 from tests.conformance.forge.exchanges import Exchange, Watched
 
-from orderkit_standins.forge.deliveries import Deliveries, Delivery
 from orderkit_standins.forge.forge import EmbeddedForge
+from orderkit_standins.forge.webhooks import Deliveries, Delivery
 
 GITHUB, GITLAB = described.Judge(), gitlab_described.Judge()
 

@@ -14,7 +14,7 @@ import pytest
 
 from ground.errors import AccessError, InvalidInputError, MovedError, NotFoundError, RefusedError
 from ground.names import RepoId
-from orderkit.flows.team.webhooks import service_webhook
+from orderkit.flows.team.connections import service_webhook
 from orderkit.ports.forge import FileChange, ReaderAccount, TeamRight, Webhook
 
 if TYPE_CHECKING:

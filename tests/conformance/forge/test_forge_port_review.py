@@ -9,7 +9,7 @@ import pytest
 
 from ground.errors import AccessError, NotFoundError, RefusedError
 from ground.names import RepoId
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import CommitStatus, ForgeUser, MergeStyle, PullDraft, PullRequest
 

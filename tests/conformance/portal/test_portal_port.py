@@ -13,7 +13,7 @@ from recordingservice import Answer, RecordedRequest
 
 from ground.errors import InvalidInputError, RemoteError, UnreachableError
 from orderkit.adapters.backstage import BackstagePortal
-from orderkit.adapters.backstage.backstage_http import ANSWER_MAX_BYTES
+from orderkit.adapters.backstage.backstage_client import ANSWER_MAX_BYTES
 from orderkit.cli.connecting import SECRET_HEADER
 from orderkit.ports.portal import PortalResponse
 

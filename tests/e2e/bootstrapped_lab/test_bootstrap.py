@@ -21,7 +21,7 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
+from orderkit.flows.install.bootstrapping.argocd_steps import ARGOCD_CM
 
 
 @pytest.fixture(scope="module")

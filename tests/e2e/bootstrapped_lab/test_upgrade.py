@@ -13,7 +13,7 @@ from packcopies import UNRUNNABLE, ExtraLayer, copied_pack
 from ground.argocd.delivery_hindrances import pinned
 from ground.objects.kube_objects import CONFIG_MAP, FUNCTION, Manifest, ObjectKey, dig
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 
 WITHIN_S = 180.0

@@ -31,8 +31,8 @@ from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.order import placing
 from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.order.order_report import status
+from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import add_team
-from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.requesters import Requester
 

@@ -42,8 +42,8 @@ from orderkit.core.order.lease import EXPIRES_AT
 from orderkit.core.order.ledger import tombstones
 from orderkit.flows.lease.sweeping import SweepRequest, SweptOrder, sweep
 from orderkit.flows.platform import ledger_snapshot
+from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import add_team
-from orderkit.flows.waiting import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import ExpiredError
 

@@ -38,8 +38,8 @@ from ground.objects.kube_objects import (
 )
 from orderkit.core.order.ledger_applications import is_safe
 from orderkit.flows.argocd.refreshing import refresh
+from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import add_team
-from orderkit.flows.waiting import until
 
 WITHIN_S = 90.0
 _numbers = itertools.count(1)

@@ -23,7 +23,7 @@ from compositions.station import Station
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, condition
 from orderkit.adapters.folders.pack_folder import SCHEMAS, read_folder, read_room, reference_pack
-from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.adapters.folders.station_process import load_stations
 from orderkit.adapters.kube.cluster import KubeCluster
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import read_pack

@@ -11,9 +11,8 @@ import pytest
 
 from ground.errors import TooFastError
 from ground.names import RepoId
-from orderkit.adapters.forges.answers import ForgeResponse
+from orderkit.adapters.forges.answers import ForgeResponse, turn
 from orderkit.adapters.forges.pacing import BACKGROUND_PATIENCE_S, Clock
-from orderkit.adapters.forges.retries import turn
 from orderkit.adapters.github.transport import Pacer
 from orderkit.adapters.gitlab.transport import GitLabPacer
 from orderkit.ports.urgency import background, longest_wait

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from compositions.station import Ready, Resource, Severity, State, StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest
-from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.adapters.folders.station_process import load_stations
 
 STATIONS = load_stations(Path(__file__).parents[3] / "packs" / "agents")
 SPEC = {

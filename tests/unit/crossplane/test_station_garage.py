@@ -17,7 +17,7 @@ from compositions.python_functions import python_functions
 from ground.objects.kube_objects import Manifest
 from kubeschema.structural.api_messages import problems as value_problems
 from kubeschema.xrd import crd_for, cuts, machinery_path, problems, xr_kind
-from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.adapters.folders.station_process import load_stations
 
 PACK = Path(__file__).parents[3]
 APIS = PACK / "gitops/apis/garage"

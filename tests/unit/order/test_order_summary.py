@@ -26,7 +26,7 @@ from orderkit.core.order.order_summary import (
 )
 from orderkit.core.order.order_view import OrderRow, OrderSources, PartState
 from orderkit.core.secret_values import SecretTexts
-from orderkit.flows.order.part_reading import without_secret_outputs
+from orderkit.flows.order.order_objects import without_secret_outputs
 
 COMMIT = "a" * 40
 ENTRY = OrderEntry(TeamName("ae86"), OrderId("agent-bot"))

@@ -37,7 +37,7 @@ from ground.objects.kube_objects import ARGOCD_NAMESPACE, Kind
 from orderkit.adapters.folders.confined_stations import confined_stations
 from orderkit.adapters.folders.pack_folder import SCHEMAS, read_folder, read_room
 from orderkit.adapters.forge_choice import connect_forge
-from orderkit.adapters.functions.program_function import program_function
+from orderkit.adapters.functions.local_functions import program_function
 from orderkit.adapters.state_folder import PLATFORM_FILE, StateFolder, write_atomically
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.platform.forge_kinds import ForgeKind

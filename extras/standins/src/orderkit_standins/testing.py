@@ -39,7 +39,7 @@ from orderkit.ports.requesters import Requester
 from orderkit_standins.controller import Controller
 from orderkit_standins.demo.narration import PATIENCE_S, ExpectationError, Story, expect, wait
 from orderkit_standins.platform import Ports
-from orderkit_standins.providers import crds
+from orderkit_standins.providers import played_kinds
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 __all__ = [
@@ -190,7 +190,7 @@ def trial_platform(
 
 def permissive_crd(kind: Kind, *, namespaced: bool) -> Manifest:
     """Return a CRD that accepts any spec and status, instead of a real operator's CRD."""
-    return crds.crd(kind, namespaced=namespaced, spec=OPEN)
+    return played_kinds.crd(kind, namespaced=namespaced, spec=OPEN)
 
 
 def _ignore(*_: Any) -> None:

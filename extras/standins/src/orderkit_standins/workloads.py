@@ -21,8 +21,7 @@ from orderkit.core.portal.runner_job import NAMESPACE as ROOM
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 from orderkit_standins.controller import Controller
-from orderkit_standins.crossplane.events import text_of
-from orderkit_standins.crossplane.reconciler_context import is_deleting
+from orderkit_standins.crossplane.reconciler_context import is_deleting, text_of
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment")
 STATEFUL_SET = Kind("apps", "v1", "StatefulSet")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from orderkit_standins.cluster.http.tables import JsonPathError, find, human_duration
+from orderkit_standins.cluster.kinds import BUILT_IN
 from orderkit_standins.cluster.patches import json_patch, merge_patch, strategic_merge
 from orderkit_standins.cluster.refusals import BadRequest, PatchRefused
 from orderkit_standins.cluster.selectors import field_selector, label_selector
-from orderkit_standins.cluster.served_builtin_kinds import BUILT_IN
 
 OBJECT = {
     "metadata": {"name": "a", "annotations": {"x.dev/y": "z"}},

@@ -9,7 +9,7 @@ import pytest
 
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import Manifest, ObjectKey
-from orderkit_standins.argocd.ignored_differences import as_it_is, read_rules
+from orderkit_standins.argocd.spec import as_it_is, read_rules
 
 
 def manifest(**parts: Any) -> Manifest:

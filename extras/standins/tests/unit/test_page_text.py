@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orderkit_standins.forge.pages.commit_records import split_trailers
-from orderkit_standins.forge.pages.tree import LINES_MAX, text_page
+from orderkit_standins.forge.pages.repository_pages import LINES_MAX, text_page
+from orderkit_standins.forge.pages.shown_commits import split_trailers
 from orderkit_standins.markdown_html import plain, reorders, visible
 
 _MARK = re.compile(r'<span class="hidden-char" title="[^"]*">U\+([0-9A-F]{4,6})</span>')

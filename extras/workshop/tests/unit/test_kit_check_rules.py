@@ -18,11 +18,11 @@ from compositions.station import Ready, Station, StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest
 from kubeschema.validate import Finding
 from kubeschema.validate.findings import FindingSeverity
-from orderkit.adapters.folders.station_folder import BrokenStation
+from orderkit.adapters.folders.station_process import BrokenStation
 from orderkit_workshop.check import KitRule, check_kit
+from orderkit_workshop.check.behaviour_rule_codes import PipelineRule
 from orderkit_workshop.check.layer_checks import layer_orders
-from orderkit_workshop.check.pipeline_rule_codes import PipelineRule
-from orderkit_workshop.check.trial_orders import orders_of
+from orderkit_workshop.check.trial_runs import orders_of
 
 KIT, XRD = "templates/lab/kit.yaml", "gitops/apis/lab/definition.yaml"
 COMPOSITION, ROLE = "gitops/apis/lab/composition.yaml", "gitops/apis/lab/rights.yaml"

@@ -11,9 +11,9 @@ import pytest
 
 from compositions.station import Station, StationRequest, StationResponse
 from kubeschema.validate import Finding
+from orderkit_workshop.check.behaviour_rule_codes import SinceRule
 from orderkit_workshop.check.rule_codes import Coded
 from orderkit_workshop.check.since_checks import check_since, kit_is_gone, tightened
-from orderkit_workshop.check.since_rule_codes import SinceRule
 
 KIT, XRD = "templates/lab/kit.yaml", "gitops/apis/lab/definition.yaml"
 COMPOSITION = "gitops/apis/lab/composition.yaml"

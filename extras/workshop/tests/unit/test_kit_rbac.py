@@ -11,7 +11,7 @@ import yaml
 from orderkit.core.kit.kit_file import KindRef
 from orderkit.core.kit.kit_resources import plural
 from orderkit.core.kit.model import Kit
-from orderkit_workshop.generate.crossplane_role import rbac, rules
+from orderkit_workshop.generate.cluster_roles import rbac, rules
 
 RBAC = "rbac.authorization.k8s.io"
 WRITE = ["get", "list", "watch", "create", "update", "patch", "delete"]

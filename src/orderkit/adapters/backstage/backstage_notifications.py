@@ -13,7 +13,7 @@ from typing import Any
 
 from ground.errors import InvalidInputError
 from ground.secrets import register
-from orderkit.adapters.backstage.backstage_http import send
+from orderkit.adapters.backstage.backstage_client import send
 from orderkit.adapters.http import check_url
 from orderkit.core.notify.event_texts import Message
 from orderkit.ports.notifier import NotDeliveredError

@@ -25,12 +25,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compositions.station import Station, StationRequest, StationResponse
-from orderkit.adapters.folders.station_folder import FOLDER, BrokenStation, folders_of_stations
 from orderkit.adapters.folders.station_process import (
+    FOLDER,
     BadAnswerError,
+    BrokenStation,
     ObservedStates,
     RequestWriter,
     errors_of,
+    folders_of_stations,
     response_of,
 )
 from orderkit.adapters.processes.child_process import SocketChild

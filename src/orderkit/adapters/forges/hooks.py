@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from ground.errors import InvalidInputError, OrderkitError
 from ground.names import RepoId
 from ground.secrets import register
-from orderkit.adapters.forges.answers import GarbledError
+from orderkit.adapters.forges.answers import UNCLEAR, GarbledError, settle
 from orderkit.adapters.forges.calls import (
     INVALID,
     MISSING,
@@ -19,7 +19,6 @@ from orderkit.adapters.forges.calls import (
     number_in,
     object_in,
 )
-from orderkit.adapters.forges.retries import UNCLEAR, settle
 from orderkit.adapters.forges.transport import Query, path_of
 from orderkit.ports.forge import Webhook
 

@@ -28,8 +28,7 @@ from ground.errors import (
     RemoteError,
 )
 from ground.names import BlobSha, CommitSha, RepoId
-from orderkit.adapters.forges.answers import ForgeResponse
-from orderkit.adapters.forges.retries import UNCLEAR, pauses, turn, unsettled
+from orderkit.adapters.forges.answers import UNCLEAR, ForgeResponse, pauses, turn, unsettled
 from orderkit.ports.forge import MergeStyle, Operation, PullRequest
 
 if TYPE_CHECKING:

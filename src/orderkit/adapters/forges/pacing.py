@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar, cast
 
 from ground.errors import TooFastError
-from orderkit.adapters.forges.answers import ForgeResponse
-from orderkit.adapters.forges.retries import has_turn
+from orderkit.adapters.forges.answers import ForgeResponse, has_turn
 from orderkit.ports.urgency import is_background, waiting
 
 log = logging.getLogger(__name__)

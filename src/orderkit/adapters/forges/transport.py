@@ -25,7 +25,7 @@ import requests
 
 from ground.errors import InvalidInputError, MovedError, OrderkitError, UnreachableError
 from ground.secrets import register
-from orderkit.adapters.forges import retries
+from orderkit.adapters.forges import answers
 from orderkit.adapters.forges.answers import (
     ForgeResponse,
     LostAnswerError,
@@ -140,7 +140,7 @@ class ForgeTransport:
             return answers[key]
 
     def _get(self, path: str, query: Query | None) -> ForgeResponse:
-        for attempt in range(1, retries.GET_TRIES):
+        for attempt in range(1, answers.GET_TRIES):
             try:
                 answer = self.send("GET", path, query=query)
             except LostAnswerError as error:
@@ -149,7 +149,7 @@ class ForgeTransport:
             else:
                 if answer.status < _SERVER_FAILED:
                     return answer
-            time.sleep(retries.GET_PAUSE_S * attempt)
+            time.sleep(answers.GET_PAUSE_S * attempt)
         return self.send("GET", path, query=query)
 
     def send(

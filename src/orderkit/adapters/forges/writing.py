@@ -30,8 +30,7 @@ from ground.errors import (
     TooFastError,
 )
 from ground.names import BlobSha, CommitSha, RepoId, blob_sha
-from orderkit.adapters.forges.answers import LostAnswerError, ServerError
-from orderkit.adapters.forges.retries import ROUNDS, pauses
+from orderkit.adapters.forges.answers import ROUNDS, LostAnswerError, ServerError, pauses
 from orderkit.ports.forge import Commit, FileChange, Operation, Repository, Written
 from orderkit.ports.signatures import (
     CommitReader,

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from compositions.station import station_runner
-from orderkit.adapters.folders.station_folder import stations_in
+from orderkit.adapters.folders.station_process import stations_in
 from orderkit.adapters.functions.function_messages import answered
 
 

@@ -61,8 +61,7 @@ from orderkit.adapters.forges.merging import (
     conflicts,
     differing_paths,
 )
-from orderkit.adapters.forges.notes import SharedNotes
-from orderkit.adapters.forges.pulls import SharedBranches, SharedPulls, split_line
+from orderkit.adapters.forges.pulls import SharedBranches, SharedNotes, SharedPulls, split_line
 from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.gitea.reading import GiteaReading, commit_of, is_commit_id, refused_name
 from orderkit.ports.forge import (

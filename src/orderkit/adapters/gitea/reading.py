@@ -31,12 +31,15 @@ from orderkit.adapters.forges.calls import (
     CONFLICT,
     MISSING,
     Found,
+    TooManyError,
+    TreeEntry,
+    Trees,
     checked,
     list_in,
     object_in,
+    special_in,
     text_in,
 )
-from orderkit.adapters.forges.file_cache import TooManyError, TreeEntry, Trees, special_in
 from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.gitea.calls import BROKEN, Calls, git_head, says_empty
 from orderkit.core.platform.neighbours import GITEA, ReleaseVerdict, judge_release

@@ -17,6 +17,7 @@ from typing import Any
 
 from ground.errors import RefusedError
 from ground.names import CommitSha, RepoId
+from orderkit.adapters.forges.answers import settle
 from orderkit.adapters.forges.calls import (
     INVALID,
     MISSING,
@@ -28,7 +29,6 @@ from orderkit.adapters.forges.calls import (
     text_in,
     user_in,
 )
-from orderkit.adapters.forges.retries import settle
 from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.gitea.calls import Calls
 from orderkit.ports.pulls import ForgeUser, PullEvent, Review, ReviewState

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from ground.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
 from ground.names import RepoId
 from ground.secrets import register
+from orderkit.adapters.forges.answers import settle
 from orderkit.adapters.forges.calls import (
     FORBIDDEN,
     INVALID,
@@ -34,7 +35,6 @@ from orderkit.adapters.forges.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.forges.retries import settle
 from orderkit.adapters.forges.transport import Credentials, path_of
 from orderkit.adapters.gitea.calls import Calls
 from orderkit.adapters.gitea.reading import GiteaReading

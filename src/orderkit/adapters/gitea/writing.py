@@ -40,6 +40,8 @@ from orderkit.adapters.forges.answers import (
     ServerError,
     missing_scope,
     refusal,
+    settle,
+    turn,
 )
 from orderkit.adapters.forges.calls import (
     CONFLICT,
@@ -53,7 +55,6 @@ from orderkit.adapters.forges.calls import (
     done,
     object_in,
 )
-from orderkit.adapters.forges.retries import settle, turn
 from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.forges.writing import Write, WriteFailure, check_paths
 from orderkit.adapters.gitea.calls import push_again_after_first_commit

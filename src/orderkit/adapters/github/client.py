@@ -14,13 +14,11 @@ from typing import Any
 from ground.errors import InvalidInputError
 from orderkit.adapters.forges.hooks import ForgeHooks
 from orderkit.adapters.forges.transport import Credentials
-from orderkit.adapters.github.calls import GitHubCalls
 from orderkit.adapters.github.pulls import Merging
 from orderkit.adapters.github.reading import GitHubReaders
-from orderkit.adapters.github.reviews import GitHubReviews
+from orderkit.adapters.github.reviews import GitHubReviews, Workflows
 from orderkit.adapters.github.teams import GitHubAccess, Grants
-from orderkit.adapters.github.transport import AppTokens, GitHubTransport, Pacer
-from orderkit.adapters.github.workflows import Workflows
+from orderkit.adapters.github.transport import AppTokens, GitHubCalls, GitHubTransport, Pacer
 from orderkit.adapters.github.writing import Writing
 from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.core.platform.forge_kinds import GITHUB, ForgeCapabilities

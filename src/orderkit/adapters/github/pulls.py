@@ -46,8 +46,7 @@ from orderkit.adapters.forges.calls import (
     user_in,
 )
 from orderkit.adapters.forges.merging import MergeRequest, QueuedMerge, SharedMerging, Sides
-from orderkit.adapters.forges.notes import SharedNotes
-from orderkit.adapters.forges.pulls import SharedBranches, SharedPulls, split_line
+from orderkit.adapters.forges.pulls import SharedBranches, SharedNotes, SharedPulls, split_line
 from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.github.reading import GitHubReading, commit_of
 from orderkit.adapters.github.rulesets import Rulesets

@@ -30,16 +30,20 @@ from orderkit.adapters.forges.answers import GarbledError
 from orderkit.adapters.forges.calls import (
     CONFLICT,
     INVALID,
+    LARGE,
     MISSING,
     Found,
+    TooManyError,
+    TreeEntry,
+    Trees,
     checked,
     list_in,
     object_in,
+    special_in,
     text_in,
 )
-from orderkit.adapters.forges.file_cache import LARGE, TooManyError, TreeEntry, Trees, special_in
 from orderkit.adapters.forges.transport import path_of
-from orderkit.adapters.github.calls import GitHubCalls
+from orderkit.adapters.github.transport import GitHubCalls
 from orderkit.core.platform.neighbours import ReleaseVerdict, read_release
 from orderkit.core.platform.settings import ForgeApp
 from orderkit.ports.forge import LINK, Commit, FileRevision, ReaderAccount, SpecialFile

@@ -11,7 +11,7 @@ from ground.errors import (
     RefusedError,
 )
 from ground.names import RepoId
-from orderkit.adapters.forges.answers import refusal
+from orderkit.adapters.forges.answers import refusal, settle
 from orderkit.adapters.forges.calls import (
     CREATED,
     FORBIDDEN,
@@ -22,11 +22,10 @@ from orderkit.adapters.forges.calls import (
     done,
     object_in,
 )
-from orderkit.adapters.forges.retries import settle
 from orderkit.adapters.forges.transport import path_of
-from orderkit.adapters.github.calls import NAME
 from orderkit.adapters.github.reading import DEFAULT_BRANCH, GitHubReading
 from orderkit.adapters.github.teams import TeamDefaults
+from orderkit.adapters.github.transport import NAME
 from orderkit.ports.forge import Removal, Repository
 
 _NO_SQUASH = {"allow_squash_merge": False, "allow_merge_commit": True}

@@ -13,6 +13,7 @@ from typing import Any
 
 from ground.errors import NotFoundError, RefusedError
 from ground.names import RepoId
+from orderkit.adapters.forges.answers import settle
 from orderkit.adapters.forges.calls import (
     FORBIDDEN,
     MISSING,
@@ -22,9 +23,8 @@ from orderkit.adapters.forges.calls import (
     list_in,
     object_in,
 )
-from orderkit.adapters.forges.retries import settle
 from orderkit.adapters.forges.transport import path_of
-from orderkit.adapters.github.calls import GitHubCalls
+from orderkit.adapters.github.transport import GitHubCalls
 
 _CHECKS = "required_status_checks"
 

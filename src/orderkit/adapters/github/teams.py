@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from ground.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
 from ground.names import RepoId
+from orderkit.adapters.forges.answers import settle
 from orderkit.adapters.forges.calls import (
     FORBIDDEN,
     INVALID,
@@ -29,10 +30,9 @@ from orderkit.adapters.forges.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.forges.retries import settle
 from orderkit.adapters.forges.transport import path_of
-from orderkit.adapters.github.calls import GitHubCalls
 from orderkit.adapters.github.reading import GitHubReading
+from orderkit.adapters.github.transport import GitHubCalls
 from orderkit.ports.access import AccessGrant, AccessRight
 from orderkit.ports.forge import ForgeUser, TeamRight
 

@@ -29,7 +29,7 @@ from ground.errors import (
     UnreachableError,
 )
 from ground.names import CommitSha, RepoId
-from orderkit.adapters.forges.answers import GarbledError, LostAnswerError, ServerError
+from orderkit.adapters.forges.answers import GarbledError, LostAnswerError, ServerError, turn
 from orderkit.adapters.forges.calls import (
     CONFLICT,
     INVALID,
@@ -38,7 +38,6 @@ from orderkit.adapters.forges.calls import (
     text_in,
 )
 from orderkit.adapters.forges.pushing import Push, PushedWrite, StaleHeadError, push_commit
-from orderkit.adapters.forges.retries import turn
 from orderkit.adapters.forges.writing import WriteFailure, check_paths
 from orderkit.adapters.github.reading import DEFAULT_BRANCH
 from orderkit.adapters.github.repositories import Repositories

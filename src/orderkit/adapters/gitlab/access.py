@@ -19,6 +19,7 @@ from contextlib import suppress
 from ground.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
 from ground.names import RepoId
 from ground.secrets import register
+from orderkit.adapters.forges.answers import settle
 from orderkit.adapters.forges.calls import (
     CONFLICT,
     FORBIDDEN,
@@ -29,8 +30,8 @@ from orderkit.adapters.forges.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.forges.retries import settle
-from orderkit.adapters.gitlab.calls import (
+from orderkit.adapters.gitlab.reviews import GitLabReviews
+from orderkit.adapters.gitlab.transport import (
     ADMINISTERS,
     BOT,
     GUEST,
@@ -42,7 +43,6 @@ from orderkit.adapters.gitlab.calls import (
     level_of,
     person,
 )
-from orderkit.adapters.gitlab.reviews import GitLabReviews
 from orderkit.ports.access import AccessGrant, AccessRight
 from orderkit.ports.forge import ForgeUser, ReaderAccount, TeamRight
 

@@ -22,7 +22,7 @@ from typing import Any
 from ground.errors import AccessError, InvalidInputError, NotFoundError
 from ground.names import RepoId
 from ground.secrets import register
-from orderkit.adapters.forges.answers import ForgeResponse
+from orderkit.adapters.forges.answers import ForgeResponse, settle
 from orderkit.adapters.forges.calls import (
     BAD,
     INVALID,
@@ -32,11 +32,15 @@ from orderkit.adapters.forges.calls import (
     number_in,
     object_in,
 )
-from orderkit.adapters.forges.retries import settle
 from orderkit.adapters.forges.transport import Credentials
 from orderkit.adapters.gitlab.access import GitLabAccess
-from orderkit.adapters.gitlab.calls import checked, done
-from orderkit.adapters.gitlab.transport import GitLabPacer, GitLabToken, GitLabTransport
+from orderkit.adapters.gitlab.transport import (
+    GitLabPacer,
+    GitLabToken,
+    GitLabTransport,
+    checked,
+    done,
+)
 from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.core.platform.forge_kinds import GITLAB, ForgeCapabilities
 from orderkit.core.platform.webhook_key import signing_token

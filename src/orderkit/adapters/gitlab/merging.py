@@ -21,8 +21,8 @@ from ground.names import CommitSha, RepoId
 from orderkit.adapters.forges.answers import ForgeResponse, ServerError
 from orderkit.adapters.forges.calls import BAD, CONFLICT, FORBIDDEN, UNAUTHORIZED
 from orderkit.adapters.forges.merging import MergeRequest, QueuedMerge, SharedMerging, Sides
-from orderkit.adapters.gitlab.calls import checked
 from orderkit.adapters.gitlab.pulls import CONFLICTS, UNDECIDED, GitLabPulls
+from orderkit.adapters.gitlab.transport import checked
 from orderkit.ports.forge import MergeStyle
 
 _REASONS = {

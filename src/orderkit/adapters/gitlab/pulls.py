@@ -16,7 +16,7 @@ from typing import Literal
 
 from ground.errors import InvalidInputError, NotFoundError, RefusedError, RemoteError
 from ground.names import CommitSha, RepoId
-from orderkit.adapters.forges.answers import ForgeResponse
+from orderkit.adapters.forges.answers import ForgeResponse, settle
 from orderkit.adapters.forges.calls import (
     BAD,
     FORBIDDEN,
@@ -28,11 +28,9 @@ from orderkit.adapters.forges.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.forges.notes import SharedNotes
-from orderkit.adapters.forges.pulls import SharedBranches, SharedPulls, split_line
-from orderkit.adapters.forges.retries import settle
-from orderkit.adapters.gitlab.calls import checked, done, person
+from orderkit.adapters.forges.pulls import SharedBranches, SharedNotes, SharedPulls, split_line
 from orderkit.adapters.gitlab.reading import GitLabReading, commit_of, ref_of
+from orderkit.adapters.gitlab.transport import checked, done, person
 from orderkit.adapters.gitlab.writing import GitLabWriting
 from orderkit.core.platform.forge_kinds import GITLAB
 from orderkit.ports.forge import (

@@ -19,9 +19,18 @@ from pathlib import PurePosixPath
 from ground.errors import NotFoundError, RefusedError
 from ground.names import MAIN, BlobSha, CommitSha, RepoId
 from orderkit.adapters.forges.answers import ForgeResponse, GarbledError
-from orderkit.adapters.forges.calls import MISSING, Found, list_in, object_in, text_in
-from orderkit.adapters.forges.file_cache import LARGE, TooManyError, TreeEntry, Trees
-from orderkit.adapters.gitlab.calls import PAGE, GitLabCalls, checked
+from orderkit.adapters.forges.calls import (
+    LARGE,
+    MISSING,
+    Found,
+    TooManyError,
+    TreeEntry,
+    Trees,
+    list_in,
+    object_in,
+    text_in,
+)
+from orderkit.adapters.gitlab.transport import PAGE, GitLabCalls, checked
 from orderkit.core.platform.neighbours import ReleaseVerdict
 from orderkit.ports.forge import Commit, FileRevision, SpecialFile
 

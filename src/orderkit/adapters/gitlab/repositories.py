@@ -12,12 +12,11 @@ from typing import Any
 
 from ground.errors import ConflictError, InvalidInputError, MovedError, NotFoundError
 from ground.names import MAIN, RepoId
-from orderkit.adapters.forges.answers import ForgeResponse
+from orderkit.adapters.forges.answers import ForgeResponse, settle
 from orderkit.adapters.forges.calls import BAD, MISSING, Found, number_in, object_in
-from orderkit.adapters.forges.retries import settle
 from orderkit.adapters.forges.transport import path_of
-from orderkit.adapters.gitlab.calls import ADMINISTERS, OWNS, WRITES, checked, done
 from orderkit.adapters.gitlab.reading import GitLabReading
+from orderkit.adapters.gitlab.transport import ADMINISTERS, OWNS, WRITES, checked, done
 from orderkit.ports.forge import Removal, Repository
 
 _NEVER = "never"

@@ -21,6 +21,7 @@ from typing import Any
 
 from ground.errors import AccessError, OrderkitError, RefusedError
 from ground.names import CommitSha, RepoId
+from orderkit.adapters.forges.answers import settle
 from orderkit.adapters.forges.calls import (
     CONFLICT,
     FORBIDDEN,
@@ -32,8 +33,8 @@ from orderkit.adapters.forges.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.forges.retries import settle
-from orderkit.adapters.gitlab.calls import (
+from orderkit.adapters.gitlab.merging import GitLabMerging
+from orderkit.adapters.gitlab.transport import (
     ADMINISTERS,
     BOT,
     OWNS,
@@ -44,7 +45,6 @@ from orderkit.adapters.gitlab.calls import (
     level_of,
     person,
 )
-from orderkit.adapters.gitlab.merging import GitLabMerging
 from orderkit.ports.forge import Commit
 from orderkit.ports.pulls import ForgeUser, PullEvent, Review, ReviewState
 

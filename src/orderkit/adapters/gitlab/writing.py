@@ -36,14 +36,13 @@ from ground.errors import (
     UnreachableError,
 )
 from ground.names import MAIN, BlobSha, CommitSha, RepoId
-from orderkit.adapters.forges.answers import ForgeResponse, LostAnswerError, ServerError
+from orderkit.adapters.forges.answers import ForgeResponse, LostAnswerError, ServerError, turn
 from orderkit.adapters.forges.calls import BAD, FORBIDDEN, MISSING, UNAUTHORIZED
 from orderkit.adapters.forges.pushing import PushedWrite
-from orderkit.adapters.forges.retries import turn
 from orderkit.adapters.forges.writing import WriteFailure, check_paths, is_done
-from orderkit.adapters.gitlab.calls import checked, missing_scope
 from orderkit.adapters.gitlab.reading import commit_of
 from orderkit.adapters.gitlab.repositories import GitLabRepositories
+from orderkit.adapters.gitlab.transport import checked, missing_scope
 from orderkit.ports.forge import Commit, FileChange, Operation, Written
 from orderkit.ports.signatures import Signatures
 from orderkit.ports.urgency import is_pushed

@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 import jwt
 
 from ground.errors import RemoteError, UnreachableError
-from orderkit.adapters.backstage.backstage_http import send
+from orderkit.adapters.backstage.backstage_client import send
 from orderkit.ports.requesters import UnprovedError
 
 WAITERS_MAX = 4

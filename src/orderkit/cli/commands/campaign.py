@@ -414,7 +414,7 @@ def _run(
 
     from orderkit.cli import output
     from orderkit.cli.views import campaign_views
-    from orderkit.flows.campaign.campaign_files import read_campaign
+    from orderkit.flows.campaign.campaign_reads import read_campaign
     from orderkit.flows.campaign.running import run
 
     draws = is_live and not as_json and output.draws_in_place(sys.stdout)
@@ -460,7 +460,7 @@ def _text(file: str) -> CampaignText:
 
 
 def _campaign(platform: Platform, name: str) -> Campaign:
-    from orderkit.flows.campaign.campaign_files import read_campaign
+    from orderkit.flows.campaign.campaign_reads import read_campaign
 
     return _text(name).campaign if _is_file(name) else read_campaign(platform, name).campaign
 
@@ -477,6 +477,6 @@ def _put(platform: Platform, name: str, requester: Requester) -> str:
 
 
 def _has_record(platform: Platform, name: str) -> bool:
-    from orderkit.flows.campaign.campaign_files import read_campaign
+    from orderkit.flows.campaign.campaign_reads import read_campaign
 
     return read_campaign(platform, name).record is not None

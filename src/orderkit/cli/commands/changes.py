@@ -1,4 +1,4 @@
-"""Commands about changes of living orders: change, history, revert."""
+"""Commands about changes of living orders: change, merge, approve, approvals, revert, history."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from orderkit.cli.views.change_views import Finished
     from orderkit.core.kit.kit_file import How
     from orderkit.flows.change import Changed, ChangeRequest
-    from orderkit.flows.change.form_entry import FormEntry
+    from orderkit.flows.change.applying import FormEntry
     from orderkit.flows.platform import Platform
 
 reason_option = click.option("--reason", default="", metavar="TEXT", help="Why; kept in Git.")
@@ -180,7 +180,7 @@ def change_command(
 
 def _changed(platform: Platform, change_request: ChangeRequest, entry: FormEntry | None) -> Changed:
     from orderkit.flows.change import change
-    from orderkit.flows.change.form_entry import change_by_form
+    from orderkit.flows.change.applying import change_by_form
     from orderkit.flows.order.live_order import find_living
 
     if entry is None:
@@ -334,9 +334,77 @@ def history_command(order: str, limit: int, platform_file: str | None, as_json: 
 
     Example: orderkit history garage-ae86
     """
-    from orderkit.cli.views import history_views
+    from orderkit.cli.views import status_views
     from orderkit.flows.order.order_history import history
 
-    history_views.show_history(
+    status_views.show_history(
         order, history(connect_to(platform_file, reads_only=True), order, limit=limit), as_json
     )
+
+
+@click.command("approve")
+@click.argument("order", shell_complete=completion.orders)
+@click.option(
+    "--pull",
+    "number",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="The pull request of a change. Default: the order itself waits.",
+)
+@click.option("--decline", is_flag=True, help="Decline: withdraw the order or the change.")
+@click.option("--reason", default="", metavar="TEXT", help="With --decline: why.")
+@requester_option
+@platform_option
+@json_option
+def approve_command(
+    order: str,
+    number: int | None,
+    decline: bool,
+    reason: str,
+    requester: str,
+    platform_file: str | None,
+    as_json: bool,
+) -> int:
+    """
+    Agree to ORDER, or to a change of it, with your own credentials for the forge; or decline.
+
+    It is a review of the newest commit on the forge, which proves who you are; Orderkit's service
+    then delivers or withdraws. Declining also closes the pull request if you may. The platform's
+    own account proves nobody: with it, the command delivers what everybody agreed to, or withdraws.
+    An approval that does not count is said to, with the reason; exit code 4.
+
+    Example: orderkit approve garage-ae86, or: orderkit approve garage-ae86 --pull 3 --decline
+    """
+    from ground.errors import RefusedError, UsageError
+    from orderkit.cli.views import change_views
+    from orderkit.flows.approval.deciding import approve_on_forge, decline_on_forge
+
+    if reason and not decline:
+        raise UsageError(
+            "--reason says why you decline; add --decline", hint="--decline --reason TEXT"
+        )
+    platform = connect_to(platform_file)
+    if decline:
+        decision = decline_on_forge(platform, order, requester, number=number, reason=reason)
+    else:
+        decision = approve_on_forge(platform, order, number=number)
+    change_views.show_decision(decision, as_json)
+    return RefusedError.exit_code if decision.does_not_count else 0
+
+
+@click.command("approvals")
+@platform_option
+@json_option
+def approvals_command(platform_file: str | None, as_json: bool) -> None:
+    """
+    List the orders and changes that wait for approval, who has to agree, and why.
+
+    FOR YOU says whether you may approve it, by your credentials for the forge.
+
+    Example: orderkit approvals
+    """
+    from orderkit.cli.views import change_views
+    from orderkit.flows.approval.pending import pending_for_credentials
+
+    approvals = list(pending_for_credentials(connect_to(platform_file)))
+    change_views.show_approvals(approvals, as_json)

@@ -11,7 +11,7 @@ from orderkit.cli.options import json_option, platform_option
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from orderkit.flows.install.doctor_finding import DoctorFinding
+    from orderkit.flows.install.findings import DoctorFinding
 
 
 @click.command("doctor")
@@ -58,7 +58,7 @@ def findings(platform_file: str | None) -> Iterator[DoctorFinding]:
     from ground.errors import OrderkitError
     from orderkit.cli.connecting import connect, load_settings, requesters
     from orderkit.flows.install.doctor_checks import check, check_notifications, check_requesters
-    from orderkit.flows.install.doctor_finding import DoctorFinding
+    from orderkit.flows.install.findings import DoctorFinding
 
     yield from _machine()
     try:
@@ -78,7 +78,7 @@ def _machine() -> Iterator[DoctorFinding]:
     import shutil
     import sys
 
-    from orderkit.flows.install.doctor_finding import DoctorFinding
+    from orderkit.flows.install.findings import DoctorFinding
 
     version = ".".join(str(number) for number in sys.version_info[:3])
     yield DoctorFinding("python", "ok", version)

@@ -33,7 +33,7 @@ def notify_show(platform_file: str | None, as_json: bool) -> None:
     from orderkit.cli.connecting import connect, load_settings
     from orderkit.cli.output import emit_json, emit_table, say
     from orderkit.flows.live.order_model import OrderModel
-    from orderkit.flows.notify.showing import notifications_view
+    from orderkit.flows.notify.due_events import notifications_view
 
     settings = load_settings(platform_file)
     platform = connect(settings)

@@ -247,14 +247,14 @@ def log_command(
 
     Example: orderkit log --team ae86 --since 7d
     """
-    from orderkit.cli.views import history_views
+    from orderkit.cli.views import status_views
     from orderkit.flows.order.activity import ActivityQuery, activity
 
     query = ActivityQuery(team, person, kit, since, limit, cursor)
     told = activity(connect_to(platform_file, reads_only=True), query)
     given = {"--team": team, "--person": person, "--kit": kit, "--since": since}
     asked = " ".join(f"{name} {text}" for name, text in given.items() if text)
-    history_views.show_activity(told, as_json, asked=f"orderkit log {asked}".rstrip())
+    status_views.show_activity(told, as_json, asked=f"orderkit log {asked}".rstrip())
 
 
 @click.command("status")
@@ -321,7 +321,7 @@ def events_command(order: str, limit: int, platform_file: str | None, as_json: b
     Example: orderkit events garage-ae86
     """
     from orderkit.cli.views import order_views
-    from orderkit.flows.order.order_events import order_events
+    from orderkit.flows.order.order_objects import order_events
 
     order_views.show_events(
         order, order_events(connect_to(platform_file), order, limit=limit), as_json
@@ -404,8 +404,7 @@ def destroy_command(
     from ground.errors import InvalidInputError
     from orderkit.cli.output import Progress
     from orderkit.cli.views import order_views
-    from orderkit.flows.end.before_end import preview_end
-    from orderkit.flows.end.destroying import destroy
+    from orderkit.flows.end.destroying import destroy, preview_end
     from orderkit.flows.end.end_request import EndRequest
 
     if confirm not in (None, order):

@@ -163,6 +163,6 @@ def plan_command(**options: Any) -> int:
         from orderkit.cli.commands import plan_fleet
 
         return plan_fleet.run(request)
-    from orderkit.cli.commands import plan_order
+    from orderkit.cli.commands import plan_request
 
-    return plan_order.run(request)
+    return plan_request.run_order(request)

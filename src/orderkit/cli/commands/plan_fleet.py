@@ -11,7 +11,7 @@ from orderkit.adapters.folders.plan_files import load_snapshot, manifest_files, 
 from orderkit.adapters.functions.local_functions import LocalFunctions
 from orderkit.adapters.processes.child_process import LocalProcesses
 from orderkit.cli.inputs import prices_of
-from orderkit.cli.views import fleet_views
+from orderkit.cli.views import plan_views
 from orderkit.core.plan.fleet_plan import Side
 from orderkit.core.plan.plan_json import fleet_exit_code
 from orderkit.flows.composing.recording import PlanRecorder, digest_of
@@ -47,7 +47,7 @@ def run(request: PlanRequest) -> int:
         plan = _plan_living(request, prices, recorder)
     if recorder and request.record_file:
         save_snapshot(recorder.snapshot(pack=plan.base.commit), request.record_file)
-    fleet_views.show(plan, request.shape, request.screen)
+    plan_views.show_fleet(plan, request.shape, request.screen)
     return fleet_exit_code(plan)
 
 

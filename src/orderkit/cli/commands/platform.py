@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ground.names import RepoId
     from orderkit.core.platform.settings import PlatformSettings
     from orderkit.core.portal.profile import Profile
-    from orderkit.flows.install.doctor_finding import DoctorFinding
+    from orderkit.flows.install.findings import DoctorFinding
     from orderkit.flows.install.pack_rendering import PlatformValues
     from orderkit.flows.platform import Platform
 
@@ -69,8 +69,8 @@ def platform_check(platform_file: str | None, pack_folder: str | None, as_json: 
 def _certificates(settings: PlatformSettings) -> Iterator[DoctorFinding]:
     from pathlib import Path
 
-    from orderkit.adapters.certificate_dates import kubeconfig_certificates
-    from orderkit.flows.install.doctor_finding import DoctorFinding
+    from orderkit.adapters.certificates import kubeconfig_certificates
+    from orderkit.flows.install.findings import DoctorFinding
 
     try:
         certificates = list(
@@ -90,8 +90,8 @@ def _certificates(settings: PlatformSettings) -> Iterator[DoctorFinding]:
 def _dated(subject: str, pem: bytes) -> DoctorFinding:
     import datetime as dt
 
-    from orderkit.adapters.certificate_dates import ends_of
-    from orderkit.flows.install.doctor_finding import DoctorFinding
+    from orderkit.adapters.certificates import ends_of
+    from orderkit.flows.install.findings import DoctorFinding
 
     end = min(ends_of(pem))
     left_d = (end - dt.datetime.now(dt.UTC)).days
@@ -147,7 +147,7 @@ def platform_webhook(
     from orderkit.cli.connecting import connect, load_settings, token
     from orderkit.cli.output import emit_json
     from orderkit.core.platform.webhook_key import hook_key
-    from orderkit.flows.team.webhooks import ensure_webhooks, service_webhook
+    from orderkit.flows.team.connections import ensure_webhooks, service_webhook
 
     settings = load_settings(platform_file)
     targets: list[str | RepoId] = [*teams, *map(_repository, repositories)]
@@ -183,8 +183,7 @@ def _planned(platform: Platform, targets: list[str | RepoId]) -> Iterator[tuple[
     from ground.errors import InProgressError, NotFoundError, OrderkitError, RefusedError
     from orderkit.cli.time_limits import within
     from orderkit.flows.change.reviewing import keep_judged
-    from orderkit.flows.plan.announcing import unplanned
-    from orderkit.flows.plan.pull_requests import keep_planned, say_failed
+    from orderkit.flows.plan.pull_requests import keep_planned, say_failed, unplanned
 
     for repo, number in unplanned(platform, targets):
         try:
@@ -355,7 +354,7 @@ def _backstage(
     from pathlib import PurePosixPath
 
     from orderkit.core.portal.catalog_origins import catalog_config
-    from orderkit.flows.install.bootstrapping.portal_steps import template_paths
+    from orderkit.flows.install.bootstrapping.team_steps import template_paths
     from yamlfiles import yaml11
 
     urls = [f"{settings.pack_folder_url}{path}" for path in template_paths(rendered)]

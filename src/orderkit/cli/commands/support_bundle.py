@@ -127,7 +127,7 @@ def _orders(platform_file: str | None) -> str:
 def _events(platform_file: str | None) -> str:
     """Return the events of some orders, first those that are not Ready."""
     from ground.errors import OrderkitError
-    from orderkit.flows.order.order_events import order_events
+    from orderkit.flows.order.order_objects import order_events
 
     platform, told = connect_to(platform_file, reads_only=True), {}
     rows = sorted(_rows(platform_file), key=lambda row: row["phase"] == "Ready")

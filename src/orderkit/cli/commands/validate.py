@@ -1,4 +1,9 @@
-"""The command that validates files against a pack's XRDs, for repositories and CI."""
+"""
+Commands about what a file must be: validate, schema.
+
+``orderkit validate`` checks files against a pack's XRDs, for repositories and CI. ``orderkit
+schema`` prints the JSON Schema of a file that people write, such as platform.yaml.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +67,7 @@ def validate_command(
     from pathlib import Path
 
     from kubeschema.validate.file_check import ValidationOutcome, old_objects, validate
-    from orderkit.adapters.folders.source_files import sources
+    from orderkit.adapters.folders.plan_files import sources
 
     if as_json and as_sarif:
         raise click.UsageError("give --json or --sarif")
@@ -86,7 +91,7 @@ def _order_outcome(
     folder: Path, pack: Pack, definitions: Definitions, old_of: OldObject
 ) -> ValidationOutcome | None:
     """Check a folder as an order's repository; None if it is none, or of a kit of another pack."""
-    from orderkit.adapters.folders.source_files import order_record, order_repository
+    from orderkit.adapters.folders.plan_files import order_record, order_repository
     from orderkit.core.order.repository_check import check_repository
 
     record = order_record(folder)
@@ -104,7 +109,7 @@ def _definitions(
 
     from kubeschema.validate.file_check import Definitions, definition_sources
     from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
-    from orderkit.adapters.folders.source_files import sources
+    from orderkit.adapters.folders.plan_files import sources
     from orderkit.core.kit.pack import read_pack
 
     if xrd_files and pack_folder:
@@ -219,3 +224,21 @@ def _emit_text(outcome: ValidationOutcome) -> None:
         (outcome.skipped, "objects of other kinds skipped"),
     )
     say(", ".join(f"{count} {label}" for count, label in counted), err=True)
+
+
+_FILES = ("kit", "platform", "team", "campaign", "prices")
+"""A test holds them to `orderkit.core.editor_schemas.EDITOR_SCHEMAS`, whose import takes long."""
+
+
+@click.command("schema")
+@click.argument("file", type=click.Choice(_FILES))
+def schema_command(file: str) -> None:
+    """
+    Print the JSON Schema of kit.yaml, platform.yaml, team.yaml or prices.yaml, for an editor.
+
+    Example: orderkit schema platform > platform.schema.json
+    """
+    from orderkit.cli.output import say
+    from orderkit.core.editor_schemas import editor_schema
+
+    say(editor_schema(file), nl=False)

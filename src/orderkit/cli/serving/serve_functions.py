@@ -11,7 +11,7 @@ import click
 
 from ground.errors import NotFoundError, UsageError
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.adapters.folders.station_folder import FOLDER
+from orderkit.adapters.folders.station_process import FOLDER
 
 
 @dataclass(frozen=True, slots=True)

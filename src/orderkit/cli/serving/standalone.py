@@ -16,9 +16,8 @@ from orderkit.cli.connecting import connect, load_settings, service_options, set
 from orderkit.core.platform.mounted_settings import named_files
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.web.auditing import AuditLog
-from orderkit.web.renewing import RenewedApp
 from orderkit.web.service import service_app
-from orderkit.web.serving import GRACE_S, LOOPBACK_NAMES, HttpServer, bind
+from orderkit.web.serving import GRACE_S, LOOPBACK_NAMES, HttpServer, RenewedApp, bind
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

@@ -10,7 +10,7 @@ from orderkit.cli.output import emit_fields, emit_json, emit_table, say
 from orderkit.core.campaign.view import CampaignView, WaveView, view_of
 from orderkit.core.plan.cost import Sums
 from orderkit.core.plan.fleet_plan import counted
-from orderkit.flows.campaign.campaign_files import CampaignFiles
+from orderkit.flows.campaign.campaign_reads import CampaignFiles
 from orderkit.flows.campaign.planning import CampaignPlan, Fold, PlannedOrder
 from orderkit.flows.campaign.running import Progress
 

@@ -17,7 +17,7 @@ from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.approval.deciding import Decided
 from orderkit.flows.approval.pending import PendingApproval
 from orderkit.flows.change import Changed
-from orderkit.flows.change.form_entry import FormEntry
+from orderkit.flows.change.applying import FormEntry
 from orderkit.flows.change.reviewing import Merged
 
 

@@ -20,11 +20,11 @@ from orderkit.cli.output import Row, emit_fields, emit_json, emit_table, say
 from orderkit.cli.views.status_views import given_values, price_and_expiry
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import short
-from orderkit.flows.end.before_end import EndPreview
+from orderkit.flows.end.destroying import EndPreview
 from orderkit.flows.end.end_request import Ended
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.adopting import Adopted
-from orderkit.flows.order.order_events import OrderEvent
+from orderkit.flows.order.order_objects import OrderEvent
 from orderkit.flows.order.placing import Ordered
 from orderkit.flows.order.registering import Registered
 from orderkit.flows.order.repairing import Repaired

@@ -18,7 +18,7 @@ Both are annotations in the XR's file, so they change through Git like the rest 
 
 An XR also depends on another one if its kit declares that its stations read that kind
 (``requires``) and a field of its spec has the other XR's name. Pure; called by
-``flows.end.guard_check``.
+``flows.end.end_request``.
 """
 
 from __future__ import annotations

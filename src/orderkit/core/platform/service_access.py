@@ -12,7 +12,7 @@ Who may use Orderkit's service: ``spec.service.access`` of platform.yaml, and th
         {issuer: https://git.example.com, clientId: orderkit, clientSecretFile: client-secret}
 
 The clients' file holds digests, never a token: what it can tell is whether a token is one of
-them. Pure; ``adapters.tokens.access_tokens`` and ``adapters.tokens.oidc_tokens`` do the checking.
+them. Pure; ``adapters.tokens.access_tokens`` and ``adapters.tokens.bearers`` do the checking.
 
 ``spec.service.install`` of platform.yaml: how the service is installed in the cluster.
 """

@@ -31,12 +31,10 @@ from orderkit.flows.change.reviewing import (
     set_review_status,
 )
 from orderkit.flows.order import order_report
-from orderkit.flows.order.approval_judging import WRITES, may_agree
-from orderkit.flows.order.approval_needs import asking_of, order_needs
-from orderkit.flows.order.approval_records import record_agreement, waiting_order
-from orderkit.flows.order.approvers import LOGIN_HINT, forge_user
+from orderkit.flows.order.agreements import LOGIN_HINT, WRITES, forge_user, may_agree
+from orderkit.flows.order.approvals import asking_of, order_needs
 from orderkit.flows.order.commit_judging import CommitJudge
-from orderkit.flows.order.end_records import begun_end
+from orderkit.flows.order.ledger_records import begun_end, record_agreement, waiting_order
 from orderkit.flows.order.live_order import find_living, new_live_order, read_xr
 from orderkit.flows.order.order_proposals import Proposal, open_proposal, proposal_of
 from orderkit.flows.platform import Platform, ledger_snapshot

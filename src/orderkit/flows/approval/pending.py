@@ -26,9 +26,8 @@ from orderkit.flows.approval.deciding import (
 )
 from orderkit.flows.change.review_judging import Judgement
 from orderkit.flows.change.reviewing import judge_review
-from orderkit.flows.order.approval_needs import asking_of, order_needs
-from orderkit.flows.order.approval_records import waiting_order
-from orderkit.flows.order.change_approvals import may_need_approval
+from orderkit.flows.order.approvals import asking_of, may_need_approval, order_needs
+from orderkit.flows.order.ledger_records import waiting_order
 from orderkit.flows.order.live_order import LiveOrder, find_living, new_live_order, read_xr
 from orderkit.flows.order.order_proposals import open_proposal, proposal_of
 from orderkit.flows.platform import (

@@ -18,7 +18,7 @@ from orderkit.core.order.approval import proposes
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.end.destroying import destroy
 from orderkit.flows.end.end_request import EndRequest
-from orderkit.flows.order.end_records import begun_end
+from orderkit.flows.order.ledger_records import begun_end
 from orderkit.flows.order.order_proposals import Proposal, Settled, proposal_of
 from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot
 

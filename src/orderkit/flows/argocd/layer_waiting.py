@@ -22,7 +22,7 @@ from orderkit.flows.argocd.refreshing import (
     nudge,
 )
 from orderkit.flows.platform import Platform, get_object
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 
 ROOT_NAME = "root"
 """The Application that delivers the layers' Applications."""

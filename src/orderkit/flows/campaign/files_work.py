@@ -23,7 +23,7 @@ from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.plan import Plan
 from orderkit.flows.argocd.commit_pinning import deliver
 from orderkit.flows.campaign.order_work import Assignment, Worked
-from orderkit.flows.main_protection import needs_protection
+from orderkit.flows.forge_protection import needs_protection
 from orderkit.flows.order.live_order import LiveOrder, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import FileChange, Operation, PullDraft

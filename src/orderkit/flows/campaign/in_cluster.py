@@ -22,11 +22,11 @@ from orderkit.core.campaign.deciding import Decision, OrderFact, OrderPhase
 from orderkit.core.campaign.record import CampaignRecord
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.portal.runner_job import NAMESPACE
-from orderkit.flows.campaign.campaign_files import CampaignFiles, read_campaign
+from orderkit.flows.campaign.campaign_reads import CampaignFiles, read_campaign
 from orderkit.flows.campaign.running import Progress, Run
 from orderkit.flows.leader_election import LEASE, Candidate, LeaderElection
 from orderkit.flows.platform import Platform
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 
 _OWNER = "orderkit-campaign"
 _LOOK_EVERY_S, _AT_ONCE = 15.0, 150

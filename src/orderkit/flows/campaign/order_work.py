@@ -32,11 +32,11 @@ from orderkit.core.order.damage import in_entry
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import OrderFile
 from orderkit.flows.argocd.commit_pinning import deliver
-from orderkit.flows.campaign.shared_reads import HISTORY
+from orderkit.flows.campaign.campaign_reads import HISTORY
 from orderkit.flows.change import ChangeRequest, change_living
 from orderkit.flows.change.reverting import RevertRequest, revert
-from orderkit.flows.main_protection import needs_protection
-from orderkit.flows.order.change_approvals import may_need_approval
+from orderkit.flows.forge_protection import needs_protection
+from orderkit.flows.order.approvals import may_need_approval
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import LiveOrder, check_kit, read_xr
 from orderkit.flows.platform import Platform, RepositorySnapshot

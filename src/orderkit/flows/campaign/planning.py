@@ -26,11 +26,16 @@ from orderkit.core.kit.kit_file import How
 from orderkit.core.plan.cost import Costs, Sums, summed
 from orderkit.core.plan.fleet_plan import counted
 from orderkit.core.plan.plan_markdown import plain_line
+from orderkit.flows.campaign.campaign_reads import (
+    Selected,
+    SelectedOrder,
+    kit_of,
+    select,
+    shared_reads,
+)
 from orderkit.flows.campaign.files_kinds import check_kind, drafter_of
 from orderkit.flows.campaign.files_work import Drafter, FilesDraft, is_reviewed
 from orderkit.flows.campaign.order_work import HOW, living
-from orderkit.flows.campaign.selecting import Selected, SelectedOrder, kit_of, select
-from orderkit.flows.campaign.shared_reads import shared_reads
 from orderkit.flows.campaign.version_work import retirement
 from orderkit.flows.campaign.wave_facts import ClusterLook
 from orderkit.flows.change import ChangeRequest, change_living

@@ -48,11 +48,14 @@ from orderkit.core.order import ledger
 from orderkit.core.order.lease import time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.ledger_applications import opens_at
-from orderkit.flows.campaign.campaign_files import (
+from orderkit.flows.campaign.campaign_reads import (
     CampaignFiles,
     in_state,
+    kit_of,
     read_campaign,
     reread,
+    select,
+    shared_reads,
     write_record,
 )
 from orderkit.flows.campaign.files_kinds import drafter_of
@@ -65,8 +68,6 @@ from orderkit.flows.campaign.order_work import (
     take_back_on,
     work_on,
 )
-from orderkit.flows.campaign.selecting import kit_of, select
-from orderkit.flows.campaign.shared_reads import shared_reads
 from orderkit.flows.campaign.wave_facts import ClusterLook, WaveFacts
 from orderkit.flows.platform import Platform
 from orderkit.ports.requesters import Requester

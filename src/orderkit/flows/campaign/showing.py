@@ -9,9 +9,8 @@ from orderkit.core.campaign.deciding import OrderFact
 from orderkit.core.campaign.definition import names_in
 from orderkit.core.campaign.view import CampaignView, view_of
 from orderkit.core.inheriting_threads import InheritingThreads
-from orderkit.flows.campaign.campaign_files import CampaignFiles, read_campaign
+from orderkit.flows.campaign.campaign_reads import CampaignFiles, kit_of, read_campaign
 from orderkit.flows.campaign.running import living_entries, with_outcomes
-from orderkit.flows.campaign.selecting import kit_of
 from orderkit.flows.campaign.wave_facts import WaveFacts
 from orderkit.flows.platform import Platform, ledger_snapshot
 

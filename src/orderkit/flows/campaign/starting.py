@@ -16,18 +16,19 @@ from orderkit.core.campaign.computing import Computer
 from orderkit.core.campaign.definition import Campaign, parse, path_of
 from orderkit.core.campaign.record import CampaignRecord, WaveRecord, assigned, new_id
 from orderkit.core.order.lease import time_text
-from orderkit.flows.campaign.campaign_files import (
+from orderkit.flows.campaign.campaign_reads import (
     CampaignFiles,
     in_state,
+    kit_of,
     read_campaign,
+    select,
     write_record,
 )
 from orderkit.flows.campaign.files_kinds import check_kind
 from orderkit.flows.campaign.planning import CampaignPlan, markdown
-from orderkit.flows.campaign.selecting import kit_of, select
 from orderkit.flows.campaign.wave_facts import unready_orders
-from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.flows.repeating import in_rounds
 from orderkit.ports.forge import FileChange, Operation, PullDraft, PullRequest
 from orderkit.ports.requesters import Requester
 

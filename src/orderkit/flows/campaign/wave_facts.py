@@ -30,11 +30,11 @@ from orderkit.core.order import ledger, order_state
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import OrderState
 from orderkit.flows.argocd.refreshing import StuckOperationEnder, application_key
+from orderkit.flows.campaign.campaign_reads import shared_reads
 from orderkit.flows.campaign.order_work import Worked, found, git_fact
-from orderkit.flows.campaign.shared_reads import shared_reads
-from orderkit.flows.main_protection import needs_protection
+from orderkit.flows.forge_protection import needs_protection
+from orderkit.flows.order.closer_look import without_secrets
 from orderkit.flows.order.order_report import held_by_window, own_xr
-from orderkit.flows.order.state_without_secrets import without_secrets
 from orderkit.flows.platform import Platform, get_object
 from orderkit.ports.forge import FileRevision
 from yamlfiles import yaml11

@@ -51,10 +51,16 @@ from orderkit.core.order.change import (
     same,
     value_at,
 )
-from orderkit.flows.change.least_values import check_least_values
-from orderkit.flows.change.request import Changed, ChangePlan, ChangeRequest, State
+from orderkit.flows.change.request import (
+    Changed,
+    ChangePlan,
+    ChangeRequest,
+    State,
+    check_least_values,
+)
 from orderkit.flows.order import cost_limit
 from orderkit.flows.order.commit_judging import CommitJudge
+from orderkit.flows.order.ledger_records import registered_by
 from orderkit.flows.order.live_order import (
     LiveOrder,
     XrFile,
@@ -64,8 +70,7 @@ from orderkit.flows.order.live_order import (
     read_xr,
 )
 from orderkit.flows.order.order_history import last_change_of
-from orderkit.flows.order.reference_check import check_references
-from orderkit.flows.order.registrations import registered_by
+from orderkit.flows.order.registration_check import check_references
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import (
     CHANGE_TRAILER,

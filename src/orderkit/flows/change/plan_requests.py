@@ -9,12 +9,10 @@ from ground.errors import InvalidInputError, RefusedError
 from ground.names import CommitSha
 from ground.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan
+from orderkit.flows.change.applying import FormEntry, form_request
 from orderkit.flows.change.edit_draft import ChangeEditor
-from orderkit.flows.change.form_entry import FormEntry, form_request
 from orderkit.flows.change.request import ChangeRequest, tidied
-from orderkit.flows.order.approval_foresight import foreseen
-from orderkit.flows.order.approval_needs import Asking
-from orderkit.flows.order.change_approvals import needs_of_step
+from orderkit.flows.order.approvals import Asking, foreseen, needs_of_step
 from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
 from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
 from orderkit.flows.plan.pull_requests import check_same, within_limits

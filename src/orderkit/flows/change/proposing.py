@@ -37,12 +37,16 @@ from orderkit.core.order.change import (
 from orderkit.core.plan.plan_markdown import cell, plain_line
 from orderkit.flows.change.edit_draft import ChangeEditor, EditDraft, unified
 from orderkit.flows.change.request import Changed, ChangePlan, State, plan_change
-from orderkit.flows.main_protection import protect_main
-from orderkit.flows.order.approval_judging import set_approval_status
-from orderkit.flows.order.approvers import NOT_ON_THE_FORGE, UNKNOWN_HINT, forge_user
+from orderkit.flows.forge_protection import protect_main
+from orderkit.flows.order.agreements import (
+    NOT_ON_THE_FORGE,
+    UNKNOWN_HINT,
+    forge_user,
+    set_approval_status,
+)
 from orderkit.flows.order.commit_judging import branch_of
 from orderkit.flows.order.live_order import XrFile, read_xr
-from orderkit.flows.plan.announcing import ACCEPT_LOSS, CONTEXT, JudgedPlan, set_plan_status
+from orderkit.flows.plan.pull_requests import ACCEPT_LOSS, CONTEXT, JudgedPlan, set_plan_status
 from orderkit.ports.forge import Commit, FileChange, Forge, Operation, PullDraft, PullRequest
 
 PREFIX = "orderkit/"

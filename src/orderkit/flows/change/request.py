@@ -1,5 +1,9 @@
 """
-The request and the outcome of a change.
+The request and the outcome of a change, and what would refuse it.
+
+Numbers of the live XR below which a change may not set its field: ``atLeast`` in kit.yaml. A budget
+below what is spent already, for example, would pause an agent at once. Where the cluster has no
+such number, nothing is refused.
 
 Plan what a change will do, for its pull request and its answer.
 
@@ -10,23 +14,64 @@ caller accepts that.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
-from ground.errors import InvalidInputError, OrderkitError, RefusedError
+from ground.errors import InvalidInputError, OrderkitError, RefusedError, every
 from ground.names import CommitSha, OrderId
-from ground.objects.kube_objects import Manifest
+from ground.objects.kube_objects import Manifest, ObjectKey, dig
 from ground.shapes import Answer
-from orderkit.core.kit.kit_file import How
+from orderkit.core.kit.kit_file import AtLeast, How
 from orderkit.core.order.change import Difference, FieldDifference, FieldEdit
 from orderkit.core.plan import Code, Fault, Plan
 from orderkit.core.plan.plan_json import PlanAnswer, plan_answer
 from orderkit.core.plan.plan_markdown import to_markdown
-from orderkit.flows.order.live_order import LiveOrder
+from orderkit.flows.order.live_order import LiveOrder, delivered_xr
 from orderkit.flows.plan import plan_order
-from orderkit.flows.platform import Platform
+from orderkit.flows.platform import Platform, get_object
 from orderkit.ports.forge import PullRequest
 from orderkit.ports.requesters import Requester
+
+
+def least_value(
+    platform: Platform, live: LiveOrder, xr: Manifest, at_least: AtLeast
+) -> int | float | None:
+    """
+    Return the number in the status of the order's XR; None if there is none.
+
+    Raises:
+        UnreachableError, RemoteError: The cluster cannot be read.
+    """
+    living_xr = get_object(platform, ObjectKey.of(delivered_xr(live, xr)))
+    value = dig(living_xr or {}, "status", *at_least.path.split("."))
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def check_least_values(
+    platform: Platform, live: LiveOrder, xr: Manifest, edits: Iterable[FieldDifference]
+) -> None:
+    """
+    Check that no edit sets a field below its least value.
+
+    Raises:
+        RefusedError: One does. SeveralProblemsError: Several do.
+        UnreachableError, RemoteError: The cluster cannot be read.
+    """
+    by_path = {change.fields[0]: change.at_least for change in live.kit.changes if change.at_least}
+
+    def check(edit: FieldDifference) -> None:
+        at_least = by_path[edit.path]
+        least = least_value(platform, live, xr, at_least)
+        if least is not None and isinstance(edit.new, int | float) and edit.new < least:
+            raise RefusedError(
+                f"{edit} is refused: it may not be less than {least}; {at_least.why}",
+                hint=f"set at least {least}",
+            )
+
+    every(partial(check, edit) for edit in edits if edit.path in by_path)
+
 
 _NAMED = 3
 """Number of faults that a refusal lists."""

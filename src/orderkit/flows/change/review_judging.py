@@ -22,11 +22,17 @@ from orderkit.core.kit.kit_file import How, KitChange
 from orderkit.core.order.change import differences, judge_rules
 from orderkit.core.order.change.differences import merged
 from orderkit.flows.argocd.commit_pinning import pinned_commit
-from orderkit.flows.main_protection import TEAM
-from orderkit.flows.order.approval_judging import WRITES, agreed, missing, objection
-from orderkit.flows.order.approval_needs import Asking
-from orderkit.flows.order.approvers import NOT_ON_THE_FORGE, UNKNOWN_HINT, forge_user
-from orderkit.flows.order.change_approvals import may_need_approval, needs_of_step
+from orderkit.flows.forge_protection import TEAM
+from orderkit.flows.order.agreements import (
+    NOT_ON_THE_FORGE,
+    UNKNOWN_HINT,
+    WRITES,
+    agreed,
+    forge_user,
+    missing,
+    objection,
+)
+from orderkit.flows.order.approvals import Asking, may_need_approval, needs_of_step
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys, whole_history
 from orderkit.flows.order.live_order import LiveOrder, XrFile, read_xr
 from orderkit.flows.platform import Platform

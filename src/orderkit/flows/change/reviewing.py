@@ -16,12 +16,11 @@ from orderkit.core.order.order_state import short
 from orderkit.flows.argocd.commit_pinning import deliver, pinned_commit
 from orderkit.flows.argocd.refreshing import Ancestry
 from orderkit.flows.change.review_judging import Judgement, ReviewVerdict
-from orderkit.flows.main_protection import CONTEXT, needs_protection
-from orderkit.flows.order.approval_judging import set_approval_status
-from orderkit.flows.order.change_approvals import may_need_approval, refuse_excess
+from orderkit.flows.forge_protection import CONTEXT, needs_protection
+from orderkit.flows.order.agreements import set_approval_status
+from orderkit.flows.order.approvals import may_need_approval, refuse_excess
 from orderkit.flows.order.live_order import LiveOrder, find_living
-from orderkit.flows.plan.announcing import set_plan_status
-from orderkit.flows.plan.pull_requests import plan_pull
+from orderkit.flows.plan.pull_requests import plan_pull, set_plan_status
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import CommitStatus, MergeStyle, Operation, PullRequest
 

@@ -27,13 +27,13 @@ def plan_new(platform: Platform, kit: Kit, xr: Manifest) -> Plan:
 
 def order_secrets(platform: Platform, xr: Manifest) -> SecretTexts:
     """Return the values of an order's Secrets: `order_secrets.order_secrets`."""
-    from orderkit.flows.composing import order_secrets
+    from orderkit.flows.composing import composed_order
 
-    return order_secrets.order_secrets(platform, xr)
+    return composed_order.order_secrets(platform, xr)
 
 
 def cost_of(platform: Platform, xr: Manifest) -> OrderCost | None:
     """Return what an order costs a month: `order_costs.cost_of`."""
-    from orderkit.flows.composing import order_costs
+    from orderkit.flows.composing import composed_order
 
-    return order_costs.cost_of(platform, xr)
+    return composed_order.cost_of(platform, xr)

@@ -40,11 +40,11 @@ from orderkit.flows.composing.cluster_questions import (
     AnsweredQuestions,
     Lookup,
     as_living,
+    judged,
     living,
     not_run_there,
     observed_of,
 )
-from orderkit.flows.composing.cluster_verdicts import judged
 from orderkit.flows.composing.published_pack import published_workshop
 from orderkit.flows.composing.recording import PlanRecorder, Replay
 from orderkit.flows.platform import Platform, published_pack, published_prices

@@ -23,19 +23,17 @@ from orderkit.core.order.end_record import EndRecord
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.flows.argocd.commit_pinning import application_at, pinned_commit
-from orderkit.flows.argocd.obstacles import obstacle
 from orderkit.flows.argocd.refreshing import (
     StuckOperationEnder,
     application_key,
     knows_retry_refresh,
+    obstacle,
     refresh,
 )
-from orderkit.flows.end.end_request import Ended, EndRequest, OnStep
+from orderkit.flows.end.end_request import Ended, EndRequest, OnStep, close_proposals
 from orderkit.flows.end.remaining_objects import Absence, Remaining
-from orderkit.flows.end.withdrawing import close_proposals
-from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order import tracing
-from orderkit.flows.order.end_records import begun_end
+from orderkit.flows.order.ledger_records import begun_end
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -45,7 +43,7 @@ from orderkit.flows.platform import (
     snapshot,
     write_ledger,
 )
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import in_rounds, until
 from orderkit.ports.forge import LINK, FileChange, Operation
 from yamlfiles import yaml11
 

@@ -24,8 +24,8 @@ from ground.objects.kube_objects import (
 )
 from orderkit.core.order import ledger
 from orderkit.flows.argocd.refreshing import OWNER, refresh
-from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.platform import Platform, get_object
+from orderkit.flows.repeating import in_rounds
 from orderkit.flows.team.teams import LEDGER_APPLICATION
 
 _HOLD: dict[str, Any] = {

@@ -13,10 +13,14 @@ from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.ledger import ORDER_LABEL
 from orderkit.core.plan.plan_markdown import plain_line
 from orderkit.flows.argocd.commit_pinning import following_orders, undelivered_orders
-from orderkit.flows.foreign_access import described, foreign_access
-from orderkit.flows.install.doctor_finding import DoctorFinding
-from orderkit.flows.main_protection import squashing_orders, unprotected_orders
-from orderkit.flows.order.approvers import approver_problems
+from orderkit.flows.forge_protection import (
+    described,
+    foreign_access,
+    squashing_orders,
+    unprotected_orders,
+)
+from orderkit.flows.install.findings import DoctorFinding
+from orderkit.flows.order.agreements import approver_problems
 from orderkit.flows.order.commit_judging import published_keys
 from orderkit.flows.order.cost_limit import team_excess
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack

@@ -31,17 +31,16 @@ from orderkit.core.order.ledger import KIT_LABEL, ORDER_LABEL, TEAM_LABEL, kit_o
 from orderkit.core.platform.delivery_tree import ORDERS_POLICY, layers_of
 from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.notification_settings import NotificationSettings
-from orderkit.flows.argocd.obstacles import obstacle
-from orderkit.flows.argocd.unsafe_applications import unpinned_applications, unsafe_applications
+from orderkit.flows.argocd.commit_pinning import unpinned_applications, unsafe_applications
+from orderkit.flows.argocd.refreshing import obstacle
 from orderkit.flows.install import doctor_access_checks
 from orderkit.flows.install.delivery_hold import is_held
-from orderkit.flows.install.doctor_finding import DoctorFinding
-from orderkit.flows.install.server_releases import check_releases
+from orderkit.flows.install.findings import DoctorFinding, check_releases
 from orderkit.flows.notify.notified_events import given_up
-from orderkit.flows.order.damaged_orders import damaged_orders
+from orderkit.flows.order.order_damage import damaged_orders
 from orderkit.flows.order.order_report import OrderReport, list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
-from orderkit.flows.team.read_credential import REPOSITORY_CREDENTIALS, SECRET, decoded, lacking
+from orderkit.flows.team.connections import REPOSITORY_CREDENTIALS, SECRET, decoded, lacking
 from orderkit.ports.requesters import Requesters
 from orderkit.ports.urgency import longest_wait
 

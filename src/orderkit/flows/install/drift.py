@@ -32,9 +32,9 @@ from orderkit.flows.install.bootstrapping import (
     StepVerdict,
     plan,
 )
-from orderkit.flows.install.bootstrapping.argocd_settings import reverted_by
+from orderkit.flows.install.bootstrapping.argocd_steps import reverted_by
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, holds
-from orderkit.flows.install.doctor_finding import DoctorFinding
+from orderkit.flows.install.findings import DoctorFinding
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, read_text
 from yamlfiles.manifests import parse_manifests
 

@@ -34,7 +34,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.backup_file import Backup, MirroredRepository
 from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.argocd.refreshing import application_key
-from orderkit.flows.foreign_access import refuse_foreign_access
+from orderkit.flows.forge_protection import refuse_foreign_access
 from orderkit.flows.install.backing_up import address, read_backup, repositories
 from orderkit.flows.install.delivery_hold import hold, is_held, let_go
 from orderkit.flows.order.live_order import find_living, placed_xr, read_xr
@@ -48,7 +48,7 @@ from orderkit.flows.platform import (
     ledger_snapshot,
     write_ledger,
 )
-from orderkit.flows.team.read_credential import remove_read_credential
+from orderkit.flows.team.connections import remove_read_credential
 from orderkit.flows.team.teams import LEDGER_APPLICATION, add_team
 from orderkit.ports.forge import Operation
 from orderkit.ports.mirrors import Mirrors

@@ -28,18 +28,18 @@ from orderkit.core.order.order_state import short
 from orderkit.core.platform.delivery_tree import ROOT, SETTINGS, Layer, layers_of
 from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.pinned_versions import VersionMove, moves
+from orderkit.flows.argocd.commit_pinning import refuse_lost_tools
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
 from orderkit.flows.argocd.refreshing import OWNER, refresh
-from orderkit.flows.argocd.unsafe_applications import refuse_lost_tools
-from orderkit.flows.install.bootstrapping.argocd_settings import ARGOCD_CM
+from orderkit.flows.forge_protection import protect_orders
+from orderkit.flows.install.bootstrapping.argocd_steps import ARGOCD_CM
 from orderkit.flows.install.bootstrapping.platform_repositories import (
     pack_replacement,
     refuse_ledger_change,
 )
 from orderkit.flows.install.bootstrapping.reach_steps import check_accounts
 from orderkit.flows.install.service_secret import ensure_service_secret
-from orderkit.flows.main_protection import protect_orders
-from orderkit.flows.order.approvers import approver_problems
+from orderkit.flows.order.agreements import approver_problems
 from orderkit.flows.platform import Platform, get_object, snapshot
 from orderkit.flows.team.pinning import pin_teams
 from orderkit.ports.forge import FileChange, Operation

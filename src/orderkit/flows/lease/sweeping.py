@@ -51,17 +51,15 @@ from orderkit.core.order.lease import (
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import refresh
 from orderkit.flows.change import ChangeRequest, change
-from orderkit.flows.end.before_end import xr_in_git
-from orderkit.flows.end.destroying import destroy
-from orderkit.flows.end.end_request import EndRequest
-from orderkit.flows.end.guard_check import check_may_end
+from orderkit.flows.end.destroying import destroy, xr_in_git
+from orderkit.flows.end.end_request import EndRequest, check_may_end
 from orderkit.flows.lease.extending import LeasedOrder, read_leased
-from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order import tracing
-from orderkit.flows.order.end_records import begun_end
 from orderkit.flows.order.expiry_note import try_note_expiry
+from orderkit.flows.order.ledger_records import begun_end
 from orderkit.flows.order.live_order import XrFile
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
+from orderkit.flows.repeating import in_rounds
 from orderkit.ports.forge import Operation
 from orderkit.ports.requesters import Requester
 from orderkit.ports.urgency import background

@@ -1,28 +1,34 @@
 """
-What the live model reads of the forge: the ledger's orders and campaigns, and the kits of the pack.
+What the live model reads of the forge: orders, campaigns, kits, and changes that wait.
 
 Both are read again only if their head moved.
+
+Which open changes of orders wait for somebody's agreement, as the rows of the live model say. It
+costs a request for each team that may have such changes, and several more for a change that moved.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
-from ground.errors import InvalidInputError, RefusedError
-from ground.names import BlobSha, CommitSha
+from ground.errors import InvalidInputError, OrderkitError, RefusedError
+from ground.names import BlobSha, CommitSha, TeamName
 from orderkit.core.campaign.definition import names_in
 from orderkit.core.campaign.record import parse_record, record_path
 from orderkit.core.campaign.view import CampaignFigures
 from orderkit.core.kit.model import Kit
-from orderkit.core.order import ledger
+from orderkit.core.order import ledger, team_file
 from orderkit.core.order.added_documents import INTACT, Delivered, LedgerFile, suspects
 from orderkit.core.order.approval import WaitingOrder
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.order.approval_records import waiting_order
+from orderkit.flows.approval.pending import lacking_of
+from orderkit.flows.order.ledger_records import registered_owners, waiting_order
 from orderkit.flows.order.order_report import edited_files
-from orderkit.flows.order.registrations import registered_owners
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -30,6 +36,8 @@ from orderkit.flows.platform import (
     pack_snapshot,
     published_pack,
 )
+from orderkit.flows.team.limit_check import team_of
+from orderkit.ports.forge import OpenPullRef
 
 _HISTORY_MAX = 20_000
 """Commits of the ledger that are read once for who ordered before Applications said so."""
@@ -201,3 +209,75 @@ def _figures(platform: Platform, name: str, snapshot: RepositorySnapshot) -> Cam
         return CampaignFigures.of(parse_record(file.data, name=name) if file else None)
     except (InvalidInputError, RefusedError):  # a newer release may have written it
         return CampaignFigures.unreadable()
+
+
+_UNSETTLED = timedelta(minutes=2)
+"""A pull request that moved this lately is judged again: the forge's times are whole seconds."""
+
+logger = logging.getLogger(__name__)
+
+
+class WaitingChanges:
+    """The changes that wait, judged again only after something moved that counts."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+        self._judged: dict[tuple[OpenPullRef, str, str], str] = {}
+        """By pull request, and the commits of ledger and pack."""
+        self._asks: dict[BlobSha, bool] = {}
+        """By version of a team's file: whether the team may ask for more than its limits."""
+
+    def read(self, records: ForgeRecords) -> dict[str, str]:
+        """
+        Return by order which agreement its open changes lack.
+
+        Raises:
+            RemoteError: The forge.
+        """
+        snapshot, now = ledger_snapshot(self._platform), self._platform.clock.now()
+        judged: dict[tuple[OpenPullRef, str, str], str] = {}
+        approvals: dict[str, str] = {}
+        for ref in self._open_pulls(records, snapshot):
+            key = (ref, snapshot.commit, records.pack_commit or "")
+            lacking = self._judged.get(key) if _moved_long_ago(ref, now) else None
+            if lacking is None:
+                try:
+                    lacking = lacking_of(self._platform, snapshot, ref)
+                except OrderkitError as error:
+                    logger.warning("%s#%d cannot be judged now: %s", ref.repo, ref.number, error)
+                    continue
+            judged[key] = lacking
+            if lacking:
+                order = ref.repo.name
+                approvals[order] = "; ".join(filter(None, (approvals.get(order), lacking)))
+        self._judged = judged
+        return approvals
+
+    def _open_pulls(
+        self, records: ForgeRecords, snapshot: RepositorySnapshot
+    ) -> Iterator[OpenPullRef]:
+        teams = sorted({entry.team for entry, _ in (records.orders or {}).values()})
+        if not any(kit.approval.rules for kit in (records.kits or {}).values()):
+            teams = list(self._asking(teams, snapshot))
+        for team in teams:
+            yield from sorted(self._platform.forge.open_pulls(team), key=lambda ref: ref.number)
+
+    def _asking(
+        self, teams: Iterable[TeamName], snapshot: RepositorySnapshot
+    ) -> Iterator[TeamName]:
+        for team in teams:
+            blob = snapshot.blobs.get(team_file.path_of(team))
+            if blob is not None and blob not in self._asks:
+                self._asks[blob] = False
+                with suppress(InvalidInputError):  # 'orderkit team show' reports it
+                    file = team_of(self._platform, team, snapshot)
+                    self._asks[blob] = file.limits.over == "ask"
+            if blob is not None and self._asks[blob]:
+                yield team
+
+
+def _moved_long_ago(ref: OpenPullRef, now: datetime) -> bool:
+    try:
+        return now - datetime.fromisoformat(ref.updated) > _UNSETTLED
+    except (ValueError, TypeError):
+        return False

@@ -39,15 +39,23 @@ from orderkit.core.order.part_failures import UNREAD
 from orderkit.core.secret_values import SecretTexts
 from orderkit.flows.approval.settling import settle_all
 from orderkit.flows.live.cluster_objects import ClusterObjects
-from orderkit.flows.live.due_rows import DueRows
 from orderkit.flows.live.following import KindFollower, Receiver
-from orderkit.flows.live.forge_records import ForgeRecords, with_ledger, with_owners, with_pack
-from orderkit.flows.live.live_row import ChangeLog, LiveRow
-from orderkit.flows.live.model_state import ModelState, ReadyTimes
-from orderkit.flows.live.row_costs import RowCosts
-from orderkit.flows.live.row_looks import RowCauses, RowHeads
-from orderkit.flows.live.row_masks import RowMasks
-from orderkit.flows.live.waiting_changes import WaitingChanges
+from orderkit.flows.live.forge_records import (
+    ForgeRecords,
+    WaitingChanges,
+    with_ledger,
+    with_owners,
+    with_pack,
+)
+from orderkit.flows.live.live_row import (
+    ChangeLog,
+    DueRows,
+    LiveRow,
+    ModelState,
+    ReadyTimes,
+    RowCosts,
+)
+from orderkit.flows.live.row_looks import RowCauses, RowHeads, RowMasks
 from orderkit.flows.order.activity import Delivery
 from orderkit.flows.order.order_report import own_xr
 from orderkit.flows.platform import Platform

@@ -23,7 +23,7 @@ from orderkit.core.notify.event_texts import Message, digest_of, message_of
 from orderkit.core.notify.order_event import OrderEvent, Topic
 from orderkit.core.platform.notification_settings import NotificationSettings, QuietTime, seconds
 from orderkit.flows.notify.notified_events import GivenUp, NotifiedEvents
-from orderkit.flows.worker_thread import WorkerThread
+from orderkit.flows.repeating import WorkerThread
 from orderkit.ports.clock import Clock
 from orderkit.ports.notifier import NotDeliveredError, Notifier
 

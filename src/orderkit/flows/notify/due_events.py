@@ -1,9 +1,12 @@
 """
-What is so now, and which of it a channel is to be told.
+What is so now, which of it a channel is to be told, and what would go where.
 
-What notifications need of the ledger: the teams' own rules, and the orders that ended lately.
+What is so now, and which of it a channel is to be told. What notifications need of the ledger: the
+teams' own rules, and the orders that ended lately.
 
 Files are read once for each version of them.
+
+What would go where now: events that are so, their channels, and what is due. Writes nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +19,9 @@ from pathlib import PurePosixPath
 
 from ground.errors import InvalidInputError
 from ground.names import BlobSha, CommitSha, TeamName
+from orderkit.core.notify.event_texts import Message, message_of
 from orderkit.core.notify.order_event import OrderEvent, approval_decided, due, ended, row_events
+from orderkit.core.notify.routing import Routing
 from orderkit.core.order import end_record, team_file
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import (
@@ -24,6 +29,7 @@ from orderkit.core.platform.notification_settings import (
     TeamNotifications,
     seconds,
 )
+from orderkit.flows.live.order_model import OrderModel
 from orderkit.flows.notify.notified_events import NotifiedEvents
 from orderkit.flows.platform import Platform, ledger_snapshot, read_text
 
@@ -223,3 +229,59 @@ def _time(text: str) -> datetime | None:
         return datetime.fromisoformat(text)
     except ValueError:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedEvent:
+    """An event that is so now, and one of its channels."""
+
+    event: OrderEvent
+    message: Message
+    channel: str
+    is_due: bool
+    """The channel was not told of it yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationsView:
+    """What would go where."""
+
+    channels: tuple[str, ...]
+    events: tuple[RoutedEvent, ...]
+    problems: tuple[str, ...]
+    """What teams' files want and do not get."""
+
+
+def notifications_view(
+    platform: Platform, model: OrderModel, settings: NotificationSettings, *, address: str
+) -> NotificationsView:
+    """
+    Return what would go where now.
+
+    Args:
+        model: Complete.
+        address: The service as a browser reaches it.
+
+    Raises:
+        OrderkitError: Forge or cluster cannot be asked.
+    """
+    notes = LedgerReader(platform).read()
+    routing = Routing(settings, notes.teams)
+    past, now = PastStates(), platform.clock.now()
+    rows = {live.row.order: live.row for live in model.rows()}
+    present = list(present_events(rows, notes, past, settings, now))
+
+    def routed(channel: str) -> Iterator[RoutedEvent]:
+        notified = NotifiedEvents(platform, settings.namespace, channel)
+        notified.load(begin=False)
+        events = [event for event in present if channel in routing.destinations(event)]
+        due = {(e.order, e.topic): e for e in due_events(events, notified, rows, past)}
+        decided = [e for e in due.values() if e.kind == "approval-decided"]
+        for event in (*events, *decided):
+            is_due = (event.order, event.topic) in due
+            yield RoutedEvent(event, message_of(event, address=address), channel, is_due)
+
+    channels = tuple(sorted(routing.channels()))
+    events = [event for channel in channels for event in routed(channel)]
+    events.sort(key=lambda entry: (entry.event.team, entry.event.order, entry.channel))
+    return NotificationsView(channels, tuple(events), tuple(routing.problems()))

@@ -20,8 +20,8 @@ from functools import partial
 from ground.errors import ConflictError
 from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Manifest, ObjectKey
 from orderkit.core.notify.order_event import NOTHING, Notified, OrderEvent
-from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.platform import Platform
+from orderkit.flows.repeating import in_rounds
 from orderkit.ports.cluster import NoSuchNamespaceError
 
 OWNER = "orderkit-notifications"

@@ -37,7 +37,8 @@ from orderkit.core.order.order_state import OrderState, short
 from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.argocd.refreshing import RepeatedRefresh, StuckOperationEnder, application_key
 from orderkit.flows.order import order_report
-from orderkit.flows.order.end_records import begun_end
+from orderkit.flows.order.closer_look import without_secrets
+from orderkit.flows.order.ledger_records import begun_end
 from orderkit.flows.order.live_order import (
     LiveOrder,
     delivered_xr,
@@ -46,10 +47,9 @@ from orderkit.flows.order.live_order import (
     read_xr,
 )
 from orderkit.flows.order.order_report import OrderReport, held_by_window
-from orderkit.flows.order.state_without_secrets import without_secrets
 from orderkit.flows.order.tracing import WaitReport
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 
 OnState = Callable[[OrderState], object]
 

@@ -1,8 +1,11 @@
 """
-Find out why a part fails that does not say it itself.
+Why a part fails that does not say it itself, and texts without the values of Secrets.
 
-A StatefulSet, a claim and an XR whose objects the API server refused give their reason in events
-only, and a workload's reason may be its Pods'. Whoever may not read events or Pods sees less.
+Keep the values of Secrets out of what stations and providers say about an order.
+
+Find out why a part fails that does not say it itself. A StatefulSet, a claim and an XR whose
+objects the API server refused give their reason in events only, and a workload's reason may be its
+Pods'. Whoever may not read events or Pods sees less.
 
 Say in words what a selector asks for that matches nothing, and what there is instead.
 
@@ -29,6 +32,7 @@ from ground.objects.kube_objects import (
     dig,
     metadata,
 )
+from orderkit.core.order.order_state import OrderState
 from orderkit.core.order.order_view import PartState
 from orderkit.core.order.part_failures import (
     UNSYNCED,
@@ -38,8 +42,21 @@ from orderkit.core.order.part_failures import (
     part_state,
 )
 from orderkit.core.selector_words import NO_COMPOSITION, labels_text, what_there_is
+from orderkit.flows.composing.on_demand import order_secrets
 from orderkit.flows.platform import Platform
 from orderkit.ports.cluster import NoSuchKindError
+
+CROSSPLANES_OWN = ("Unready resources: ", "Unsynced resources: ")
+"""How texts begin that no station wrote, and that most orders have for a while."""
+
+
+def without_secrets(platform: Platform, xr: Manifest | None, state: OrderState) -> OrderState:
+    """Return an order's state without the values of its Secrets in the reason."""
+    messages = {entry.get("message") for entry in dig(xr, "status", "conditions") or ()}
+    if xr is None or state.reason not in messages or state.reason.startswith(CROSSPLANES_OWN):
+        return state
+    return replace(state, reason=order_secrets(platform, xr).redact(state.reason))
+
 
 _REFERENTS = re.compile(
     r"mg\.Spec\.ForProvider\.(?:[\w\[\]]+\.)*(\w+).*: no resources matched selector"

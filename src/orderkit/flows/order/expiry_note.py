@@ -1,23 +1,27 @@
 """
-Show the expiry in the order's own XR file, as an annotation, for people.
+The lease of a new order, and its expiry shown in the order's own XR file.
 
-The ledger counts: whoever edits the annotation changes nothing, and ``orderkit repair`` puts it
-back. Called wherever a lease is granted, extended or moved.
+Show the expiry in the order's own XR file, as an annotation, for people. The ledger counts: whoever
+edits the annotation changes nothing, and ``orderkit repair`` puts it back. Called wherever a lease
+is granted, extended or moved.
+
+The lease of an order that enters the ledger. Called where it is registered, or agreed to.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from ground.errors import OrderkitError
+from ground.errors import InvalidInputError, OrderkitError
 from ground.names import MAIN
-from ground.objects.kube_objects import annotations_of
-from orderkit.core.order.lease import EXPIRES_AT
+from ground.objects.kube_objects import annotations_of, dig
+from orderkit.core.order.lease import EXPIRES_AT, grant, policy_of
 from orderkit.flows.argocd.commit_pinning import deliver
-from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
 from orderkit.flows.platform import Platform
+from orderkit.flows.repeating import in_rounds
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
 from yamlfiles import edit as yamledit
@@ -90,3 +94,33 @@ def try_note_expiry(
     except OrderkitError as error:
         return f"its file on {MAIN} does not say so yet: {error}"
     return ""
+
+
+def new_lease(platform: Platform, live: LiveOrder, requester: str) -> dict[str, str]:
+    """
+    Return the lease of a new order, as annotations; none if it lives without an expiry.
+
+    Raises:
+        InvalidInputError: It asks for a longer one than its kit grants.
+    """
+    kit, path = live.kit, live.kit.lease.term_field
+    policy = policy_of(kit.lease, live.entry.team)
+    if policy is None:
+        return {}
+    head = platform.forge.head(live.repository) if path else None
+    xr = read_xr(platform, live, head).xr if head else {}
+    asked = dig(xr, "spec", *path.split(".")) if path else None
+    try:
+        granted = grant(policy, platform.clock.now(), asked, by=requester)
+    except InvalidInputError as error:
+        name = kit.parameter(path) if path else "lease"
+        raise InvalidInputError(name, error.value, error.rule, hint=error.hint) from error
+    return granted.annotations() if granted else {}
+
+
+def note_new_expiry(
+    platform: Platform, live: LiveOrder, requester: str, proof: str, lease: Mapping[str, str]
+) -> None:
+    """Write the expiry into the order's own file, for people, if that is possible now."""
+    if expires := lease.get(EXPIRES_AT):
+        try_note_expiry(platform, live, expires, Requester(requester, proof))

@@ -1,28 +1,39 @@
 """
-Find what was done to an order past Orderkit: in the ledger, on the forge, in the cluster.
+Find what was done to orders past Orderkit: in the ledger, on the forge, in the cluster.
 
-Most of it Argo CD and Crossplane show as a symptom elsewhere, or not at all: an order whose file
-left the ledger lives on, one whose ``main`` was moved back is Ready. Each finding says what
-happened, who did it as far as Git knows, and which command helps. ``flows.order.repairing`` mends
-what it safely can. Only reads.
+Find what was done to an order past Orderkit: in the ledger, on the forge, in the cluster. Most of
+it Argo CD and Crossplane show as a symptom elsewhere, or not at all: an order whose file left the
+ledger lives on, one whose ``main`` was moved back is Ready. Each finding says what happened, who
+did it as far as Git knows, and which command helps. ``flows.order.repairing`` mends what it safely
+can. Only reads.
+
+Find the damaged orders of a platform at little cost; called by ``orderkit doctor``. Only reads.
+
+Tell on the forge whether what was pushed to an order's main branch is valid. The status `CONTEXT`
+of the head is success, failure, or warning if the API server accepts what hardly anybody intends.
+It says what ``orderkit status`` says, in 140 characters, and links to the first faulty line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 
 from ground.errors import InvalidInputError, MovedError, NotFoundError, OrderkitError
-from ground.names import LABEL, MAIN, OrderId, RepoId
-from ground.objects.kube_objects import Manifest, dig, metadata
-from orderkit.core.order import ledger
+from ground.names import LABEL, MAIN, CommitSha, OrderId, RepoId
+from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Manifest, dig, metadata
+from orderkit.core.inheriting_threads import InheritingThreads
+from orderkit.core.kit.pack import Pack
+from orderkit.core.order import ledger, order_file
+from orderkit.core.order.added_documents import INTACT
 from orderkit.core.order.damage import (
     PUSH,
     Damage,
     DamageKind,
+    delivered_commits,
     in_cluster,
     in_entry,
     labelled_entry,
@@ -34,10 +45,18 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.commit_pinning import application_at, documents_of
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order import order_report
+from orderkit.flows.order.commit_judging import CheckedOrder, check_commit
 from orderkit.flows.order.expiry_note import noted_expiry
 from orderkit.flows.order.order_report import OrderReport
-from orderkit.flows.order.repository_damage import by_whom, on_forge
-from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
+from orderkit.flows.order.repository_damage import NEWEST, by_whom, on_forge
+from orderkit.flows.order.tracing import trace_of
+from orderkit.flows.platform import (
+    Platform,
+    RepositorySnapshot,
+    get_object,
+    ledger_snapshot,
+    published_pack,
+)
 from yamlfiles.manifests import ManifestError
 
 
@@ -243,3 +262,68 @@ def _lease(platform: Platform, entry: OrderEntry, application: Manifest | None) 
             DamageKind.LEASE,
             f"its file {says}; the ledger counts: {time_text(record.expires)}",
         )
+
+
+def damaged_orders(platform: Platform, reports: Sequence[OrderReport]) -> Iterator[OrderReport]:
+    """
+    Yield each order with its damages told, and those that only Argo CD still knows.
+
+    An order that is Ready costs about five requests to the forge, and one to the cluster for each
+    of its parts; only if these show a sign of damage, or if it is not Ready, is everything looked
+    at.
+    """
+    listed = {report.entry.order for report in reports}
+    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+    unlisted = [
+        order_report.report_of(platform, entry, ending=False)
+        for application in applications
+        if (entry := entry_of(application)) and entry.order not in listed
+    ]
+    is_listed = ledger_snapshot(platform).blobs.__contains__
+    pack = published_pack(platform)
+    with InheritingThreads() as threads:
+        yield from threads.map(partial(_told, platform, pack, is_listed), (*reports, *unlisted))
+
+
+def _told(platform: Platform, pack: Pack, is_listed: IsListed, report: OrderReport) -> OrderReport:
+    if report.state.phase == "Ending":
+        return report
+    try:
+        report = trace_of(platform, report).report
+        if report.state.ready and not _has_signs(platform, pack, is_listed, report):
+            return report
+        whole = order_report.report_of(platform, report.entry, ending=False)
+        has_more = report.sources.file.fault or (whole.check and whole.check.errors)
+        report = whole if has_more else report
+        return with_damages(report, look(platform, report.entry, report, is_listed).damages)
+    except OrderkitError as error:
+        state = replace(report.state, phase="Failing", reason=str(error), advice=error.hint)
+        return replace(report, state=state)
+
+
+def _has_signs(platform: Platform, pack: Pack, is_listed: IsListed, report: OrderReport) -> bool:
+    """Say whether something about a Ready order is unusual enough to look at all of it."""
+    paths = (report.entry.application_path, ledger.team_path(report.entry.team))
+    if not all(map(is_listed, paths)):
+        return True
+    sources = report.sources
+    if sources.file != INTACT or any(in_cluster(sources.application, sources.xr, None)):
+        return True
+    try:
+        return any(_forge_signs(platform, pack, report))
+    except (MovedError, NotFoundError):
+        return True
+
+
+def _forge_signs(platform: Platform, pack: Pack, report: OrderReport) -> Iterator[bool]:
+    """Yield what the forge says at little cost: a request or two each."""
+    repo = report.entry.repository
+    repository = platform.forge.repo(repo)
+    yield repository is None or repository.archived or repository.default_branch != MAIN
+    yield len(platform.forge.commits(repo, path=order_file.PATH, limit=2)) != 1
+    checked = CheckedOrder.of(report.entry, pack, report.kit, report.sources.xr)
+    if checked and report.state.revision:
+        yield bool(check_commit(platform, checked, CommitSha(report.state.revision)).errors)
+    if before := set(delivered_commits(report.sources.application)[:-1]):
+        recent = {commit.id for commit in platform.forge.commits(repo, limit=NEWEST)}
+        yield not before <= recent

@@ -41,16 +41,20 @@ from orderkit.core.plan.plan_markdown import plain_line, to_markdown
 from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
 from orderkit.flows.composing.on_demand import plan_new
-from orderkit.flows.lost_races import in_rounds
-from orderkit.flows.order.approval_foresight import foreseen
-from orderkit.flows.order.approval_judging import agreed, missing, objection, set_approval_status
-from orderkit.flows.order.approval_needs import Asking, asking_of, order_needs
-from orderkit.flows.order.approval_records import waiting_order
-from orderkit.flows.order.approvers import forge_user
+from orderkit.flows.order.agreements import (
+    agreed,
+    forge_user,
+    missing,
+    objection,
+    set_approval_status,
+)
+from orderkit.flows.order.approvals import Asking, asking_of, foreseen, order_needs
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys
+from orderkit.flows.order.expiry_note import new_lease, note_new_expiry
+from orderkit.flows.order.ledger_records import waiting_order
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr, new_live_order, read_xr
-from orderkit.flows.order.new_lease import new_lease, note_expiry
 from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot, write_ledger
+from orderkit.flows.repeating import in_rounds
 from orderkit.flows.team.limit_check import check_may_order
 from orderkit.ports.forge import (
     FileChange,
@@ -326,7 +330,7 @@ class Proposal:
         with suppress(OrderkitError):
             # Another run may have delivered it, with a lease of another second.
             lease = lease_annotations(application_at(self.platform, entry))
-            note_expiry(self.platform, self.live, waiting.requester, waiting.proof, lease)
+            note_new_expiry(self.platform, self.live, waiting.requester, waiting.proof, lease)
 
     def _try_deliver(self, text: str, summary: str) -> None:
         """Raises NotFoundError if the order was withdrawn meanwhile."""

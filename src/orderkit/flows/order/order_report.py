@@ -59,12 +59,11 @@ from orderkit.core.order.order_summary import attended, row_of, state_of
 from orderkit.core.order.order_view import ListedOrder, OrderRow, OrderSources, PartState
 from orderkit.core.secret_values import NO_SECRETS, SecretTexts
 from orderkit.flows.argocd.commit_pinning import documents_of, head_of_main, undelivered
-from orderkit.flows.argocd.obstacles import explained
-from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.argocd.refreshing import application_key, explained
 from orderkit.flows.composing.on_demand import order_secrets
-from orderkit.flows.order.approval_records import waiting_order
+from orderkit.flows.order.closer_look import without_secrets
 from orderkit.flows.order.commit_judging import CheckedOrder, explained_by_files
-from orderkit.flows.order.state_without_secrets import without_secrets
+from orderkit.flows.order.ledger_records import waiting_order
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,

@@ -90,7 +90,7 @@ def read_orders(
         RemoteError: The platform does not answer, or not to us.
     """
     from orderkit.flows.order import order_report, tracing  # lazy: the service's rows need neither
-    from orderkit.flows.order.registrations import registered_by, registered_owners
+    from orderkit.flows.order.ledger_records import registered_by, registered_owners
 
     listed = tracing.with_failing_parts(platform, order_report.list_orders(platform))
     reports = {str(report.entry.order): report for report in listed}

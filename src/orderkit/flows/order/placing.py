@@ -7,7 +7,7 @@ The steps then run as the portal would run them: the pack is the program. Everyt
 *ensure*: after a crash at any point the same command finishes the same order, and a second order of
 the same id with other values is refused.
 
-The step that registers the order is answered in this process (``flows.order.registering_portal``),
+The step that registers the order is answered in this process (``flows.order.template_services``),
 by the very flow that the service runs. It goes to the service over HTTP in two cases: platform.yaml
 says that the service registers (``spec.service.registers``), or the forge does not let these
 credentials write the ledger.
@@ -40,10 +40,8 @@ from orderkit.flows.order import cost_limit, order_report
 from orderkit.flows.order.awaiting import FailsTooLong, until_ready
 from orderkit.flows.order.live_order import placed_xr
 from orderkit.flows.order.order_report import OrderReport
-from orderkit.flows.order.publishing import publish, publish_files
-from orderkit.flows.order.reference_check import check_references
-from orderkit.flows.order.registering_portal import RegisteringPortal
-from orderkit.flows.order.registration_check import check_free
+from orderkit.flows.order.registration_check import check_free, check_references
+from orderkit.flows.order.template_services import RegisteringPortal, publish, publish_files
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.team.limit_check import check_may_order, check_values
 from orderkit.flows.template import scaffolder

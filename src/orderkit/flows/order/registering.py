@@ -15,14 +15,19 @@ from orderkit.core.order.lease import lease_annotations
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd import commit_pinning
 from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
-from orderkit.flows.main_protection import checks_of, forbid_squash, protect_main
+from orderkit.flows.forge_protection import checks_of, forbid_squash, protect_main
 from orderkit.flows.order import cost_limit, live_order, order_proposals
-from orderkit.flows.order.approval_needs import Asking, order_needs
-from orderkit.flows.order.change_approvals import may_need_approval, noted_bypass, refuse_bypass
-from orderkit.flows.order.new_lease import new_lease, note_expiry
+from orderkit.flows.order.approvals import (
+    Asking,
+    may_need_approval,
+    noted_bypass,
+    order_needs,
+    refuse_bypass,
+)
+from orderkit.flows.order.expiry_note import new_lease, note_new_expiry
+from orderkit.flows.order.ledger_records import REFUSE, REGISTER, registered_by
 from orderkit.flows.order.order_proposals import note_bypass
 from orderkit.flows.order.registration_check import check_free, check_kit, check_new, check_record
-from orderkit.flows.order.registrations import REFUSE, REGISTER, registered_by
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -117,7 +122,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
         return register(platform, registration)
     if commit.changed:
         refresh(platform, ledger.team_application(registration.team))
-    note_expiry(
+    note_new_expiry(
         platform, live, registration.requester, registration.proof, _lease_in(platform, entry, kit)
     )
     return Registered(

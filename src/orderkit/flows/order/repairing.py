@@ -52,13 +52,12 @@ from orderkit.flows.argocd.refreshing import (
     knows_retry_refresh,
     refresh,
 )
-from orderkit.flows.lost_races import in_rounds
 from orderkit.flows.order import order_report
 from orderkit.flows.order.adopting import AdoptRequest, adopt
 from orderkit.flows.order.expiry_note import note_expiry
+from orderkit.flows.order.ledger_records import was_taken_back
 from orderkit.flows.order.order_damage import DamagedOrder, look, unlisted_entry
 from orderkit.flows.order.order_report import OrderReport
-from orderkit.flows.order.registrations import was_taken_back
 from orderkit.flows.order.repository_damage import (
     NEWEST,
     good_record,
@@ -72,8 +71,8 @@ from orderkit.flows.platform import (
     published_pack,
     write_ledger,
 )
+from orderkit.flows.repeating import in_rounds, until
 from orderkit.flows.team.teams import add_team
-from orderkit.flows.waiting import until
 from orderkit.ports.forge import FileChange, Operation, PullDraft
 from orderkit.ports.requesters import Requester
 from yamlfiles import yaml11

@@ -23,8 +23,7 @@ from orderkit.core.order.order_summary import with_parts
 from orderkit.core.order.order_view import PartState
 from orderkit.core.order.part_failures import MISSING, UNSYNCED, counts, part_state
 from orderkit.core.secret_values import NO_SECRETS, SECRET, SecretTexts
-from orderkit.flows.argocd.obstacles import obstacle
-from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.argocd.refreshing import application_key, obstacle
 from orderkit.flows.composing.on_demand import order_secrets
 from orderkit.flows.order.closer_look import closer_state
 from orderkit.flows.order.order_report import OrderReport, status

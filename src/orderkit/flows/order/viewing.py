@@ -29,10 +29,10 @@ from orderkit.core.order.order_view import Attention, OfferedChange, OpenPull, O
 from orderkit.flows.composing.on_demand import cost_of
 from orderkit.flows.order import cost_limit, order_damage
 from orderkit.flows.order.commit_judging import CommitJudge
+from orderkit.flows.order.ledger_records import registered_by
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
 from orderkit.flows.order.order_history import HistoryEntry, history_of
 from orderkit.flows.order.order_report import OrderReport
-from orderkit.flows.order.registrations import registered_by
 from orderkit.flows.order.tracing import Trace, trace_of
 from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot
 from orderkit.ports.pulls import PLAN_CONTEXT, PullRequest

@@ -23,13 +23,11 @@ from orderkit.core.plan import (
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.flows.composing.cluster_questions import (
     Lookup,
+    with_schemas,
 )
-from orderkit.flows.composing.cluster_verdicts import with_schemas
 from orderkit.flows.composing.planner import OrderPlanner, plan_new, priced, workshop_of
 from orderkit.flows.composing.recording import PlanRecorder
-from orderkit.flows.order.approval_foresight import foreseen
-from orderkit.flows.order.approval_needs import Asking, order_needs
-from orderkit.flows.order.change_approvals import may_need_approval
+from orderkit.flows.order.approvals import Asking, foreseen, may_need_approval, order_needs
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr, placed_xr
 from orderkit.flows.order.placing import OrderDraft, TaskRequest, draft
 from orderkit.flows.platform import Platform, ledger_snapshot

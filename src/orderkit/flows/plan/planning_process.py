@@ -30,7 +30,7 @@ from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.secret_traces import secret_fields
 from orderkit.core.plan.stored_defaults import Defaults
 from orderkit.core.secret_values import SecretTexts, values_of
-from orderkit.flows.composing.cluster_verdicts import judged
+from orderkit.flows.composing.cluster_questions import judged
 from orderkit.flows.composing.planner import with_costs
 from orderkit.flows.composing.published_pack import loaded_workshop
 from orderkit.ports.pipeline_functions import PipelineFunctions

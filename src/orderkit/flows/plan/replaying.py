@@ -19,7 +19,7 @@ from orderkit.core.order.change import FieldEdit, apply, resolve
 from orderkit.core.plan import Plan
 from orderkit.core.plan.price_table import PRICES, PriceTable, read_prices
 from orderkit.core.plan.snapshot import PlanSnapshot
-from orderkit.flows.composing.cluster_verdicts import with_schemas
+from orderkit.flows.composing.cluster_questions import with_schemas
 from orderkit.flows.composing.planner import OrderPlanner, with_costs
 from orderkit.flows.composing.published_pack import loaded_workshop, needed_files
 from orderkit.flows.composing.recording import Replay, check_one, differs

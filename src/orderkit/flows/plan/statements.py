@@ -41,12 +41,12 @@ from orderkit.core.plan.cost_statement import (
     spans,
 )
 from orderkit.core.plan.price_table import PRICES, PriceTable, read_prices
-from orderkit.flows.composing.order_costs import composed_cost
+from orderkit.flows.composing.composed_order import composed_cost
 from orderkit.flows.composing.published_pack import is_needed, published_workshop
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.cost_limit import git_xr
+from orderkit.flows.order.ledger_records import was_taken_back
 from orderkit.flows.order.order_report import report_of
-from orderkit.flows.order.registrations import was_taken_back
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,

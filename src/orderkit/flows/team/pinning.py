@@ -15,8 +15,11 @@ from collections.abc import Sequence
 from ground.names import TeamName
 from ground.objects.kube_objects import labels_of
 from orderkit.core.order import ledger
-from orderkit.flows.argocd.commit_pinning import following_orders
-from orderkit.flows.argocd.unsafe_applications import unpinned_applications, unsafe_applications
+from orderkit.flows.argocd.commit_pinning import (
+    following_orders,
+    unpinned_applications,
+    unsafe_applications,
+)
 from orderkit.flows.platform import Platform, snapshot
 from orderkit.flows.team.teams import add_team
 

@@ -32,8 +32,7 @@ from orderkit.core.order.ledger_applications import TeamPlace
 from orderkit.core.order.team_file import AgentRight, TeamFile
 from orderkit.flows.argocd.commit_pinning import commit_to_pin
 from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
-from orderkit.flows.foreign_access import refuse_foreign_access
-from orderkit.flows.main_protection import protect_orders
+from orderkit.flows.forge_protection import protect_orders, refuse_foreign_access
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -44,10 +43,13 @@ from orderkit.flows.platform import (
     read_text,
     write_ledger,
 )
+from orderkit.flows.repeating import until
+from orderkit.flows.team.connections import (
+    ensure_read_credential,
+    ensure_team_webhook,
+    remove_read_credential,
+)
 from orderkit.flows.team.limit_check import team_of, unknown_team
-from orderkit.flows.team.read_credential import ensure_read_credential, remove_read_credential
-from orderkit.flows.team.webhooks import ensure_team_webhook
-from orderkit.flows.waiting import until
 from orderkit.ports.forge import Operation, TeamRight
 from yamlfiles import yaml11
 

@@ -16,7 +16,7 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.portal.profile import TEMPLATES, natural_path
 from orderkit.flows.platform import Platform, RepositorySnapshot, pack_snapshot, published_pack
 from orderkit.flows.template import scaffolder
-from orderkit.flows.template.actions.file_sources import ForgeFolder, reader_beside
+from orderkit.flows.template.actions.action_context import ForgeFolder, reader_beside
 from softwaretemplates.template import Template, parse_template
 
 

@@ -20,10 +20,9 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.order.change.change_page import filled_in
 from orderkit.core.order.order_view import OrderRow
 from orderkit.flows.platform import published_kit
-from orderkit.web.console.api_calls import ApiCalls, page, sentence
 from orderkit.web.console.html_form import PREFIX, FormPage, Values, with_problems
 from orderkit.web.console.order_pages import quick
-from orderkit.web.console.page_exchange import last
+from orderkit.web.console.page_exchange import ApiCalls, last, page, sentence
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import readable_rows
 

@@ -28,13 +28,12 @@ from orderkit.core.order.order_summary import plain
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.order.team_file import TeamFile
 from orderkit.flows.install import doctor_checks
-from orderkit.flows.install.doctor_finding import DoctorFinding
-from orderkit.flows.install.server_releases import check_releases
+from orderkit.flows.install.findings import DoctorFinding, check_releases
 from orderkit.flows.order.viewing import open_pulls
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.flows.team.teams import list_teams
-from orderkit.web.console.api_calls import page, paged
+from orderkit.web.console.page_exchange import page, paged
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import readable_rows
 from orderkit.web.view_handlers import rows_excess

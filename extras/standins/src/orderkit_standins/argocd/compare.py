@@ -33,12 +33,16 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from orderkit.ports.cluster import Cluster, NoSuchKindError
-from orderkit_standins.argocd.hooks import is_hook, is_skipped
-from orderkit_standins.argocd.ignored_differences import IgnoreRule, as_it_is
 from orderkit_standins.argocd.projects import Project
 from orderkit_standins.argocd.source_repositories import SourceError
-from orderkit_standins.argocd.spec import ApplicationSource, is_owned, tracking_id
-from orderkit_standins.argocd.targets import TargetLoader, Targets
+from orderkit_standins.argocd.spec import (
+    ApplicationSource,
+    IgnoreRule,
+    as_it_is,
+    is_owned,
+    tracking_id,
+)
+from orderkit_standins.argocd.targets import TargetLoader, Targets, is_hook, is_skipped
 
 _NOT_COMPARED = frozenset({"status"})
 _SERVER_FIELDS = frozenset({"creationTimestamp", "managedFields", "generation", "uid"})

@@ -39,8 +39,6 @@ from orderkit_standins.argocd.compare import (
     Look,
     identity,
 )
-from orderkit_standins.argocd.health import IsComposite, application_health
-from orderkit_standins.argocd.hooks import deletion_types, finalizers_for, finalizers_of_hooks
 from orderkit_standins.argocd.projects import Project, check_project, is_held, read_project
 from orderkit_standins.argocd.prune import delete_next_wave
 from orderkit_standins.argocd.spec import (
@@ -54,7 +52,9 @@ from orderkit_standins.argocd.spec import (
     scope,
 )
 from orderkit_standins.argocd.status import (
+    IsComposite,
     Status,
+    application_health,
     compared,
     invalid,
     listed,
@@ -64,7 +64,12 @@ from orderkit_standins.argocd.status import (
     status_of,
 )
 from orderkit_standins.argocd.sync import Syncer, SyncOperation, SyncOutcome
-from orderkit_standins.argocd.targets import TargetLoader
+from orderkit_standins.argocd.targets import (
+    TargetLoader,
+    deletion_types,
+    finalizers_for,
+    finalizers_of_hooks,
+)
 
 STATUS_WRITER = "argocd-application-controller"
 REFRESH = "argocd.argoproj.io/refresh"

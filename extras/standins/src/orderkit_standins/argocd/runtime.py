@@ -27,10 +27,10 @@ from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster, NoSuchKindError
 from orderkit_standins.argocd.affected_applications import Followed, Follower, Index
 from orderkit_standins.argocd.compare import Look
-from orderkit_standins.argocd.health import live_health
 from orderkit_standins.argocd.reconcile import REFRESH, Reconciler
 from orderkit_standins.argocd.source_repositories import RepositorySources, SourceError
 from orderkit_standins.argocd.spec import application_key
+from orderkit_standins.argocd.status import live_health
 from orderkit_standins.argocd.targets import TargetLoader
 from orderkit_standins.controller import Controller
 

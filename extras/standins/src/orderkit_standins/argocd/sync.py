@@ -38,11 +38,11 @@ from orderkit_standins.argocd.compare import (
     Identity,
     identity,
 )
-from orderkit_standins.argocd.health import IsComposite, live_health
-from orderkit_standins.argocd.hooks import phases_of
 from orderkit_standins.argocd.projects import Project
 from orderkit_standins.argocd.prune import Code, PruneResult, prune_object
 from orderkit_standins.argocd.spec import is_deleting
+from orderkit_standins.argocd.status import IsComposite, live_health
+from orderkit_standins.argocd.targets import phases_of
 from orderkit_standins.cluster.field_ownership import read
 from orderkit_standins.cluster.typed_documents import FieldSet, union
 

@@ -31,9 +31,8 @@ from ground.objects.kube_objects import (
     used_by,
 )
 from kubeschema.admission import BINDING, POLICY, Operation, Policy, Review, judge
-from orderkit_standins.cluster.journal import StorageKey
 from orderkit_standins.cluster.refusals import DeniedByPolicy, InUse, RefusalSubject
-from orderkit_standins.cluster.store import ObjectStore
+from orderkit_standins.cluster.store import ObjectStore, StorageKey
 
 _PREFIX = "system:serviceaccount:"
 _EVERYBODY = "system:authenticated"

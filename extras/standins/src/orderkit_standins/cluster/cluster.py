@@ -26,7 +26,6 @@ from ground.objects.kube_objects import (
 from orderkit.ports.cluster import ObjectList, Propagation, WatchEvent, WatchStop
 from orderkit_standins.cluster.admission import ADMIN, Admission, Policies, impersonated
 from orderkit_standins.cluster.definitions import KindRegistry
-from orderkit_standins.cluster.journal import HISTORY
 from orderkit_standins.cluster.kinds import ServedKind
 from orderkit_standins.cluster.lifecycle import (
     PROTECTED_NAMESPACES,
@@ -40,7 +39,7 @@ from orderkit_standins.cluster.openapi import document_v3
 from orderkit_standins.cluster.patches import merge_patch
 from orderkit_standins.cluster.refusals import BadRequest, Expired, NotFound
 from orderkit_standins.cluster.server_controllers import Collector
-from orderkit_standins.cluster.store import ObjectStore, Watcher
+from orderkit_standins.cluster.store import HISTORY, ObjectStore, Watcher
 from orderkit_standins.cluster.writes import Writes
 
 VERSION_TEXT = "v1.37.2+orderkit-embedded"

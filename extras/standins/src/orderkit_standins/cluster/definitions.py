@@ -21,9 +21,8 @@ from ground.objects.kube_objects import Kind, Manifest, dig, metadata
 from kubeschema.cel import has_rules, rules_of
 from kubeschema.structural import check_schema
 from orderkit_standins.cluster.documents import now
-from orderkit_standins.cluster.kinds import AGE, Column, Schemas, ServedKind
+from orderkit_standins.cluster.kinds import AGE, BUILT_IN, Column, Schemas, ServedKind
 from orderkit_standins.cluster.refusals import Cause, KindMissing
-from orderkit_standins.cluster.served_builtin_kinds import BUILT_IN
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 """Keeps a definition until its last object is gone."""

@@ -17,8 +17,8 @@ from orderkit.ports.cluster import Propagation
 from orderkit_standins.cluster import definitions
 from orderkit_standins.cluster.admission import ADMIN, Account
 from orderkit_standins.cluster.documents import meta, new_uid, now
-from orderkit_standins.cluster.journal import StorageKey
 from orderkit_standins.cluster.kinds import ServedKind
+from orderkit_standins.cluster.store import StorageKey
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

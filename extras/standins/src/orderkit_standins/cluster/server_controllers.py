@@ -28,14 +28,13 @@ from ground.errors import ConflictError, NotFoundError
 from ground.objects.kube_objects import CRD, EVENT, Kind, Manifest, dig, metadata
 from orderkit.ports.cluster import Propagation
 from orderkit_standins.cluster.admission import COLLECTOR
-from orderkit_standins.cluster.builtin_kind_rules import NAMESPACE_FINALIZER
 from orderkit_standins.cluster.definitions import CLEANUP_FINALIZER, KindRegistry, stored_kind
 from orderkit_standins.cluster.documents import meta
-from orderkit_standins.cluster.journal import JournalEntry, StorageKey
 from orderkit_standins.cluster.kinds import ServedKind
 from orderkit_standins.cluster.lifecycle import FOREGROUND, ORPHAN, Deletion, Write
 from orderkit_standins.cluster.refusals import ApiRefusal
-from orderkit_standins.cluster.store import ObjectStore, owner_uids
+from orderkit_standins.cluster.store import JournalEntry, ObjectStore, StorageKey, owner_uids
+from orderkit_standins.cluster.write_rules import NAMESPACE_FINALIZER
 from orderkit_standins.cluster.writes import Writes
 
 OWNER = "kube-controller-manager"

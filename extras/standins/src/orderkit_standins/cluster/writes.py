@@ -26,11 +26,10 @@ from kubeschema.admission import Operation
 from kubeschema.cel import BLOCKING
 from kubeschema.pruning import default, prune
 from kubeschema.structural import problems, type_problems
-from orderkit_standins.cluster import builtin_kind_rules, definitions, field_ownership
+from orderkit_standins.cluster import definitions, field_ownership, write_rules
 from orderkit_standins.cluster.admission import Admission, AdmissionRequest
 from orderkit_standins.cluster.definitions import KindRegistry
 from orderkit_standins.cluster.documents import encode, meta
-from orderkit_standins.cluster.journal import StorageKey
 from orderkit_standins.cluster.kinds import OBJECT_META, ServedKind
 from orderkit_standins.cluster.lifecycle import (
     PROTECTED_NAMESPACES,
@@ -51,7 +50,6 @@ from orderkit_standins.cluster.lifecycle import (
     without_empty_metadata,
     without_nulls,
 )
-from orderkit_standins.cluster.metadata_rules import metadata_faults
 from orderkit_standins.cluster.refusals import (
     AlreadyExists,
     BadRequest,
@@ -66,7 +64,8 @@ from orderkit_standins.cluster.refusals import (
     TerminatingNamespace,
     WrongType,
 )
-from orderkit_standins.cluster.store import ObjectStore
+from orderkit_standins.cluster.store import ObjectStore, StorageKey
+from orderkit_standins.cluster.write_rules import metadata_faults
 
 Edit = Callable[[Manifest], Manifest]
 
@@ -303,13 +302,11 @@ class Writes:
         new, unknown = prune(served.typed, new)
         _report_unknown(served, unknown, write, created=old is None)
         new = without_empty_metadata(default(served.typed, new))
-        new = builtin_kind_rules.prepare(
-            served.kind, new, old, finalize=write.subresource == "finalize"
-        )
+        new = write_rules.prepare(served.kind, new, old, finalize=write.subresource == "finalize")
         faults = metadata_faults(served, new, old)
         faults += _schema_faults(served, new, old, write)
         if not faults:
-            faults = builtin_kind_rules.faults(served.kind, new, old)
+            faults = write_rules.faults(served.kind, new, old)
         if faults:
             refusal = Invalid(served.subject(str(metadata(new).get("name", ""))), faults)
             refusal.warnings = tuple(write.warnings)

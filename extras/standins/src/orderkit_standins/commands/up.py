@@ -202,7 +202,7 @@ def welcome(running: Running, folder: Path, people: Sequence[str] = ()) -> str:
         InvalidInputError: The pack in this folder is broken.
     """
     from orderkit.adapters.folders.pack_folder import read_folder
-    from orderkit.adapters.functions.program_function import program_functions
+    from orderkit.adapters.functions.local_functions import program_functions
     from orderkit.core.kit.pack import read_pack
     from orderkit.flows.composing.published_pack import kits_not_run
 
@@ -245,7 +245,7 @@ def held_back_text(running: Running) -> str:
 def _unplayed_text(running: Running, pack: Pack) -> str:
     """Name the kinds that kits of the pack compose and nothing serves, and what helps."""
     from orderkit.core.unserved_kinds import unserved_advice
-    from orderkit_standins.providers.unplayed_kinds import unplayed_kinds
+    from orderkit_standins.providers.provider_objects import unplayed_kinds
 
     unplayed = unplayed_kinds(running.platform.cluster, pack)
     if not unplayed:

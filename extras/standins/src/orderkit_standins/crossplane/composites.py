@@ -71,10 +71,8 @@ from kubeschema.xrd import machinery_path, xr_kind
 from orderkit_standins.controller import Backoff, Controller
 from orderkit_standins.crossplane import applying
 from orderkit_standins.crossplane.applying import ApplyError
-from orderkit_standins.crossplane.events import OWNER
-from orderkit_standins.crossplane.functions import installed
-from orderkit_standins.crossplane.reconciler_context import ReconcilerContext, is_deleting
-from orderkit_standins.crossplane.revisions import VALID_PIPELINE
+from orderkit_standins.crossplane.pipeline_parts import VALID_PIPELINE, installed
+from orderkit_standins.crossplane.reconciler_context import OWNER, ReconcilerContext, is_deleting
 
 BURST = 1000
 """As ``gitops/crossplane`` starts the real core; its default is 100."""

@@ -16,7 +16,7 @@ from ground.names import RepoId
 from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey, dig
 from orderkit.cli.connecting import token
 from orderkit.core.platform.forge_kinds import ForgeKind
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit_standins.platform import BOT
 from orderkit_standins.serve_platform import Running

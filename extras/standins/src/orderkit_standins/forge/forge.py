@@ -23,19 +23,15 @@ from orderkit_standins.forge.api.access import Access
 from orderkit_standins.forge.api.branch_routes import BranchRoutes, ProtectionRoutes
 from orderkit_standins.forge.api.branch_updates import BranchRules, BranchUpdates, PushListener
 from orderkit_standins.forge.api.calls import RootUrl
-from orderkit_standins.forge.api.content_routes import ContentRoutes, GitRoutes
-from orderkit_standins.forge.api.issue_routes import IssueRoutes
+from orderkit_standins.forge.api.content_routes import ContentRoutes, GitRoutes, StatusRoutes
 from orderkit_standins.forge.api.merging import Merging
 from orderkit_standins.forge.api.organisation_routes import OrganisationRoutes, UserRoutes
-from orderkit_standins.forge.api.pull_routes import PullRoutes
+from orderkit_standins.forge.api.pull_routes import IssueRoutes, PullRoutes, ReviewRoutes
 from orderkit_standins.forge.api.repository_routes import RepositoryRoutes
-from orderkit_standins.forge.api.review_routes import ReviewRoutes
 from orderkit_standins.forge.api.routes import API, Dispatcher, unknown_address
 from orderkit_standins.forge.api.shapes import Shapes
 from orderkit_standins.forge.api.smart_http import SmartHttp
-from orderkit_standins.forge.api.status_routes import StatusRoutes
 from orderkit_standins.forge.api.webhook_events import WebhookEvents, WebhookRoutes
-from orderkit_standins.forge.deliveries import Deliveries, Maker
 from orderkit_standins.forge.deploy_keys import DeployKey
 from orderkit_standins.forge.git_program import GitProgram, find_git
 from orderkit_standins.forge.github.apps import Apps
@@ -44,25 +40,22 @@ from orderkit_standins.forge.github.payloads import GitHubPayloads
 from orderkit_standins.forge.github.shapes import GitHubShapes
 from orderkit_standins.forge.gitlab.face import BelowGroup, FaceSettings, GitLabFace
 from orderkit_standins.forge.gitlab.groups import GroupEndpoints
-from orderkit_standins.forge.gitlab.guards import GuardEndpoints
+from orderkit_standins.forge.gitlab.guards import GuardEndpoints, headers_and_body
 from orderkit_standins.forge.gitlab.merge_requests import MergeRequestEndpoints
-from orderkit_standins.forge.gitlab.payloads import headers_and_body
 from orderkit_standins.forge.gitlab.places import Places
 from orderkit_standins.forge.gitlab.repository import RepositoryEndpoints
 from orderkit_standins.forge.issues import Issues
-from orderkit_standins.forge.merge_check_delay import DELAY_S, Checks
-from orderkit_standins.forge.pages.history import HistoryPages
 from orderkit_standins.forge.pages.overview import OverviewPages, refuse_with_page
 from orderkit_standins.forge.pages.pulls import PullPages
-from orderkit_standins.forge.pages.tree import TreePages
+from orderkit_standins.forge.pages.repository_pages import HistoryPages, TreePages
 from orderkit_standins.forge.protections import Protections
-from orderkit_standins.forge.pulls import MergeJournal, Pulls
+from orderkit_standins.forge.pull_requests import DELAY_S, Checks, MergeJournal, Pulls
 from orderkit_standins.forge.repositories import FolderLock, Repositories
 from orderkit_standins.forge.reviews import Reviews
 from orderkit_standins.forge.statuses import Statuses
 from orderkit_standins.forge.store import Store
 from orderkit_standins.forge.teams import Teams
-from orderkit_standins.forge.webhooks import Webhooks
+from orderkit_standins.forge.webhooks import Deliveries, Maker, Webhooks
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 

@@ -46,8 +46,6 @@ from ground.objects.kube_objects import (
 from ground.objects.plain_data import overlaid
 from kubeschema.known.managed_kinds import OPEN
 from orderkit_standins.crossplane.reconciler_context import ReconcilerContext
-from orderkit_standins.providers.cloud_secrets import AGAIN_S, OWNER, CloudSecrets
-from orderkit_standins.providers.crds import crd
 from orderkit_standins.providers.managed_reconciler import (
     UNAVAILABLE,
     Allowed,
@@ -55,8 +53,14 @@ from orderkit_standins.providers.managed_reconciler import (
     Twin,
     VisitOutcome,
 )
-from orderkit_standins.providers.played_kinds import ManagedLibrary
-from orderkit_standins.providers.references import References, without_references
+from orderkit_standins.providers.played_kinds import ManagedLibrary, crd
+from orderkit_standins.providers.references import (
+    AGAIN_S,
+    OWNER,
+    CloudSecrets,
+    References,
+    without_references,
+)
 
 EXTERNAL = Kind("cloud.embedded.orderkit.dev", "v1alpha1", "ExternalResource")
 CREATED = "crossplane.io/external-create-succeeded"

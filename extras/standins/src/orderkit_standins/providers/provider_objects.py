@@ -1,5 +1,5 @@
 """
-Provider objects: start the twin that each asks for, and say whether it is there.
+Provider objects: start the twin that each asks for, and say which kinds nobody plays.
 
 A pack asks by annotations of its Provider:
 
@@ -18,6 +18,8 @@ has, and that no other Provider names. It brings the CRDs of ``schemas/``, else 
 Provider is Healthy once they are served. One without the annotation is installed and not healthy:
 no package is ever pulled. A Provider that is deleted stops its twin; CRDs stay, as with Crossplane.
 
+Kinds of a pack that the embedded cluster does not serve are told by `unplayed_kinds`.
+
 Started by ``platform``.
 """
 
@@ -29,29 +31,43 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Protocol
 
-from compositions.managed_state import FAIL, FAILURES
-from ground.errors import ConflictError, InvalidInputError
+from compositions.managed_state import FAIL, FAILURES, ManagedKinds
+from ground.errors import ConflictError, IncompleteError, InvalidInputError
 from ground.objects.conditions import Condition
-from ground.objects.kube_objects import Kind, Manifest, ObjectKey, annotations_of, dig, metadata
+from ground.objects.kube_objects import (
+    Kind,
+    Manifest,
+    ObjectKey,
+    annotations_of,
+    condition,
+    dig,
+    metadata,
+)
 from ground.suggestions import did_you_mean
 from kubeschema.known.managed_kinds import config_group, is_modern, kinds_of
+from orderkit.core.kit.pack import Pack
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 from orderkit_standins.controller import Controller, side_by_side
-from orderkit_standins.crossplane.events import OWNER, EventRecorder
-from orderkit_standins.crossplane.reconciler_context import ReconcilerContext, is_deleting
-from orderkit_standins.providers import kubernetes_twin
+from orderkit_standins.crossplane.reconciler_context import (
+    OWNER,
+    EventRecorder,
+    ReconcilerContext,
+    is_deleting,
+)
+from orderkit_standins.providers import plain_twins
 from orderkit_standins.providers.cloud_twin import CloudSettings, CloudTwin, external_crd
-from orderkit_standins.providers.crds import (
+from orderkit_standins.providers.plain_twins import NOP_KINDS, NopTwin, OperatorTwin
+from orderkit_standins.providers.played_kinds import (
     CONFIG_NAMES,
+    ManagedLibrary,
     config_crds,
     managed_crd,
     nop_crd,
     object_crd,
     operated_crd,
 )
-from orderkit_standins.providers.plain_twins import NOP_KINDS, NopTwin, OperatorTwin
-from orderkit_standins.providers.played_kinds import ManagedLibrary
 
 PROVIDER = Kind("pkg.crossplane.io", "v1", "Provider")
 TWIN, KINDS, DELAY = (f"embedded.orderkit.dev/{name}" for name in ("twin", "kinds", "delay"))
@@ -222,11 +238,11 @@ class Providers:
     def _crds_and_twin(self, provider: Manifest) -> tuple[list[Manifest], Make, str]:
         """Return the CRDs of a Provider, what starts its twin, and what the twin follows from."""
         twin_name = annotations_of(provider).get(TWIN)
-        kinds: tuple[Kind, ...] = (kubernetes_twin.LEGACY, kubernetes_twin.MODERN)
+        kinds: tuple[Kind, ...] = (plain_twins.LEGACY, plain_twins.MODERN)
         if twin_name in {"objects", "kubernetes"}:
             objects = [self._library.crds.get(kind) or object_crd(kind) for kind in kinds]
-            crds = [*objects, *_config_crds(kinds, kubernetes_twin.CONFIG_VERSION)]
-            return crds, kubernetes_twin.ObjectTwin, str(twin_name)
+            crds = [*objects, *_config_crds(kinds, plain_twins.CONFIG_VERSION)]
+            return crds, plain_twins.ObjectTwin, str(twin_name)
         if twin_name == "nop":
             nops = [self._library.crds.get(kind) or nop_crd(kind) for kind in NOP_KINDS]
             return [*nops, *_config_crds(NOP_KINDS, "")], NopTwin, str(twin_name)
@@ -370,3 +386,32 @@ def _delay_s(provider: Manifest) -> float:
     if match is None:
         raise UnknownTwinError(f"{DELAY}: '{text}' is not a number of seconds, for example 2s")
     return float(match[1])
+
+
+_PATIENCE_S = 10.0
+"""For Providers of the start to say whether they are healthy."""
+
+
+def unplayed_kinds(cluster: Cluster, pack: Pack) -> list[Kind]:
+    """
+    Return the kinds that kits compose, and the managed ones of ``schemas/``, that nothing serves.
+
+    Raises:
+        InvalidInputError: The pack cannot be read.
+    """
+    kinds = {Kind.parse(ref.api_version, ref.kind) for kit in pack.kits() for ref in kit.composes}
+    for (group, name), known in ManagedKinds.of_pack(pack.files).layer.items():
+        versions = known.validator.versions
+        if not any(cluster.serves(Kind(group, version, name)) for version in versions):
+            kinds |= {Kind(group, version, name) for version in versions[-1:]}
+    if all(map(cluster.serves, kinds)):
+        return []
+    with suppress(IncompleteError):  # what is not served by then is named
+        until(
+            SystemClock(),
+            lambda: cluster.list(PROVIDER).items,
+            lambda providers: all(condition(each, "Healthy") for each in providers),
+            timeout_s=_PATIENCE_S,
+            goal="the health of the Providers",
+        )
+    return sorted(kind for kind in kinds if not cluster.serves(kind))

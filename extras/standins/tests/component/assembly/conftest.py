@@ -24,7 +24,7 @@ from ground.objects.kube_objects import (
     dig,
     metadata,
 )
-from orderkit.adapters.folders.station_folder import load_stations
+from orderkit.adapters.folders.station_process import load_stations
 from orderkit.ports.cluster import Cluster
 from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds

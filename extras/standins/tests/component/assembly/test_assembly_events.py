@@ -10,7 +10,7 @@ import pytest
 
 from ground.objects.kube_objects import EVENT, Manifest
 from orderkit_standins.cluster import EmbeddedCluster
-from orderkit_standins.crossplane.events import EventRecorder
+from orderkit_standins.crossplane.reconciler_context import EventRecorder
 
 ABOUT: Manifest = {
     "apiVersion": "lab.example.org/v1",

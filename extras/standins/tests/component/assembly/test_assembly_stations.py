@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compositions.station import Resource, State, StationRequest
-from orderkit.adapters.folders.station_folder import BrokenStation, load_stations
+from orderkit.adapters.folders.station_process import BrokenStation, load_stations
 
 GOOD = """
 from compositions.station import StationResponse

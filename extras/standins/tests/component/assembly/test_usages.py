@@ -20,7 +20,7 @@ from ground.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 from orderkit_standins.cluster import EmbeddedCluster

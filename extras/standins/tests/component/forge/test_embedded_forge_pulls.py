@@ -14,7 +14,7 @@ import requests
 
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge, git_read, git_write
-from orderkit_standins.forge.pull_request_git import PULL_REF, MergeRecord, Pull
+from orderkit_standins.forge.pull_requests import PULL_REF, MergeRecord, Pull
 from orderkit_standins.forge.repositories import Repository
 
 AUTH = ("warden", "warden-pw1")

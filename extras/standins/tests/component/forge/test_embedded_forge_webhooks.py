@@ -14,8 +14,8 @@ import requests
 from hooklistener import listening
 
 from orderkit.web.serving import HttpServer, bind
-from orderkit_standins.forge import EmbeddedForge, deliveries
-from orderkit_standins.forge.deliveries import Deliveries, Delivery, is_allowed
+from orderkit_standins.forge import EmbeddedForge, webhooks
+from orderkit_standins.forge.webhooks import Deliveries, Delivery, is_allowed
 
 TOKEN = "d" * 40
 AUTH = {"Authorization": f"token {TOKEN}"}
@@ -104,7 +104,7 @@ def test_a_webhook_to_elsewhere_is_refused_in_the_log_without_its_secrets(
 ) -> None:
     repo = hooked_repo(forge, "http://user:hidden@203.0.113.7/x?token=hidden")
 
-    with caplog.at_level(logging.WARNING, logger=deliveries.__name__):
+    with caplog.at_level(logging.WARNING, logger=webhooks.__name__):
         post(forge, f"{repo}/contents/n", {"content": ""})
         eventually(lambda: "only loopback is allowed" in caplog.text)
 
@@ -116,7 +116,7 @@ def test_a_webhook_to_elsewhere_is_refused_in_the_log_without_its_secrets(
 def test_a_listener_that_never_answers_holds_up_no_write(
     forge: EmbeddedForge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deliveries, "TIMEOUT_S", DEADLINE_S)
+    monkeypatch.setattr(webhooks, "TIMEOUT_S", DEADLINE_S)
     with closing(socket.create_server(("127.0.0.1", 0))) as deaf:
         repo = hooked_repo(forge, f"http://127.0.0.1:{deaf.getsockname()[1]}/x")
         started = time.monotonic()
@@ -124,7 +124,7 @@ def test_a_listener_that_never_answers_holds_up_no_write(
         for number in range(10):
             post(forge, f"{repo}/contents/n{number}", {"content": ""})
 
-        assert time.monotonic() - started < deliveries.TIMEOUT_S
+        assert time.monotonic() - started < webhooks.TIMEOUT_S
 
 
 def test_a_listener_that_is_not_there_does_not_stop_the_others(
@@ -147,8 +147,8 @@ def test_a_listener_that_is_not_there_does_not_stop_the_others(
 def test_a_full_queue_drops_and_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(deliveries, "QUEUE_MAX", 3)
-    monkeypatch.setattr(deliveries, "TIMEOUT_S", 0.3)
+    monkeypatch.setattr(webhooks, "QUEUE_MAX", 3)
+    monkeypatch.setattr(webhooks, "TIMEOUT_S", 0.3)
     with closing(socket.create_server(("127.0.0.1", 0))) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}/x"
         waiting = Deliveries()

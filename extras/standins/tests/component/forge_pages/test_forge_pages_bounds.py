@@ -11,8 +11,8 @@ import pytest
 from forgedesk import OWNER, Desk
 
 from ground.names import RepoId
-from orderkit_standins.forge.pages import changes
-from orderkit_standins.forge.pages.tree import FILE_MAX_BYTES, LINES_MAX
+from orderkit_standins.forge.pages import shown_commits
+from orderkit_standins.forge.pages.repository_pages import FILE_MAX_BYTES, LINES_MAX
 from orderkit_standins.markdown_html import LINE_MAX_CHARS
 
 SCRIPT = "<script>alert(1)</script>"
@@ -101,16 +101,16 @@ def test_files_that_are_no_text_or_too_large_have_a_note(desk: Desk) -> None:
 
 def test_changes_of_many_files_and_many_lines_are_bounded(desk: Desk) -> None:
     repo = desk.repo()
-    many = "".join(f"{n}\n" for n in range(changes.LINES_PER_FILE_MAX + 1))
-    files = {f"f{n:03}.txt": f"{n}\n" for n in range(changes.FILES_MAX + 20)}
+    many = "".join(f"{n}\n" for n in range(shown_commits.LINES_PER_FILE_MAX + 1))
+    files = {f"f{n:03}.txt": f"{n}\n" for n in range(shown_commits.FILES_MAX + 20)}
     head = desk.write(repo, {"0.txt": many, **files})
 
     shown = desk.page(f"/{repo}/commit/{head}")
 
-    assert f"{changes.FILES_MAX + 21} files changed" in shown.text
-    assert f"in the first {changes.FILES_MAX} files, which are shown" in shown.text
+    assert f"{shown_commits.FILES_MAX + 21} files changed" in shown.text
+    assert f"in the first {shown_commits.FILES_MAX} files, which are shown" in shown.text
     assert "Too many lines to show here." in shown.text
-    assert len([level for level, _ in shown.headings if level == 3]) == changes.FILES_MAX
+    assert len([level for level, _ in shown.headings if level == 3]) == shown_commits.FILES_MAX
 
 
 def test_renames_line_ends_and_modes_are_told(desk: Desk, push: Callable[..., str]) -> None:

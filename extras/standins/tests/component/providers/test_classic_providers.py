@@ -15,7 +15,7 @@ from orderkit.ports.cluster import Cluster
 from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.crossplane import crossplane_crds
 from orderkit_standins.providers import ManagedLibrary, Providers, provider_objects
-from orderkit_standins.providers.unplayed_kinds import unplayed_kinds
+from orderkit_standins.providers.provider_objects import unplayed_kinds
 
 from .test_provider_twins import HOME, PROVIDER, TEST, made, says, wait
 

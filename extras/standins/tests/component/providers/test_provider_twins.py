@@ -18,7 +18,7 @@ from ground.objects.kube_objects import (
     dig,
     metadata,
 )
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster
 from orderkit_standins.cluster import EmbeddedCluster

@@ -17,7 +17,7 @@ from orderkit.cli.main import run
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 

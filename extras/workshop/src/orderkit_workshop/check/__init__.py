@@ -13,32 +13,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubeschema.validate.findings import FindingSeverity, Located
-from orderkit_workshop.check.composition_checks import check_compositions
 from orderkit_workshop.check.file_checks import (
     DEFAULT_STYLE,
     check_generated,
     check_prices,
     check_style,
 )
-from orderkit_workshop.check.form_pattern_checks import check_form_patterns
-from orderkit_workshop.check.kit_under_check import KitUnderCheck, PackFacts
-from orderkit_workshop.check.kit_yaml_checks import (
+from orderkit_workshop.check.interface_checks import (
     check_changes,
+    check_definition,
+    check_form_patterns,
     check_hand_written_form,
     check_import,
     check_kit_yaml,
     check_public_keys,
+    check_readable,
     check_visible,
 )
+from orderkit_workshop.check.kind_checks import check_rights, check_schema_files
+from orderkit_workshop.check.kit_under_check import KitUnderCheck, PackFacts
 from orderkit_workshop.check.layer_checks import check_layers, layer_orders
 from orderkit_workshop.check.pipeline_run_checks import check_behaviour
-from orderkit_workshop.check.rights_checks import check_rights
+from orderkit_workshop.check.pipeline_text_checks import check_compositions, check_station_sources
 from orderkit_workshop.check.rule_codes import Coded, KitRule
-from orderkit_workshop.check.schema_checks import check_schema_files
-from orderkit_workshop.check.station_source import check_station_sources
-from orderkit_workshop.check.trial_orders import orders_of
-from orderkit_workshop.check.trial_runs import Run, runs_of
-from orderkit_workshop.check.xrd_checks import check_definition, check_readable
+from orderkit_workshop.check.trial_runs import Run, orders_of, runs_of
 
 __all__ = [
     "DEFAULT_STYLE",

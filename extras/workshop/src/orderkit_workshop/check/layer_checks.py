@@ -21,9 +21,9 @@ from ground.objects.plain_data import overlaid
 from kubeschema.validate import Validator
 from kubeschema.validate.findings import Located
 from orderkit.core.kit.model import Kit
+from orderkit_workshop.check.behaviour_rule_codes import PipelineRule
 from orderkit_workshop.check.kit_under_check import Doc, KitUnderCheck, finding_at, steps_in
-from orderkit_workshop.check.pipeline_rule_codes import PipelineRule
-from orderkit_workshop.check.trial_orders import Order
+from orderkit_workshop.check.trial_runs import Order
 
 COMBINATIONS_MAX = 100
 """More combinations than this are not tried."""

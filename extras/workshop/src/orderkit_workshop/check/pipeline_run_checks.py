@@ -32,11 +32,10 @@ from kubeschema.validate import Validator
 from kubeschema.validate.findings import Located
 from orderkit.core.kit.model import Kit
 from orderkit.core.plan.judging.object_references import config_of
+from orderkit_workshop.check.behaviour_rule_codes import PipelineRule
+from orderkit_workshop.check.kind_checks import unfit_fields
 from orderkit_workshop.check.kit_under_check import KitUnderCheck, finding_at, steps_in
-from orderkit_workshop.check.pipeline_rule_codes import PipelineRule
-from orderkit_workshop.check.schema_checks import unfit_fields
-from orderkit_workshop.check.trial_orders import NAME_MAX
-from orderkit_workshop.check.trial_runs import Run
+from orderkit_workshop.check.trial_runs import NAME_MAX, Run
 
 _PIPELINE = "spec.pipeline"
 _CLUSTER_SCOPED = "cannot apply cluster scoped"

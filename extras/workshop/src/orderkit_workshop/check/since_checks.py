@@ -20,11 +20,10 @@ from kubeschema.validate import Validator
 from kubeschema.validate.findings import Located
 from kubeschema.xrd import scope_of
 from orderkit.core.kit.model import Kit
+from orderkit_workshop.check.behaviour_rule_codes import SinceRule
 from orderkit_workshop.check.kit_under_check import Doc, KitUnderCheck, finding_at, misshapen
 from orderkit_workshop.check.rule_codes import Coded
-from orderkit_workshop.check.since_rule_codes import SinceRule
-from orderkit_workshop.check.trial_orders import Order, orders_of
-from orderkit_workshop.check.trial_runs import Run, runs_of
+from orderkit_workshop.check.trial_runs import Order, Run, orders_of, runs_of
 
 Schema = Mapping[str, Any]
 Tightening = tuple[SinceRule, str, str]

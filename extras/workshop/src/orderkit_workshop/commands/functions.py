@@ -110,9 +110,9 @@ def functions_add(
     """
     from pathlib import Path
 
-    from orderkit.adapters.functions.granted_network import granted_host
+    from orderkit.adapters.functions.local_functions import granted_host
     from orderkit.cli.output import emit_json
-    from orderkit_workshop.registry.function_images import image_of_file, image_of_registry
+    from orderkit_workshop.registry.images import image_of_file, image_of_registry
     from orderkit_workshop.stories.function_programs import (
         add_function,
         add_missing,
@@ -155,7 +155,7 @@ def _add_from(pack: LocalPack, path: Path, ca_file: Path | None, *, as_json: boo
     from orderkit.adapters.folders.template_folder import read_limited
     from orderkit.cli.output import emit_json
     from orderkit_workshop.generate.imported_kit import read_source
-    from orderkit_workshop.registry.function_images import image_of_registry
+    from orderkit_workshop.registry.images import image_of_registry
     from orderkit_workshop.stories.function_programs import add_dependencies
 
     files = (

@@ -1,12 +1,13 @@
 """
-Render the skeleton of a new pack or kit.
+Render the skeleton of a new pack or kit, and write a new pack.
 
-They lie in ``skeletons/`` beside the reference pack and are cookiecutter's. Rendered without its
-prompts, hooks, replay files and user configuration, so the same values give the same files. Not
-for what the portal renders: that is ``softwaretemplates.render``.
+Skeletons lie in ``skeletons/`` beside the reference pack and are cookiecutter's. Rendered without
+its prompts, hooks, replay files and user configuration, so the same values give the same files. Not
+for what the portal renders: that is ``softwaretemplates.render``. Rendering changes the working
+directory for a moment, as cookiecutter does: not for threads. Given to the flows of kits as the
+port `SkeletonRenderer`.
 
-Rendering changes the working directory for a moment, as cookiecutter does: not for threads.
-Given to the flows of kits as the port `SkeletonRenderer`.
+A new pack is a folder with all of its files in the first commit, or nothing.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ground.errors import InvalidInputError, NotFoundError
-from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.adapters.folders.template_folder import DiskFolder
+from ground.errors import InvalidInputError, NotFoundError, OrderkitError
+from orderkit.adapters.folders.pack_folder import reference_pack, run_git
+from orderkit.adapters.folders.template_folder import DiskFolder, write_tree
 from softwaretemplates.render import SkeletonFile
 
 FOLDER = "skeletons"
@@ -55,3 +56,31 @@ def render_skeleton(name: str, values: Mapping[str, Any]) -> dict[PurePosixPath,
             raise InvalidInputError(f"skeletons/{name}", dict(values), str(error)) from error
         files = DiskFolder(Path(rendered), trusted=True).tree(PurePosixPath())
         return {path: replace(file, content=file.data) for path, file in files.items()}
+
+
+def write_pack(files: Mapping[PurePosixPath, SkeletonFile], folder: Path, *, git: bool) -> None:
+    """
+    Make `folder` hold exactly these files; with `git` it becomes a repository.
+
+    Raises:
+        RefusedError: Something is in the folder already.
+        NotFoundError: git is missing. OrderkitError: git refuses.
+    """
+    write_tree(files, folder, finish=_commit if git else lambda _: None)
+
+
+def _commit(folder: Path) -> None:
+    """Make the folder a repository with everything in its first commit."""
+    run_git(folder, "init", "--quiet", "--initial-branch=main")
+    run_git(folder, "add", "--all")
+    run_git(folder, *_identity(folder), "commit", "--quiet", "--message", "Start the pack")
+
+
+def _identity(folder: Path) -> tuple[str, ...]:
+    """Return git's options for an author where the machine names none."""
+    try:
+        run_git(folder, "var", "GIT_AUTHOR_IDENT")
+        run_git(folder, "var", "GIT_COMMITTER_IDENT")
+    except OrderkitError:
+        return "-c", "user.name=orderkit", "-c", "user.email=orderkit@localhost"
+    return ()

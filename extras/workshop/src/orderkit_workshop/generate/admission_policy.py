@@ -43,23 +43,29 @@ from orderkit.core.kit.generated_mark import comment
 from orderkit.core.kit.kit_file import Direction
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.ledger import ORDER_LABEL
-from orderkit_workshop.generate.cel_text import Expression, block, either, literal, lookup, optional
-from orderkit_workshop.generate.cel_transitions import (
-    RestrictedField,
-    allowed_expression,
-    limits,
-    positions_map,
-)
-from orderkit_workshop.generate.policy_identity import identity, same_tracker
 from orderkit_workshop.generate.policy_parts import (
     AGAIN,
     BY_CROSSPLANE,
     INSTANCE_LABEL,
+    Expression,
     PolicyRule,
     Variables,
+    block,
     changes,
+    either,
+    literal,
+    lookup,
+    optional,
     quoted,
     shown,
+)
+from orderkit_workshop.generate.policy_rules import (
+    RestrictedField,
+    allowed_expression,
+    identity,
+    limits,
+    positions_map,
+    same_tracker,
 )
 from yamlfiles import yaml11
 

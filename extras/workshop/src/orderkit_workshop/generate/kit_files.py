@@ -15,12 +15,11 @@ from orderkit.core.kit.generated_mark import is_generated
 from orderkit.core.kit.model import Kit
 from orderkit_workshop.generate import (
     admission_policy,
-    crossplane_role,
+    cluster_roles,
     day2_forms,
     kit_page,
     order_skeleton,
     order_template,
-    runner_role,
 )
 from yamlfiles.documents import Files
 
@@ -32,8 +31,8 @@ PROJECTIONS: tuple[Projection, ...] = (
     day2_forms.day2,
     kit_page.page,
     admission_policy.policy,
-    crossplane_role.rbac,
-    runner_role.runner_role,
+    cluster_roles.rbac,
+    cluster_roles.runner_role,
 )
 
 

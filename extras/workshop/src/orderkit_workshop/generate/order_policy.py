@@ -31,8 +31,16 @@ from orderkit.core.kit.generated_mark import pack_comment
 from orderkit.core.kit.model import Kit
 from orderkit.core.platform.delivery_tree import ORDERS_POLICY, layers_of
 from orderkit_workshop.generate.admission_policy import binding, orders_as_parameters
-from orderkit_workshop.generate.cel_text import Expression, block, either, literal, optional
-from orderkit_workshop.generate.policy_parts import INSTANCE_LABEL, PolicyRule, quoted
+from orderkit_workshop.generate.policy_parts import (
+    INSTANCE_LABEL,
+    Expression,
+    PolicyRule,
+    block,
+    either,
+    literal,
+    optional,
+    quoted,
+)
 from yamlfiles import yaml11
 from yamlfiles.documents import Files
 

@@ -5,6 +5,6 @@ Read packages of Crossplane's providers from OCI registries.
 that holds a package. Nothing is pushed, nothing is written to disk.
 """
 
-from orderkit_workshop.registry.packages import RegistryPackages
+from orderkit_workshop.registry.images import RegistryPackages
 
 __all__ = ["RegistryPackages"]

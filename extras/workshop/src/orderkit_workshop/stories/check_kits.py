@@ -22,11 +22,11 @@ from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.deliverable_kinds import kinds
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit_workshop.check import DEFAULT_STYLE, Checked, KitUnderCheck, PackFacts, check_kit
+from orderkit_workshop.check.behaviour_rule_codes import PipelineRule
 from orderkit_workshop.check.file_checks import check_pack_files
 from orderkit_workshop.check.kit_under_check import finding_at
-from orderkit_workshop.check.pipeline_rule_codes import PipelineRule
+from orderkit_workshop.check.pipeline_text_checks import may_depend_on_hashing
 from orderkit_workshop.check.since_checks import check_since, kit_is_gone
-from orderkit_workshop.check.station_source import may_depend_on_hashing
 from orderkit_workshop.check.trial_runs import differing_parts
 from orderkit_workshop.generate.order_policy import order_policies
 from orderkit_workshop.ports.pack_folder import PackFolder

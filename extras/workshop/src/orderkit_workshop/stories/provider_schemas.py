@@ -28,7 +28,7 @@ from kubeschema.known.crd_files import (
 from kubeschema.known.known_kinds import GroupKind
 from kubeschema.known.provider_packages import PackageReference, parse_reference
 from orderkit_workshop.check import PackFacts
-from orderkit_workshop.check.schema_checks import (
+from orderkit_workshop.check.kind_checks import (
     ComposedKind,
     composed_kinds,
     file_problem,

@@ -44,6 +44,7 @@ from orderkit.core.order.order_check import check_order_files
 from orderkit.core.platform.baking import bake
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.template import scaffolder
+from orderkit_workshop.check.kind_checks import unfit_fields
 from orderkit_workshop.check.kit_under_check import PackFacts
 from orderkit_workshop.check.scenario import (
     RefusalStage,
@@ -51,7 +52,6 @@ from orderkit_workshop.check.scenario import (
     ScenarioOutcome,
     ScenarioRefusal,
 )
-from orderkit_workshop.check.schema_checks import unfit_fields
 from softwaretemplates.template import Template, parse_template
 
 VALUES = PlatformValues(

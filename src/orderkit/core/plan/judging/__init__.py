@@ -3,7 +3,7 @@ Judge an outcome: faults that neither Crossplane nor its render reports before t
 
 `judge` compares an assembly with `Facts` and returns it with the faults it found and with
 what it could not judge. `wanted_facts` says what to look up. Pure;
-``flows.composing.cluster_verdicts`` does the lookups.
+``flows.composing.cluster_questions`` does the lookups.
 """
 
 from __future__ import annotations

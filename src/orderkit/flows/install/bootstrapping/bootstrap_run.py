@@ -30,16 +30,20 @@ from ground.objects.kube_objects import Kind, ObjectKey, metadata
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.platform.installation import PlatformTarget
 from orderkit.flows.argocd.refreshing import OWNER
-from orderkit.flows.foreign_access import ForeignAccessError
+from orderkit.flows.forge_protection import ForeignAccessError
 from orderkit.flows.install.bootstrapping import idpbuilder_steps
-from orderkit.flows.install.bootstrapping.argocd_settings import InForceStep, SettingsStep
-from orderkit.flows.install.bootstrapping.layer_steps import LayerStep, RootStep, layers
+from orderkit.flows.install.bootstrapping.argocd_steps import (
+    InForceStep,
+    LayerStep,
+    RootStep,
+    SettingsStep,
+    layers,
+)
 from orderkit.flows.install.bootstrapping.platform_repositories import (
     AccessStep,
     LedgerStep,
     PackStep,
 )
-from orderkit.flows.install.bootstrapping.portal_steps import PortalStep
 from orderkit.flows.install.bootstrapping.probe_order import ProbeStep
 from orderkit.flows.install.bootstrapping.reach_steps import (
     ArgoCdStep,
@@ -56,7 +60,12 @@ from orderkit.flows.install.bootstrapping.steps import (
     StepDone,
     StepVerdict,
 )
-from orderkit.flows.install.bootstrapping.team_steps import PinStep, TeamStep, WebhookStep
+from orderkit.flows.install.bootstrapping.team_steps import (
+    PinStep,
+    PortalStep,
+    TeamStep,
+    WebhookStep,
+)
 from orderkit.flows.install.service_secret import KEY, ensure_service_secret, secret_differs
 from orderkit.flows.platform import Platform, get_object
 from orderkit.ports.cluster import NoSuchNamespaceError

@@ -20,17 +20,17 @@ from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from ground.names import RepoId
 from ground.objects.kube_objects import CONFIG_MAP, Kind, dig, metadata
 from orderkit.core.platform import idpbuilder
+from orderkit.flows.argocd.commit_pinning import refuse_lost_tools
 from orderkit.flows.argocd.refreshing import application_key, refresh
-from orderkit.flows.argocd.unsafe_applications import refuse_lost_tools
-from orderkit.flows.install.bootstrapping.argocd_settings import (
+from orderkit.flows.install.bootstrapping.argocd_steps import (
     ARGOCD_CM,
     unforced,
     wanted_settings,
 )
-from orderkit.flows.install.bootstrapping.portal_steps import PortalStep, template_urls
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
+from orderkit.flows.install.bootstrapping.team_steps import PortalStep, template_urls
 from orderkit.flows.platform import get_object, snapshot
-from orderkit.flows.waiting import until
+from orderkit.flows.repeating import until
 from orderkit.ports.cluster import NoSuchKindError
 from orderkit.ports.forge import FileChange, FileRevision, Operation
 from yamlfiles import yaml12

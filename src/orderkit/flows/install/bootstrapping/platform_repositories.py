@@ -14,7 +14,7 @@ nobody enters an order there meanwhile; it keeps the history.
 How Argo CD gets at the repositories: credentials where they are private, the forge's authority.
 
 The credential of platform.yaml is for the organisations of pack and ledger only; every team has one
-of its own (``flows.team.read_credential``). The one for the whole forge that release 0.2.0 wrote
+of its own (``flows.team.connections``). The one for the whole forge that release 0.2.0 wrote
 becomes the former after every team has the latter. The authority stands in
 ``argocd-tls-certs-cm`` under the forge's host name without port, as Argo CD looks it up. Other
 entries of that ConfigMap are left alone.
@@ -44,7 +44,7 @@ from orderkit.core.kit.pack import read_pack
 from orderkit.core.order import ledger, order_state
 from orderkit.core.platform import idpbuilder
 from orderkit.flows.argocd.refreshing import OWNER, application_key
-from orderkit.flows.foreign_access import refuse_foreign_access
+from orderkit.flows.forge_protection import refuse_foreign_access
 from orderkit.flows.install.bootstrapping.steps import (
     BootstrapContext,
     Look,
@@ -52,10 +52,10 @@ from orderkit.flows.install.bootstrapping.steps import (
     StepVerdict,
     holds,
 )
-from orderkit.flows.order.approvers import approver_problems
+from orderkit.flows.order.agreements import approver_problems
 from orderkit.flows.order.commit_judging import KEYS_PATH, keys_file, published_keys
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object, snapshot, write_ledger
-from orderkit.flows.team.read_credential import (
+from orderkit.flows.team.connections import (
     SECRET,
     credential_secret,
     ensure_read_credential,

@@ -41,8 +41,8 @@ from orderkit.flows.install.bootstrapping.steps import (
 )
 from orderkit.flows.order import placing
 from orderkit.flows.order.awaiting import await_commit
+from orderkit.flows.order.ledger_records import registered_by
 from orderkit.flows.order.live_order import find_living, read_xr
-from orderkit.flows.order.registrations import registered_by
 from orderkit.flows.platform import Platform, get_object, read_text, snapshot
 from orderkit.ports.forge import Operation
 from orderkit.ports.requesters import Requester

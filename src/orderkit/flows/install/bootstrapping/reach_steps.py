@@ -26,7 +26,7 @@ from ground.objects.kube_objects import (
 from orderkit.core.platform.installation import Installation
 from orderkit.core.platform.neighbours import ARGO_CD, ReleaseVerdict
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, Look, Say, StepVerdict
-from orderkit.flows.install.server_releases import (
+from orderkit.flows.install.findings import (
     argocd_release,
     crossplane_release,
     kubernetes_release,

@@ -6,25 +6,21 @@ ours *ensures*, so that running an interrupted task again finishes it.
 """
 
 from orderkit.flows.template.actions.action_context import TemplateAction
-from orderkit.flows.template.actions.backstage_request import HTTP_BACKSTAGE_REQUEST
-from orderkit.flows.template.actions.catalog_actions import (
-    CATALOG_FETCH,
-    CATALOG_REGISTER,
-    CATALOG_WRITE,
-)
-from orderkit.flows.template.actions.create_argocd_resources import (
+from orderkit.flows.template.actions.cluster_actions import (
     ARGOCD_CREATE_RESOURCES,
     CNOE_CREATE_ARGOCD_APP,
+    CNOE_KUBERNETES_APPLY,
+    CNOE_UTILS_SANITIZE,
 )
-from orderkit.flows.template.actions.fetch_file import FETCH_PLAIN_FILE, FETCH_TEMPLATE_FILE
-from orderkit.flows.template.actions.fetch_folder import FETCH_PLAIN, FETCH_TEMPLATE
 from orderkit.flows.template.actions.github_actions import (
     GITHUB_ACTIONS_DISPATCH,
     GITHUB_WEBHOOK,
 )
-from orderkit.flows.template.actions.kubernetes_actions import (
-    CNOE_KUBERNETES_APPLY,
-    CNOE_UTILS_SANITIZE,
+from orderkit.flows.template.actions.portal_actions import (
+    CATALOG_FETCH,
+    CATALOG_REGISTER,
+    CATALOG_WRITE,
+    HTTP_BACKSTAGE_REQUEST,
 )
 from orderkit.flows.template.actions.propose_files import (
     PUBLISH_GITHUB_PULL_REQUEST,
@@ -38,6 +34,10 @@ from orderkit.flows.template.actions.publish_repository import (
 from orderkit.flows.template.actions.workspace_actions import (
     DEBUG_LOG,
     DEBUG_WAIT,
+    FETCH_PLAIN,
+    FETCH_PLAIN_FILE,
+    FETCH_TEMPLATE,
+    FETCH_TEMPLATE_FILE,
     FS_DELETE,
     FS_READDIR,
     FS_RENAME,

@@ -27,7 +27,7 @@ from orderkit.flows.template.actions.action_context import (
     inputs_schema,
     outputs_schema,
 )
-from orderkit.flows.template.actions.forge_target import (
+from orderkit.flows.template.actions.publish_repository import (
     check_forge,
     check_kind,
     open_repository,

@@ -27,15 +27,16 @@ from orderkit.flows.template.actions.action_context import (
     inputs_schema,
     outputs_schema,
 )
-from orderkit.flows.template.actions.forge_target import (
+from orderkit.flows.template.actions.publish_repository import (
     check_forge,
     check_kind,
+    executable_files,
     note_unused,
     open_repository,
     refuse_inputs,
     repository_of,
+    workspace_below,
 )
-from orderkit.flows.template.actions.publish_repository import executable_files, workspace_below
 from orderkit.ports.forge import FileChange, Forge, Operation, PullDraft, PullRequest
 from softwaretemplates.render import check_path
 

@@ -1,9 +1,18 @@
 """
-``fs:rename``, ``fs:delete`` and ``fs:readdir``: change or list the workspace.
+Actions on the workspace: ``fetch:*`` brings files in, ``fs:*`` and ``debug:*`` work on them.
 
-The workspace is in memory and has no empty folders. ``fs:readdir`` sorts by name, and its
-``fullPath`` starts at ``/workspace``: the portal uses another folder for every task, so templates
-cannot rely on it.
+``fetch:template`` and ``fetch:plain``: copy a folder into the workspace, rendered or unchanged.
+File modes are kept. ``token`` is ignored, as in Backstage's Gitea reader. Files from outside the
+platform's own pack are rendered in a child with limits (`ConfinedRenderer`).
+
+``fetch:template:file`` and ``fetch:plain:file``: bring one file into the workspace. As in
+Backstage, the path is not rendered, binary files are not detected, and the mode is lost: an
+executable source is refused, so that the loss is noticed. Text that is not UTF-8, which Backstage
+would corrupt while rendering, is refused too.
+
+``fs:rename``, ``fs:delete`` and ``fs:readdir``: change or list the workspace. The workspace is in
+memory and has no empty folders. ``fs:readdir`` sorts by name, and its ``fullPath`` starts at
+``/workspace``: the portal uses another folder for every task, so templates cannot rely on it.
 
 ``debug:log`` and ``debug:wait``: log a message, list the workspace, wait.
 """
@@ -11,25 +20,259 @@ cannot rely on it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from ground.errors import InvalidInputError
+from ground.errors import InvalidInputError, RefusedError
 from orderkit.flows.template.actions.action_context import (
     FLAG,
+    MAP,
     NUMBER,
     TEXT,
     TEXTS,
     ActionContext,
+    FetchedPath,
     Inputs,
     Outputs,
     TemplateAction,
     inputs_schema,
+    is_executable,
     outputs_schema,
+    source_of,
 )
-from softwaretemplates.render import check_path
+from orderkit.ports.processes import ConfinedRenderer
+from softwaretemplates.render import (
+    BACKSTAGE,
+    COOKIECUTTER,
+    RenderError,
+    SkeletonFile,
+    TreeOptions,
+    check_path,
+    check_tree,
+    compile_template,
+    render_tree,
+)
 from softwaretemplates.render.globs import matching
+from softwaretemplates.render.tree import PLAIN_MODE, check_size, dotted, is_template
+
+
+def _template_folder(context: ActionContext, inputs: Inputs) -> Outputs:
+    options = tree_options(inputs, context)
+    source, values = source_of(context, inputs["url"]), inputs.get("values") or {}
+    rendered = _rendered_folder(context, source, values, options)
+    _place(context, rendered, inputs, overwrite=bool(inputs.get("replace")))
+    return {}
+
+
+def _rendered_folder(
+    context: ActionContext,
+    source: FetchedPath,
+    values: Mapping[str, Any],
+    options: TreeOptions,
+) -> Mapping[PurePosixPath, SkeletonFile]:
+    """Render trusted files in this process, all others in a child with limits."""
+    if source.folder.trusted:
+        return render_tree(source.tree(), values, options)
+    files: dict[PurePosixPath, SkeletonFile] = {}
+    for outcome in context.confined(source.tree(), values, options):
+        if outcome.error is not None:
+            raise outcome.error
+        if outcome.target is not None and outcome.file is not None:
+            files[outcome.target] = outcome.file
+    return files
+
+
+def tree_options(inputs: Inputs, context: ActionContext) -> TreeOptions:
+    """
+    Read the inputs that say how to render.
+
+    Raises:
+        InvalidInputError: Two of them exclude each other.
+    """
+    extension = inputs.get("templateFileExtension") or ""
+    compat = bool(inputs.get("cookiecutterCompat"))
+    if extension and ("copyWithoutTemplating" in inputs or compat):
+        other = "cookiecutterCompat" if compat else "copyWithoutTemplating"
+        raise InvalidInputError("templateFileExtension", extension, f"cannot stand beside {other}")
+    extension = dotted(".njk" if extension is True else extension)
+    return TreeOptions(
+        copy_without_templating=tuple(inputs.get("copyWithoutTemplating") or ()),
+        template_file_extension=extension,
+        delimiters=replace(
+            COOKIECUTTER if compat else BACKSTAGE,
+            trim_blocks=bool(inputs.get("trimBlocks")),
+            lstrip_blocks=bool(inputs.get("lstripBlocks")),
+        ),
+        size_limit=context.size_limit,
+        is_strict=context.is_strict,
+    )
+
+
+def _plain_folder(context: ActionContext, inputs: Inputs) -> Outputs:
+    files = source_of(context, inputs["url"]).tree()
+    check_tree(files)
+    _place(context, files, inputs, overwrite=True)
+    return {}
+
+
+def _place(
+    context: ActionContext,
+    files: Mapping[PurePosixPath, SkeletonFile],
+    inputs: Inputs,
+    *,
+    overwrite: bool,
+) -> None:
+    """Put files below ``targetPath``; files of earlier steps are kept unless `overwrite`."""
+    folder = target_path(inputs.get("targetPath", "."))
+    for path, file in files.items():
+        target = folder / path
+        if overwrite or target not in context.workspace:
+            context.put(target, file)
+    context.check_size()
+    context.log(f"{len(files)} files in {folder}")
+
+
+def target_path(target: str) -> PurePosixPath:
+    """
+    Return a path of the workspace.
+
+    Raises:
+        RefusedError: It leaves the workspace, or is not a valid file path.
+    """
+    return check_path(target.removeprefix("./").rstrip("/") or ".", origin="targetPath")
+
+
+def written(inputs: Inputs) -> list[object]:
+    """Return where an action puts files: ``targetPath``, or the whole workspace."""
+    return [inputs.get("targetPath", ".")]
+
+
+_FETCH: dict[str, Any] = {"url": TEXT, "targetPath": TEXT, "token": TEXT}
+
+FETCH_TEMPLATE = TemplateAction(
+    "fetch:template",
+    inputs_schema(
+        ("url",),
+        **_FETCH,
+        values=MAP,
+        copyWithoutTemplating=TEXTS,
+        cookiecutterCompat=FLAG,
+        templateFileExtension={"type": ["string", "boolean"]},
+        replace=FLAG,
+        trimBlocks=FLAG,
+        lstripBlocks=FLAG,
+    ),
+    _template_folder,
+    dry_run=True,
+    renamed={"copyWithoutRender": "copyWithoutTemplating"},
+    writes=written,
+)
+FETCH_PLAIN = TemplateAction(
+    "fetch:plain", inputs_schema(("url",), **_FETCH), _plain_folder, dry_run=True, writes=written
+)
+
+
+def _template_file(context: ActionContext, inputs: Inputs) -> Outputs:
+    target = target_path(inputs["targetPath"])
+    if target in context.workspace and not inputs.get("replace"):
+        context.log(f"{target} exists already and is not replaced")
+        return {}
+    source = source_of(context, inputs["url"])
+    confined = None if source.folder.trusted else context.confined
+    options = tree_options(inputs, context)
+    context.put(target, SkeletonFile(_rendered_file(_file(source).data, inputs, options, confined)))
+    context.check_size()
+    context.log(f"wrote {target}")
+    return {}
+
+
+def _rendered_file(
+    data: bytes, inputs: Inputs, options: TreeOptions, confined: ConfinedRenderer | None
+) -> bytes:
+    values = inputs.get("values") or {}
+    try:
+        source = data.decode()
+    except UnicodeDecodeError as error:
+        raise RefusedError(
+            f"{inputs['url']}: is not UTF-8 text: byte {error.start} cannot be read",
+            hint="Backstage would destroy it; fetch it with fetch:plain:file",
+        ) from error
+    if not is_template(source):
+        return data
+    check_size(inputs["url"], len(data), options)
+    try:
+        if confined is not None:
+            return _confined(confined, data, values, options)
+        template = compile_template(source, options.delimiters)
+        text = template.render(options.names(values), strict=options.is_strict)
+    except RenderError as error:
+        raise error.named(inputs["url"]) from error
+    # A lone half of a surrogate pair becomes U+FFFD, as in Node.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def _confined(
+    confined: ConfinedRenderer, data: bytes, values: Mapping[str, Any], options: TreeOptions
+) -> bytes:
+    """Render an untrusted file in a child with limits."""
+    (outcome,) = confined({PurePosixPath("file"): SkeletonFile(data)}, values, options)
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.file is None or outcome.how != "rendered":
+        raise RefusedError(f"the file is {outcome.how}, so it is not rendered")
+    return outcome.file.data
+
+
+def _plain_file(context: ActionContext, inputs: Inputs) -> Outputs:
+    target = target_path(inputs["targetPath"])
+    context.put(target, replace(_file(source_of(context, inputs["url"])), mode=PLAIN_MODE))
+    context.check_size()
+    context.log(f"wrote {target}")
+    return {}
+
+
+def _file(source: FetchedPath) -> SkeletonFile:
+    file = source.file()
+    if file.symlink is not None:
+        raise RefusedError(f"{source.url}: is a symbolic link", hint="put a file there")
+    if is_executable(file):
+        raise InvalidInputError(
+            "url",
+            source.url,
+            "is executable, and Backstage loses the mode of single files",
+            hint="fetch its folder with fetch:template or fetch:plain, which keep modes",
+        )
+    return file
+
+
+_REQUIRED = ("url", "targetPath")
+FETCH_PLAIN_FILE = TemplateAction(
+    "fetch:plain:file",
+    inputs_schema(_REQUIRED, url=TEXT, targetPath=TEXT, token=TEXT),
+    _plain_file,
+    dry_run=True,
+    writes=written,
+)
+FETCH_TEMPLATE_FILE = TemplateAction(
+    "fetch:template:file",
+    inputs_schema(
+        _REQUIRED,
+        url=TEXT,
+        targetPath=TEXT,
+        token=TEXT,
+        values=MAP,
+        cookiecutterCompat=FLAG,
+        replace=FLAG,
+        trimBlocks=FLAG,
+        lstripBlocks=FLAG,
+    ),
+    _template_file,
+    dry_run=True,
+    writes=written,
+)
+
 
 WORKSPACE = PurePosixPath("/workspace")
 _GLOB = frozenset("*?[{!")

@@ -18,7 +18,7 @@ from orderkit.flows.template.actions.action_context import (
     TemplateFolder,
     User,
 )
-from orderkit.flows.template.scaffolder.masking import MASK
+from orderkit.flows.template.scaffolder.task_check import MASK
 from orderkit.flows.template.scaffolder.task_run import run
 from orderkit.flows.template.scaffolder.task_values import (
     Environment,

@@ -28,12 +28,13 @@ from orderkit.flows.template.actions.action_context import (
     TemplateFolder,
     User,
 )
-from orderkit.flows.template.scaffolder.masking import Masker, check_maskable
 from orderkit.flows.template.scaffolder.task_check import (
     PASSED_ON,
     RUNS_ANYWAY,
+    Masker,
     action_of,
     check_inputs,
+    check_maskable,
     check_secrets,
     check_template,
     hinted,

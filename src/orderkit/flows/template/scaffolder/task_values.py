@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from ground.errors import OrderkitError, RefusedError
 from orderkit.flows.template.actions.action_context import ActionContext, Schema
-from orderkit.flows.template.scaffolder.masking import MASK, Masker
-from orderkit.flows.template.scaffolder.task_check import PASSED_ON, hinted
+from orderkit.flows.template.scaffolder.task_check import MASK, PASSED_ON, Masker, hinted
 from orderkit.ports.processes import ConfinedRenderer
 from softwaretemplates.render import (
     RenderError,

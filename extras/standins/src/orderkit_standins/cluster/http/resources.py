@@ -17,9 +17,8 @@ from ground.objects.kube_objects import EVENT, Manifest, dig, labels_of, metadat
 from orderkit.ports.cluster import Propagation
 from orderkit_standins.cluster.admission import ADMIN, Account
 from orderkit_standins.cluster.cluster import EmbeddedCluster
-from orderkit_standins.cluster.http import answers, bodies
-from orderkit_standins.cluster.http.answers import Representation
-from orderkit_standins.cluster.http.api_paths import RequestTarget
+from orderkit_standins.cluster.http import exchange
+from orderkit_standins.cluster.http.exchange import Representation, RequestTarget
 from orderkit_standins.cluster.http.tables import partial, table
 from orderkit_standins.cluster.kinds import ServedKind
 from orderkit_standins.cluster.lifecycle import Deletion, Strictness, Write, place_of, shaped
@@ -45,7 +44,7 @@ class ClusterRequest:
 
     @property
     def wants(self) -> Representation:
-        return answers.representation(self.accept)
+        return exchange.representation(self.accept)
 
     @property
     def include(self) -> str:
@@ -120,7 +119,7 @@ def _object(
         body = table(served, [body], version=version, include=call.include)
     elif call.wants == "partial":
         body = partial(body)
-    return answers.document(body, code=code, warnings=warnings)
+    return exchange.document(body, code=code, warnings=warnings)
 
 
 def list_(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
@@ -136,9 +135,9 @@ def list_(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
         stored = cluster.store.scan(served.kind.group, served.kind.kind, call.target.namespace)
     items = [shown(served, manifest) for manifest in stored if selected(manifest)]
     if call.wants == "table":
-        return answers.document(table(served, items, version=version, include=call.include))
+        return exchange.document(table(served, items, version=version, include=call.include))
     if call.wants == "partial":
-        return answers.document(
+        return exchange.document(
             {
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": "meta.k8s.io/v1",
@@ -146,7 +145,7 @@ def list_(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
                 "items": [partial(item) for item in items],
             }
         )
-    return answers.document(
+    return exchange.document(
         {
             "kind": f"{served.kind.kind}List",
             "apiVersion": served.kind.api_version,
@@ -163,7 +162,7 @@ def create(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     Raises:
         Refusal: See ``Writes.create``.
     """
-    manifest = bodies.read_object(call.body, call.content_type, call.target)
+    manifest = exchange.read_object(call.body, call.content_type, call.target)
     write = _write(call)
     return _object(
         call, cluster.writes.create(call.target.served, manifest, write), code=201, write=write
@@ -178,7 +177,7 @@ def update(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
         Refusal: See ``Writes.change``.
     """
     target, write = call.target, _write(call)
-    manifest = bodies.read_object(call.body, call.content_type, target)
+    manifest = exchange.read_object(call.body, call.content_type, target)
     new = cluster.writes.change(
         target.served, target.where, target.name, lambda _live: manifest, write
     )
@@ -194,7 +193,7 @@ def patch(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
         Refusal: See ``Writes.change`` and ``Writes.apply``.
     """
     target, write = call.target, _write(call)
-    if _media_type(call) == bodies.APPLY_PATCH:
+    if _media_type(call) == exchange.APPLY_PATCH:
         return _apply(cluster, call, write)
     edit = _edit(call)
     new = cluster.writes.change(target.served, target.where, target.name, edit, write)
@@ -212,7 +211,7 @@ def _apply(cluster: EmbeddedCluster, call: ClusterRequest, write: Write) -> Resp
             'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required '
             "for apply patch"
         )
-    manifest = bodies.read_object(call.body, "application/yaml", target)
+    manifest = exchange.read_object(call.body, "application/yaml", target)
     exists = cluster.store.get(place_of(target.served, target.where, target.name)) is not None
     new = cluster.writes.apply(target.served, manifest, write, force=call.flag("force"))
     return _object(call, new, code=200 if exists else 201, write=write)
@@ -221,23 +220,23 @@ def _apply(cluster: EmbeddedCluster, call: ClusterRequest, write: Write) -> Resp
 def _edit(call: ClusterRequest) -> Callable[[Manifest], Manifest]:
     served = call.target.served
     match _media_type(call):
-        case bodies.JSON_PATCH:
+        case exchange.JSON_PATCH:
             make: Callable[[Manifest, Any], Any] = json_patch
-        case bodies.MERGE_PATCH:
+        case exchange.MERGE_PATCH:
             make = merge_patch
-        case bodies.STRATEGIC_PATCH if not served.custom:
+        case exchange.STRATEGIC_PATCH if not served.custom:
             make = lambda live, change: strategic_merge(live, change, served.typed)  # noqa: E731 - one name for all formats
         case _:
-            strategic = [] if served.custom else [bodies.STRATEGIC_PATCH]
-            accepted = [bodies.JSON_PATCH, bodies.MERGE_PATCH, *strategic, bodies.APPLY_PATCH]
+            strategic = [] if served.custom else [exchange.STRATEGIC_PATCH]
+            accepted = [exchange.JSON_PATCH, exchange.MERGE_PATCH, *strategic, exchange.APPLY_PATCH]
             raise UnsupportedMediaType(accepted)
-    change = bodies.read_document(call.body, "application/json")
+    change = exchange.read_document(call.body, "application/json")
 
     def edit(live: Manifest) -> Manifest:
         new = make(live, change)
         if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
             raise BadRequest("the patched object is not a Kubernetes object")
-        return bodies.within_depth(new)
+        return exchange.within_depth(new)
 
     return edit
 
@@ -277,7 +276,7 @@ def delete(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
     if not deleted.is_gone:
         return _object(call, deleted.manifest)
     uid = metadata(deleted.manifest)["uid"]
-    return answers.document(answers.success(target.served.subject(target.name), uid))
+    return exchange.document(exchange.success(target.served.subject(target.name), uid))
 
 
 def delete_collection(cluster: EmbeddedCluster, call: ClusterRequest) -> Response:
@@ -298,7 +297,7 @@ def delete_collection(cluster: EmbeddedCluster, call: ClusterRequest) -> Respons
             )
         except NotFound:
             continue  # somebody was faster, which is what was wanted
-    return answers.document(
+    return exchange.document(
         {
             "kind": f"{served.kind.kind}List",
             "apiVersion": served.kind.api_version,
@@ -312,7 +311,7 @@ _PROPAGATIONS = ("Background", "Foreground", "Orphan")
 
 
 def _deletion(call: ClusterRequest) -> Deletion:
-    options = bodies.read_document(call.body, call.content_type) if call.body else {}
+    options = exchange.read_document(call.body, call.content_type) if call.body else {}
     if not isinstance(options, dict):
         raise BadRequest("DeleteOptions must be an object")
     policy = options.get("propagationPolicy") or call.query.get("propagationPolicy") or None

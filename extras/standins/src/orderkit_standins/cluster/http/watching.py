@@ -19,12 +19,11 @@ from starlette.responses import Response
 from ground.objects.kube_objects import Manifest, labels_of, metadata
 from orderkit_standins.cluster.cluster import EmbeddedCluster, bookmark
 from orderkit_standins.cluster.documents import encode
-from orderkit_standins.cluster.http import answers
+from orderkit_standins.cluster.http import exchange
 from orderkit_standins.cluster.http.resources import ClusterRequest, selection, shown
 from orderkit_standins.cluster.http.tables import partial, table
-from orderkit_standins.cluster.journal import JournalEntry
 from orderkit_standins.cluster.refusals import BadRequest, Expired
-from orderkit_standins.cluster.store import Watcher
+from orderkit_standins.cluster.store import JournalEntry, Watcher
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -70,7 +69,7 @@ class WatchResponse(Response):
                 opened = await run_in_threadpool(self._open, stack, on_ready)
             except Expired as error:
                 await self._start(send)
-                await _send(send, [_line("ERROR", answers.status_of(error))], is_open=False)
+                await _send(send, [_line("ERROR", exchange.status_of(error))], is_open=False)
                 return
             disconnect = asyncio.create_task(_disconnected(receive, wake))
             try:
@@ -134,7 +133,7 @@ class WatchResponse(Response):
             return
         if watcher.overrun:
             error = Expired(self._since or 0, self._cluster.store.version)
-            await _send(send, [_line("ERROR", answers.status_of(error))], is_open=False)
+            await _send(send, [_line("ERROR", exchange.status_of(error))], is_open=False)
             return
         await _send(send, self._position(watcher) if self._bookmarks else [], is_open=False)
 

@@ -26,7 +26,7 @@ from orderkit_standins.forge.api.content_routes import commit_at
 from orderkit_standins.forge.api.routes import REPO, route
 from orderkit_standins.forge.api.shapes import Json, Shapes
 from orderkit_standins.forge.protections import Protections, Rule, RuleSettings
-from orderkit_standins.forge.pulls import Pulls
+from orderkit_standins.forge.pull_requests import Pulls
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.teams import Teams
 

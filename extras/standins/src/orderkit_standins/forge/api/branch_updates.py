@@ -24,8 +24,7 @@ from orderkit_standins.forge.api.webhook_events import (
     new_commits,
 )
 from orderkit_standins.forge.protections import Doer, Protections, Rule
-from orderkit_standins.forge.pull_request_git import Pull, Tips
-from orderkit_standins.forge.pulls import Pulls
+from orderkit_standins.forge.pull_requests import Pull, Pulls, Tips
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.reviews import Reviews
 from orderkit_standins.forge.statuses import Statuses, required

@@ -1,10 +1,15 @@
 """
-Endpoints of file contents: read one, a folder or raw bytes; create, update, many at once.
+Endpoints of file contents, of git data, and of commit statuses.
 
-Observed on Gitea 1.26.0: a stale sha is 422, a missing path 404, a lost race 403, identical
-content an empty commit. Moves, ``new_branch`` and other authors are refused as unsupported.
+Contents: read a file, a folder or raw bytes; create, update, many at once. Observed on Gitea
+1.26.0: a stale sha is 422, a missing path 404, a lost race 403, identical content an empty commit.
+Moves, ``new_branch`` and other authors are refused as unsupported.
 
-Endpoints of git data: trees, commits, references, archives.
+Git data: trees, commits, references, archives.
+
+Statuses: set one, list all, combine the newest of each context. As in Gitea the state is called
+``state`` when it is sent and ``status`` in what is answered; a status for an unknown commit is a
+500.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ from starlette.responses import Response, StreamingResponse
 
 from orderkit_standins.forge import git_read, git_write
 from orderkit_standins.forge.accounts import Account
-from orderkit_standins.forge.api.access import Access
+from orderkit_standins.forge.api.access import Access, Right
 from orderkit_standins.forge.api.branch_updates import BranchRules, BranchUpdates
 from orderkit_standins.forge.api.calls import ApiError, Call, Fields, json_answer, paged, window
 from orderkit_standins.forge.api.routes import REPO, route
@@ -42,6 +47,7 @@ from orderkit_standins.forge.git_write import (
 )
 from orderkit_standins.forge.media_types import media_type
 from orderkit_standins.forge.repositories import Repositories, Repository
+from orderkit_standins.forge.statuses import TEXTS, Statuses, combined
 
 PATH_MAX = 500
 VERBS: Mapping[OperationName, str] = {"create": "Add", "update": "Update", "delete": "Delete"}
@@ -390,3 +396,54 @@ def _add(
 def _chunks(spool: IO[bytes]) -> Iterator[bytes]:
     while chunk := spool.read(64 * 1024):
         yield chunk
+
+
+_STATUS_PATH = f"{REPO}/statuses/{{sha:path}}"
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRoutes:
+    """Endpoints of commit statuses."""
+
+    access: Access
+    statuses: Statuses
+    shapes: Shapes
+
+    @route("POST", _STATUS_PATH, "repository")
+    def create(self, call: Call) -> Response:
+        """Set a status, also in an archive."""
+        user, repo = call.user, self.access.repository(call)
+        if self.access.right_on(call.actor, repo) < Right.WRITE:
+            raise ApiError(403, "user should have a permission to write to a repo")
+        body, sha = call.fields(), call.param("sha")
+        texts = {key: body.text(key) for key in TEXTS}
+        git = git_read.open_repository(repo.path)
+        try:
+            commit = commit_at(git, sha, short_ids=True)
+        except ApiError as error:
+            text = f"GetCommit[{sha}]: object does not exist [id: {sha}, rel_path: ]"
+            raise ApiError(500, text) from error
+        status = self.statuses.add(repo.id, str(commit.id), texts, creator_id=user.id)
+        return json_answer(self.shapes.status(repo, status), 201)
+
+    @route("GET", _STATUS_PATH, "repository")
+    def list_statuses(self, call: Call) -> Response:
+        """Return the statuses of a full commit id, newest first; an unknown one has none."""
+        repo = self.access.repository(call)
+        statuses = self.statuses.of_commit(repo.id, call.param("sha"))
+        return paged(call, statuses[::-1], lambda status: self.shapes.status(repo, status))
+
+    @route("GET", f"{REPO}/commits/{{ref:path}}/status", "repository")
+    def combine(self, call: Call) -> Response:
+        """Return one page of the newest statuses; their common state is that of the page."""
+        repo = self.access.repository(call)
+        commit = commit_at(git_read.open_repository(repo.path), call.param("ref"), short_ids=True)
+        latest, page = self.statuses.latest(repo.id, str(commit.id)), window(call)
+        statuses = sorted(latest[page.part], key=lambda status: status.index)
+        body = {
+            "state": combined(status.state for status in statuses),
+            "sha": str(commit.id),
+            "total_count": len(statuses),
+            "statuses": [self.shapes.status(repo, status) for status in statuses] or None,
+        }
+        return json_answer(body, headers=page.headers(call, len(latest)))

@@ -19,15 +19,14 @@ import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from orderkit_standins.forge import git_merge, git_read, git_write, pull_request_git
+from orderkit_standins.forge import git_merge, git_read, git_write, pull_requests
 from orderkit_standins.forge.accounts import Account, Accounts
 from orderkit_standins.forge.api.branch_updates import BranchRules, BranchUpdates
 from orderkit_standins.forge.api.calls import ApiError
 from orderkit_standins.forge.api.shapes import MERGE_STYLES
 from orderkit_standins.forge.git_merge import MergeCommit, MergeError
 from orderkit_standins.forge.git_write import Person
-from orderkit_standins.forge.pull_request_git import MergeRecord, Pull, Tips
-from orderkit_standins.forge.pulls import MergeJournal, Pulls
+from orderkit_standins.forge.pull_requests import MergeJournal, MergeRecord, Pull, Pulls, Tips
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.store import timestamp
 
@@ -74,7 +73,7 @@ class Merging:
             raise ApiError(405, "User not allowed to merge PR")
         if pull.draft:
             raise ApiError(405, "Work in progress PRs cannot be merged")
-        if pull_request_git.state(repo.path, pull, self.pulls.checks) not in ("mergeable", "empty"):
+        if pull_requests.state(repo.path, pull, self.pulls.checks) not in ("mergeable", "empty"):
             raise ApiError(405, LATER)
 
     def merge(self, repo: Repository, pull: Pull, request: MergeRequest) -> None:
@@ -87,7 +86,7 @@ class Merging:
         with self.pulls.lock(repo.id):
             pull = self.journal.settle(repo, self.pulls.by_id(pull.id))
             self.refuse_unmergeable(repo, pull, request)
-            tips = pull_request_git.tips(repo.path, pull)
+            tips = pull_requests.tips(repo.path, pull)
             self.rules.refuse_unready(repo, pull, tips, request.doer, force=request.force)
             is_off = request.style == "squash" and not repo.allow_squash_merge
             if is_off or request.style not in MERGE_STYLES:
@@ -112,7 +111,7 @@ class Merging:
         except MergeError as error:
             raise ApiError(409) from error  # Gitea cannot write what git says as JSON
         record = MergeRecord(commit, request.doer.id, timestamp())
-        pull_request_git.keep_head(repo.path, pull, tips.head)
+        pull_requests.keep_head(repo.path, pull, tips.head)
         self.journal.begin(repo, pull, record)
         try:
             git_write.move_branch(repo.path, pull.base, tips.base, commit)

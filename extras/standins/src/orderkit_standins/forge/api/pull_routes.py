@@ -1,7 +1,10 @@
 """
-Endpoints of pull requests: open, list, show, change, close, merge.
+Endpoints of issues and pull requests: their comments, reviews and timeline; open, list, merge.
 
-Requested reviewers, assignees, labels, milestones and forks are not kept.
+Observed on Gitea 1.26.0: a comment on a missing issue is a 500, the list of an issue's comments
+is not paged. Not there: changes of an issue (a pull request is changed as one), labels, assignees,
+milestones, due dates, locks, reactions, attachments; requested reviewers and forks; pending
+reviews and comments on lines. Of the timeline only pushes and changes of the base branch are.
 
 Called through their routes.
 """
@@ -12,19 +15,217 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from orderkit_standins.forge import git_merge, git_read, pull_request_git
-from orderkit_standins.forge.api.access import Access, Right, refuse_archived
+from orderkit_standins.forge import git_merge, git_read, pull_requests
+from orderkit_standins.forge.api.access import ISSUES, Access, Right, refuse_archived
 from orderkit_standins.forge.api.branch_routes import own_branch
-from orderkit_standins.forge.api.calls import ApiError, Call, Fields, json_answer, paged
+from orderkit_standins.forge.api.calls import (
+    ApiError,
+    Call,
+    Fields,
+    empty_answer,
+    json_answer,
+    paged,
+)
 from orderkit_standins.forge.api.merging import MergeRequest, Merging
 from orderkit_standins.forge.api.routes import REPO, route
 from orderkit_standins.forge.api.shapes import Json, Shapes
 from orderkit_standins.forge.api.webhook_events import WebhookEvents
-from orderkit_standins.forge.issues import Issue, Issues, NewIssue
-from orderkit_standins.forge.pull_request_git import Pull
-from orderkit_standins.forge.pulls import MergeJournal, Pulls
+from orderkit_standins.forge.issues import Comment, Issue, Issues, NewIssue
+from orderkit_standins.forge.pull_requests import MergeJournal, Pull, Pulls
 from orderkit_standins.forge.repositories import Repository
-from orderkit_standins.forge.reviews import Reviews
+from orderkit_standins.forge.reviews import VERDICTS, PullEvent, Review, Reviews
+
+_ISSUE = f"{REPO}/issues/{{index:number}}"
+_COMMENT = f"{REPO}/issues/comments/{{id:number}}"
+
+
+@dataclass(frozen=True, slots=True)
+class IssueRoutes:
+    """Endpoints of issues and comments."""
+
+    access: Access
+    issues: Issues
+    events: WebhookEvents
+    shapes: Shapes
+
+    def _repository(self, call: Call) -> Repository:
+        return self.access.repository(call, unit=ISSUES)
+
+    @route("POST", f"{REPO}/issues", "issue")
+    def create(self, call: Call) -> Response:
+        """Open an issue, for everybody who may read."""
+        repo, user = self._repository(call), call.user
+        refuse_archived(repo)
+        body = call.fields()
+        new = NewIssue(user.id, body.required("title"), body.text("body"))
+        issue = self.issues.create(repo.id, new)
+        return json_answer(self.shapes.issue(repo, issue), 201)
+
+    def _issue(self, call: Call, repo: Repository) -> Issue:
+        issue = self.issues.find(repo.id, call.path_number("index"))
+        if issue is None:
+            raise ApiError(404)
+        return issue
+
+    def _require_writer_or(self, call: Call, repo: Repository, poster_id: int) -> None:
+        writes = self.access.right_on(call.actor, repo, ISSUES) >= Right.WRITE
+        if poster_id != call.user.id and not writes:
+            raise ApiError(403)
+
+    # Comments
+
+    @route("GET", f"{_ISSUE}/comments", "issue")
+    def comments(self, call: Call) -> Response:
+        """Return all comments of an issue, whatever `limit` says."""
+        repo = self._repository(call)
+        comments = self.issues.comments(self._commented(call, repo).id)
+        shapes = [self.shapes.comment(repo, comment) for comment in comments]
+        return json_answer(shapes, headers={"X-Total-Count": str(len(comments))})
+
+    @route("POST", f"{_ISSUE}/comments", "issue")
+    def create_comment(self, call: Call) -> Response:
+        """Comment on an issue, for everybody who may read."""
+        repo, user = self._repository(call), call.user
+        refuse_archived(repo)
+        text = call.fields().required("body")
+        comment = self.issues.add_comment(self._commented(call, repo), user.id, text)
+        self.events.commented(repo, comment, "created", by=user)
+        return json_answer(self.shapes.comment(repo, comment), 201)
+
+    @route("PATCH", _COMMENT, "issue")
+    def edit_comment(self, call: Call) -> Response:
+        """Replace the text of a comment, by its author or a writer."""
+        repo = self._repository(call)
+        refuse_archived(repo)
+        self.issues.edit_comment(self._own_comment(call, repo), call.fields().required("body"))
+        edited = self._own_comment(call, repo)
+        self.events.commented(repo, edited, "edited", by=call.user)
+        return json_answer(self.shapes.comment(repo, edited))
+
+    @route("DELETE", _COMMENT, "issue")
+    def delete_comment(self, call: Call) -> Response:
+        """Remove a comment, by its author or a writer."""
+        repo = self._repository(call)
+        comment = self._own_comment(call, repo)
+        self.events.commented(repo, comment, "deleted", by=call.user)
+        self.issues.delete_comment(comment)
+        return empty_answer()
+
+    def _commented(self, call: Call, repo: Repository) -> Issue:
+        """Return the issue of the path; Gitea breaks when there is none."""
+        number = call.path_number("index")
+        issue = self.issues.find(repo.id, number)
+        if issue is None:
+            text = f"issue does not exist [id: 0, repo_id: {repo.id}, index: {number}]"
+            raise ApiError(500, text)
+        return issue
+
+    def _own_comment(self, call: Call, repo: Repository) -> Comment:
+        number = call.path_number("id")
+        comment = self.issues.find_comment(repo.id, number)
+        if comment is None:
+            raise ApiError(404, errors=[f"comment does not exist [id: {number}, issue_id: 0]"])
+        self._require_writer_or(call, repo, comment.poster_id)
+        return comment
+
+
+_REVIEWS = f"{REPO}/pulls/{{number:number}}/reviews"
+_EVENT_TYPES = {
+    "APPROVED": "pull_request_review_approved",
+    "REQUEST_CHANGES": "pull_request_review_rejected",
+}
+_OWN = {"APPROVED": "approve", "REQUEST_CHANGES": "reject"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewRoutes:
+    """Endpoints of reviews."""
+
+    access: Access
+    pulls: Pulls
+    reviews: Reviews
+    shapes: Shapes
+    events: WebhookEvents
+
+    @route("GET", _REVIEWS, "repository")
+    def list_reviews(self, call: Call) -> Response:
+        repo, pull = self._of_call(call)
+        head = pull_requests.tips(repo.path, pull).head
+        return paged(call, self.reviews.of_pull(pull.id), lambda review: self._shape(review, head))
+
+    @route("POST", _REVIEWS, "repository")
+    def create(self, call: Call) -> Response:
+        """Review a pull request; its author may neither approve nor reject it."""
+        (repo, pull), user, body = self._of_call(call), call.user, call.fields()
+        body.refuse_unsupported("comments")
+        state, text = body.text("event"), body.text("body")
+        if state in _OWN and pull.poster_id == user.id:
+            raise ApiError(422, f"{_OWN[state]} your own pull is not allowed")
+        if state not in (*VERDICTS, "COMMENT"):
+            body.refuse_unsupported("event")
+        if state != "APPROVED" and not text.strip():
+            raise ApiError(422, f"review event {state} requires a body")
+        if not pull.open and state in VERDICTS:
+            raise ApiError(422, "can't submit review for a closed or merged PR")
+        head = pull_requests.tips(repo.path, pull).head
+        writes = self.access.right_on(call.actor, repo) >= Right.WRITE
+        review = self.reviews.add(
+            pull.id,
+            user.id,
+            state=state,
+            body=text,
+            sha=body.text("commit_id") or head,
+            official=writes and state in VERDICTS,
+        )
+        if event_type := _EVENT_TYPES.get(state):
+            self.events.pull_changed(repo, pull.id, "reviewed", by=user, event_type=event_type)
+        return json_answer(self._shape(review, head))
+
+    @route("POST", f"{_REVIEWS}/{{id:number}}/dismissals", "repository")
+    def dismiss(self, call: Call) -> Response:
+        repo, pull = self._of_call(call)
+        if self.access.right_on(call.actor, repo) < Right.ADMIN:
+            raise ApiError(403, "Must be repo admin")
+        for review in self.reviews.of_pull(pull.id):
+            if review.id == call.path_number("id"):
+                self.reviews.dismiss(review)
+                return json_answer(self._shape(review, review.sha) | {"dismissed": True})
+        raise ApiError(404)
+
+    @route("GET", f"{REPO}/issues/{{number:number}}/timeline", "issue")
+    def timeline(self, call: Call) -> Response:
+        _, pull = self._of_call(call)
+        return paged(call, self.reviews.events(pull.id), self._event_shape)
+
+    def _of_call(self, call: Call) -> tuple[Repository, Pull]:
+        repo = self.access.repository(call)
+        pull = self.pulls.find(repo.id, call.path_number("number"))
+        if pull is None:
+            raise ApiError(404)
+        return repo, pull
+
+    def _shape(self, review: Review, head: str) -> Json:
+        return {
+            "id": review.id,
+            "user": self.shapes.account_by_id(review.reviewer_id),
+            "state": review.state,
+            "body": review.body,
+            "commit_id": review.sha,
+            "stale": review.sha != head,
+            "official": review.official,
+            "dismissed": review.dismissed,
+            "submitted_at": review.submitted,
+        }
+
+    def _event_shape(self, event: PullEvent) -> Json:
+        return {
+            "id": event.id,
+            "type": event.kind,
+            "user": self.shapes.account_by_id(event.doer_id),
+            "body": event.body,
+            "created_at": event.created,
+        }
+
 
 NO_CHANGES = "Invalid PullRequest: There are no changes between the head and the base"
 MERGED = "cannot change state of this pull request, it was already merged"
@@ -97,7 +298,7 @@ class PullRoutes:
         _refuse_unsupported(body)
         new = NewIssue(user.id, title, body.text("body"), is_pull=True)
         pull = self.pulls.create(repo, new, head=head, base=base)
-        git, tips = git_read.open_repository(repo.path), pull_request_git.tips(repo.path, pull)
+        git, tips = git_read.open_repository(repo.path), pull_requests.tips(repo.path, pull)
         commits = git_merge.commits_between(git, tips.base, tips.head)
         self.reviews.note_push(pull.id, user.id, [str(commit.id) for commit in commits])
         shape = self._settled_shape(call, repo, pull)

@@ -14,13 +14,12 @@ from typing import Any
 
 import pygit2
 
-from orderkit_standins.forge import git_read, pull_request_git
+from orderkit_standins.forge import git_read, pull_requests
 from orderkit_standins.forge.accounts import Account, Accounts
 from orderkit_standins.forge.api.access import Right
 from orderkit_standins.forge.api.calls import UNSHOWN, ApiError, RootUrl
 from orderkit_standins.forge.issues import Comment, Issue, Issues
-from orderkit_standins.forge.pull_request_git import PULL_REF, Pull
-from orderkit_standins.forge.pulls import Pulls
+from orderkit_standins.forge.pull_requests import PULL_REF, Pull, Pulls
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.statuses import Status
 
@@ -261,7 +260,7 @@ class Shapes:
         if issue is None:
             raise ApiError(404)
         page, merged = self.issue_url(repo, issue), pull.merged
-        state = pull_request_git.state(repo.path, pull, self.pulls.checks)
+        state = pull_requests.state(repo.path, pull, self.pulls.checks)
         return {
             **self._common(repo, issue),
             "url": page,
@@ -276,13 +275,13 @@ class Shapes:
 
     def _branches(self, repo: Repository, pull: Pull, right: Right) -> Json:
         """Return base, head and merge base."""
-        tips = pull_request_git.tips(repo.path, pull)
+        tips = pull_requests.tips(repo.path, pull)
         head_ref = pull.head if tips.head_exists else PULL_REF.format(pull.number)
         common = {"repo_id": repo.id, "repo": self.repository(repo, right)}
         return {
             "base": {"label": pull.base, "ref": pull.base, "sha": tips.base, **common},
             "head": {"label": pull.head, "ref": head_ref, "sha": tips.head, **common},
-            "merge_base": pull_request_git.merge_base(repo.path, pull),
+            "merge_base": pull_requests.merge_base(repo.path, pull),
         }
 
 

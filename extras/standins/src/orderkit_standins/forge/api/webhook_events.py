@@ -39,15 +39,17 @@ from orderkit_standins.forge.api.calls import (
 )
 from orderkit_standins.forge.api.routes import API, REPO, route
 from orderkit_standins.forge.api.shapes import Json, Shapes
-from orderkit_standins.forge.deliveries import Deliveries, Maker, prepared
 from orderkit_standins.forge.issues import Comment
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.webhooks import (
+    Deliveries,
+    Maker,
     Webhook,
     WebhookOwner,
     Webhooks,
     WebhookSettings,
     events_named,
+    prepared,
 )
 
 log = logging.getLogger(__name__)

@@ -13,30 +13,26 @@ from orderkit_standins.forge.accounts import ANONYMOUS, Actor
 from orderkit_standins.forge.api.access import Access
 from orderkit_standins.forge.api.branch_updates import BranchRules
 from orderkit_standins.forge.api.calls import Call, Endpoint
-from orderkit_standins.forge.api.issue_routes import IssueRoutes
+from orderkit_standins.forge.api.content_routes import StatusRoutes
 from orderkit_standins.forge.api.merging import MergeQueues
-from orderkit_standins.forge.api.pull_routes import PullRoutes
+from orderkit_standins.forge.api.pull_routes import IssueRoutes, PullRoutes, ReviewRoutes
 from orderkit_standins.forge.api.repository_routes import RepositoryRoutes
-from orderkit_standins.forge.api.review_routes import ReviewRoutes
 from orderkit_standins.forge.api.routes import Dispatcher, unknown_address
-from orderkit_standins.forge.api.status_routes import StatusRoutes
 from orderkit_standins.forge.api.webhook_events import WebhookRoutes
 from orderkit_standins.forge.deploy_keys import DeployKey
-from orderkit_standins.forge.github.answers import API, Answers, tagged
+from orderkit_standins.forge.github.answers import API, Answers, Limits, tagged
 from orderkit_standins.forge.github.apps import Apps
 from orderkit_standins.forge.github.git_routes import GitHubGit
 from orderkit_standins.forge.github.graphql_routes import GitHubGraphql
-from orderkit_standins.forge.github.limits import Limits
 from orderkit_standins.forge.github.people_routes import GitHubPeople, GitHubTeams
 from orderkit_standins.forge.github.pull_routes import (
     GitHubNotes,
     GitHubPullRoutes,
     GitHubReviewRoutes,
 )
-from orderkit_standins.forge.github.repository_routes import GitHubRepositories
+from orderkit_standins.forge.github.repository_routes import GitHubRepositories, GitHubWorkflows
 from orderkit_standins.forge.github.rule_routes import GitHubHookRoutes, GitHubRules
 from orderkit_standins.forge.github.shapes import GitHubShapes
-from orderkit_standins.forge.github.workflow_routes import GitHubWorkflows
 from orderkit_standins.forge.protections import Protections
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

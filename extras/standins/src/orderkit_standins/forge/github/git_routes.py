@@ -19,8 +19,7 @@ from orderkit_standins.forge.api.branch_updates import BranchRules, BranchUpdate
 from orderkit_standins.forge.api.calls import ApiError, Call, empty_answer
 from orderkit_standins.forge.api.routes import route
 from orderkit_standins.forge.git_write import EditedTree, Person
-from orderkit_standins.forge.github.answers import REPO, answer, paged
-from orderkit_standins.forge.github.limits import Limits
+from orderkit_standins.forge.github.answers import REPO, Limits, answer, paged
 from orderkit_standins.forge.github.shapes import GitHubShapes
 from orderkit_standins.forge.repositories import Repositories, Repository
 

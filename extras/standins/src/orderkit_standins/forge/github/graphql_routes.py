@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from orderkit_standins.forge import git_read, git_write, pull_request_git
+from orderkit_standins.forge import git_read, git_write, pull_requests
 from orderkit_standins.forge.api.access import Right
 from orderkit_standins.forge.api.calls import ApiError, Call
 from orderkit_standins.forge.api.merging import MergeQueues
@@ -20,8 +20,7 @@ from orderkit_standins.forge.git_write import CommitRequest, FileOperation, Pers
 from orderkit_standins.forge.github.answers import answer, rewritten
 from orderkit_standins.forge.github.git_routes import GitHubGit
 from orderkit_standins.forge.issues import Issues
-from orderkit_standins.forge.pull_request_git import Pull
-from orderkit_standins.forge.pulls import Pulls
+from orderkit_standins.forge.pull_requests import Pull, Pulls
 from orderkit_standins.forge.repositories import Repository
 
 _FIELD = re.compile(r"\{\s*(\w+)")
@@ -118,7 +117,7 @@ class GitHubGraphql:
         repo, pull = self._pull(call, str(sent["pullRequestId"]))
         if self.git.access.right_on(call.actor, repo, "") < Right.WRITE:
             raise _GraphqlError("FORBIDDEN", "must have write access to enqueue")
-        head = pull_request_git.tips(repo.path, pull).head
+        head = pull_requests.tips(repo.path, pull).head
         if head != sent.get("expectedHeadOid", head):
             raise _GraphqlError("UNPROCESSABLE", f"Head sha does not match {head}")
         if not self.queues.covers(repo, pull.base):

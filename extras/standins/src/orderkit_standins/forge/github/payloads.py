@@ -13,7 +13,7 @@ from orderkit_standins.forge import git_read
 from orderkit_standins.forge.api.access import Right
 from orderkit_standins.forge.api.webhook_events import NO_COMMIT
 from orderkit_standins.forge.github.shapes import GitHubShapes
-from orderkit_standins.forge.pull_request_git import Pull
+from orderkit_standins.forge.pull_requests import Pull
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.reviews import Reviews
 from orderkit_standins.forge.webhooks import Webhook

@@ -8,21 +8,18 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from orderkit_standins.forge import git_merge, git_read, pull_request_git
+from orderkit_standins.forge import git_merge, git_read, pull_requests
 from orderkit_standins.forge.api.access import ISSUES, Access, Right
 from orderkit_standins.forge.api.calls import ApiError, Call
-from orderkit_standins.forge.api.issue_routes import IssueRoutes
+from orderkit_standins.forge.api.content_routes import StatusRoutes
 from orderkit_standins.forge.api.merging import MergeQueues, MergeRequest
-from orderkit_standins.forge.api.pull_routes import PullRoutes
-from orderkit_standins.forge.api.review_routes import ReviewRoutes
+from orderkit_standins.forge.api.pull_routes import IssueRoutes, PullRoutes, ReviewRoutes
 from orderkit_standins.forge.api.routes import route
 from orderkit_standins.forge.api.shapes import Json
-from orderkit_standins.forge.api.status_routes import StatusRoutes
-from orderkit_standins.forge.github.answers import REPO, answer, paged, rewritten
-from orderkit_standins.forge.github.limits import Limits
+from orderkit_standins.forge.github.answers import REPO, Limits, answer, paged, rewritten
 from orderkit_standins.forge.github.shapes import GitHubShapes
 from orderkit_standins.forge.issues import Issue
-from orderkit_standins.forge.pull_request_git import Pull
+from orderkit_standins.forge.pull_requests import Pull
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.statuses import TEXTS, combined
 
@@ -101,7 +98,7 @@ class GitHubPullRoutes:
         _, pull = self._of_call(call)
         if pull.merged or not pull.open:
             raise ApiError(405, "Pull Request is not mergeable")
-        if body.text("sha") not in ("", pull_request_git.tips(repo.path, pull).head):
+        if body.text("sha") not in ("", pull_requests.tips(repo.path, pull).head):
             raise ApiError(409, "Head branch was modified. Review and try the merge again.")
         self.queues.refuse_merge(repo, pull)
         style = body.text("merge_method") or "merge"

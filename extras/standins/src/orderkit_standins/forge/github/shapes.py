@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pygit2
 
-from orderkit_standins.forge import git_read, pull_request_git
+from orderkit_standins.forge import git_read, pull_requests
 from orderkit_standins.forge.accounts import Account, Accounts
 from orderkit_standins.forge.api.access import Right
 from orderkit_standins.forge.api.calls import RootUrl
@@ -14,8 +14,7 @@ from orderkit_standins.forge.api.shapes import Json, when
 from orderkit_standins.forge.github.answers import API
 from orderkit_standins.forge.github.apps import BOT, Apps
 from orderkit_standins.forge.issues import Comment, Issues
-from orderkit_standins.forge.pull_request_git import Pull
-from orderkit_standins.forge.pulls import Pulls
+from orderkit_standins.forge.pull_requests import Pull, Pulls
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.reviews import Review
 from orderkit_standins.forge.statuses import Status
@@ -262,8 +261,8 @@ class GitHubShapes:
     def pull(self, repo: Repository, pull: Pull, right: Right, *, whole: bool) -> Json:
         """Return a pull request; `whole` as its own address shows it."""
         issue = self.issues.by_id(pull.id)
-        tips = pull_request_git.tips(repo.path, pull)
-        head_sha = pull_request_git.last_head(repo.path, pull) if pull.merged else tips.head
+        tips = pull_requests.tips(repo.path, pull)
+        head_sha = pull_requests.last_head(repo.path, pull) if pull.merged else tips.head
         api, page, number = self.api(repo), f"{self.page(repo)}/pull/{pull.number}", pull.number
         links = {k: api + path.format(n=number, sha=head_sha) for k, path in _PULL_LINKS.items()}
         author, merged = self.user_by_id(issue.poster_id), pull.merged
@@ -303,7 +302,7 @@ class GitHubShapes:
         return {**simple, **self._details(repo, pull)} if whole else simple
 
     def _details(self, repo: Repository, pull: Pull) -> Json:
-        state = pull_request_git.state(repo.path, pull, self.pulls.checks)
+        state = pull_requests.state(repo.path, pull, self.pulls.checks)
         counts = (
             *("additions", "changed_files", "comments", "commits", "deletions"),
             "review_comments",

@@ -14,7 +14,7 @@ from ground.errors import ConflictError, InvalidInputError, RefusedError
 from orderkit_standins.forge.accounts import Account
 from orderkit_standins.forge.api.access import Right
 from orderkit_standins.forge.deploy_keys import DeployKey
-from orderkit_standins.forge.gitlab.asking import Ask, GitLabError, Json, answer, at, paged, refused
+from orderkit_standins.forge.gitlab.face import Ask, GitLabError, Json, answer, at, paged, refused
 from orderkit_standins.forge.gitlab.places import OWNER, READERS, Places
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.teams import TeamSettings

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from orderkit_standins.forge import git_read, pull_request_git
+from orderkit_standins.forge import git_read, pull_requests
 from orderkit_standins.forge.api.access import Right
 from orderkit_standins.forge.api.merging import MergeQueues
-from orderkit_standins.forge.gitlab.asking import Ask, GitLabError, Json, answer, at, paged, refused
+from orderkit_standins.forge.gitlab.face import Ask, GitLabError, Json, answer, at, paged, refused
 from orderkit_standins.forge.gitlab.places import Places
 from orderkit_standins.forge.gitlab.repository import RepositoryEndpoints
 from orderkit_standins.forge.issues import Issues
-from orderkit_standins.forge.pull_request_git import Pull
-from orderkit_standins.forge.pulls import MergeJournal, Pulls
+from orderkit_standins.forge.pull_requests import MergeJournal, Pull, Pulls
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.reviews import PullEvent, Review, Reviews
 
@@ -48,8 +47,8 @@ class MergeRequestEndpoints:
 
     def _shape(self, repo: Repository, pull: Pull) -> Json:
         places, issue = self.places, self.issues.by_id(pull.id)
-        tips = pull_request_git.tips(repo.path, pull)
-        head = pull_request_git.last_head(repo.path, pull) if pull.closed else tips.head
+        tips = pull_requests.tips(repo.path, pull)
+        head = pull_requests.last_head(repo.path, pull) if pull.closed else tips.head
         state = "merged" if pull.merged else "closed" if pull.closed else "opened"
         full = f"{places.full(repo.repo.owner)}/{repo.repo.name}"
         return {
@@ -66,7 +65,7 @@ class MergeRequestEndpoints:
             "target_branch": pull.base,
             "sha": head,
             "diff_refs": {
-                "base_sha": pull_request_git.merge_base(repo.path, pull),
+                "base_sha": pull_requests.merge_base(repo.path, pull),
                 "head_sha": head,
                 "start_sha": tips.base,
             },
@@ -85,11 +84,11 @@ class MergeRequestEndpoints:
             return "not_open"
         if pull.title.lower().startswith(_DRAFTS):
             return "draft_status"
-        state = pull_request_git.state(repo.path, pull, self.pulls.checks)
+        state = pull_requests.state(repo.path, pull, self.pulls.checks)
         if state in _MERGE_STATUS:
             return _MERGE_STATUS[state]
         if self.places.settings(repo)["only_allow_merge_if_pipeline_succeeds"]:
-            head = pull_request_git.tips(repo.path, pull).head
+            head = pull_requests.tips(repo.path, pull).head
             return _UNREADY.get(self.repository.pipeline(repo, head), "mergeable")
         return "mergeable"
 
@@ -173,7 +172,7 @@ class MergeRequestEndpoints:
         if repo.archived or self.places.access.right_on(ask.actor, repo) < Right.WRITE:
             raise GitLabError(403 if repo.archived else 401, "401 Unauthorized")
         sha = ask.field("sha")
-        if sha and sha != pull_request_git.tips(repo.path, pull).head:
+        if sha and sha != pull_requests.tips(repo.path, pull).head:
             raise GitLabError(409, "SHA does not match HEAD of source branch")
         squash = bool(ask.field("squash"))
         if self._merge_status(repo, pull) != "mergeable" or (
@@ -209,7 +208,7 @@ class MergeRequestEndpoints:
         repo, pull = self._on_line(ask)
         if self.places.access.right_on(ask.actor, repo) < Right.WRITE:
             raise GitLabError(403, "403 Forbidden")
-        head = pull_request_git.tips(repo.path, pull).head
+        head = pull_requests.tips(repo.path, pull).head
         if ask.field("sha") not in (None, head):
             raise GitLabError(409, "SHA does not match HEAD of source branch")
         if self.trains.holds(pull) or self._merge_status(repo, pull) != "mergeable":
@@ -258,7 +257,7 @@ class MergeRequestEndpoints:
     @at("POST", "projects/:id/merge_requests/:iid/approve")
     def approve(self, ask: Ask) -> Response:
         repo, pull = self._of(ask)
-        head = pull_request_git.tips(repo.path, pull).head
+        head = pull_requests.tips(repo.path, pull).head
         if self.places.access.right_on(ask.actor, repo) < Right.WRITE:
             raise GitLabError(401, "401 Unauthorized")
         if ask.field("sha") not in (None, head):
@@ -287,7 +286,7 @@ class MergeRequestEndpoints:
         versions: list[object] = []
         for event in self.reviews.events(pull.id):
             commits = _commits(event)
-            head = commits[0] if commits else pull_request_git.tips(repo.path, pull).head
+            head = commits[0] if commits else pull_requests.tips(repo.path, pull).head
             shape = {"id": event.id, "head_commit_sha": head, "created_at": event.created}
             versions.append(shape)
         return paged(ask, versions[::-1])

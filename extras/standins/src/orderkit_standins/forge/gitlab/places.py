@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from orderkit_standins.forge import git_read
 from orderkit_standins.forge.accounts import Account, Accounts, Actor
 from orderkit_standins.forge.api.access import Access, Right
-from orderkit_standins.forge.gitlab.asking import Ask, GitLabError, Json
+from orderkit_standins.forge.gitlab.face import Ask, GitLabError, Json
 from orderkit_standins.forge.protections import Protections, RuleSettings
 from orderkit_standins.forge.repositories import Repositories, Repository
 from orderkit_standins.forge.store import Store

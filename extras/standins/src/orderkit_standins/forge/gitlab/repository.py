@@ -12,7 +12,7 @@ from orderkit_standins.forge import git_merge, git_read, protections
 from orderkit_standins.forge.api.access import Right
 from orderkit_standins.forge.api.branch_updates import BranchRules
 from orderkit_standins.forge.api.shapes import when
-from orderkit_standins.forge.gitlab.asking import Ask, GitLabError, Json, answer, at, paged, refused
+from orderkit_standins.forge.gitlab.face import Ask, GitLabError, Json, answer, at, paged, refused
 from orderkit_standins.forge.gitlab.places import Places
 from orderkit_standins.forge.repositories import Repository
 from orderkit_standins.forge.statuses import Status, Statuses, combined

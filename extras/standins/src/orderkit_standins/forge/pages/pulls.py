@@ -25,18 +25,17 @@ import pygit2
 from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
-from orderkit_standins.forge import git_merge, git_read, pull_request_git
+from orderkit_standins.forge import git_merge, git_read, pull_requests
 from orderkit_standins.forge.accounts import Account, Accounts
 from orderkit_standins.forge.api.access import Access, require_scope
 from orderkit_standins.forge.api.calls import ApiError, Call, Endpoint
-from orderkit_standins.forge.api.pull_routes import PullRoutes
-from orderkit_standins.forge.api.review_routes import ReviewRoutes
+from orderkit_standins.forge.api.pull_routes import PullRoutes, ReviewRoutes
 from orderkit_standins.forge.api.routes import route
 from orderkit_standins.forge.issues import Issue
-from orderkit_standins.forge.pages import changes, locations, site
-from orderkit_standins.forge.pages.commit_records import record, shown_statuses
-from orderkit_standins.forge.pages.locations import REPO, Location, RepositoryView
-from orderkit_standins.forge.pull_request_git import Pull
+from orderkit_standins.forge.pages import shown_commits, site
+from orderkit_standins.forge.pages.shown_commits import record, shown_statuses
+from orderkit_standins.forge.pages.site import REPO, Location, RepositoryView
+from orderkit_standins.forge.pull_requests import Pull
 from orderkit_standins.forge.reviews import Review
 from orderkit_standins.forge.statuses import Statuses
 from orderkit_standins.markdown_html import in_html
@@ -114,7 +113,7 @@ class PullPages:
     @site.page_route(f"{REPO}/pulls")
     def list_pulls(self, call: Call) -> Response:
         """Return pull requests: ``?state=open|closed|all``, newest first."""
-        home = locations.filled_repository(self.access, call)
+        home = site.filled_repository(self.access, call)
         state = call.query("state", "open")
         state = state if state in STATES else "open"
         pulls, page = site.page_of(call, self.api.pulls.listed(home.row.id, state=state))
@@ -134,11 +133,11 @@ class PullPages:
     @site.page_route(f"{REPO}/pulls/{{number}}/commits")
     def conversation(self, call: Call) -> Response:
         """Return state, discussion and commits."""
-        home = locations.filled_repository(self.access, call)
+        home = site.filled_repository(self.access, call)
         shown_pull = self._shown_pull(self._pull(home, call.param("number")))
         pull, commits = shown_pull.pull, _range(home, shown_pull.pull)
         commit_records = _commits(home, pull, commits)
-        head = pull_request_git.last_head(home.row.path, pull)
+        head = pull_requests.last_head(home.row.path, pull)
         return _page(
             home,
             "pull.html",
@@ -158,14 +157,14 @@ class PullPages:
     @site.page_route(f"{REPO}/pulls/{{number}}/files")
     def files(self, call: Call) -> Response:
         """Return what a pull request changes."""
-        home = locations.filled_repository(self.access, call)
+        home = site.filled_repository(self.access, call)
         shown_pull = self._shown_pull(self._pull(home, call.param("number")))
         commits, changed, location = _range(home, shown_pull.pull), None, None
         if commits is not None:
             ids = (commits.base, commits.head)
             base, head = (git_read.commit_by_id(home.git, commit_id) for commit_id in ids)
             if base is not None and head is not None:
-                changed = changes.between(home.git, base.tree, head.tree)
+                changed = shown_commits.between(home.git, base.tree, head.tree)
                 location = Location(home, head, "commit", commits.head, "")
         return _page(
             home, "pullfiles.html", shown_pull, view="files", changes=changed, files_at=location
@@ -209,8 +208,8 @@ class PullPages:
             return ""
         if pull.draft:
             return "Its title says that it is work in progress, so it cannot be merged."
-        state = pull_request_git.state(home.row.path, pull, self.api.pulls.checks)
-        tips = pull_request_git.tips(home.row.path, pull)
+        state = pull_requests.state(home.row.path, pull, self.api.pulls.checks)
+        tips = pull_requests.tips(home.row.path, pull)
         lacks = self.api.merging.rules.unready(home.row, pull, tips)
         if state == "mergeable" and lacks:
             return f"It cannot be merged yet: {lacks[0].lower()}{lacks[1:]}."
@@ -226,7 +225,7 @@ class PullPages:
         if account is None or not pull.open or home.row.archived:
             return None
         return PullForms(
-            head=pull_request_git.tips(home.row.path, pull).head,
+            head=pull_requests.tips(home.row.path, pull).head,
             token=_form_token(account, pull),
             may_judge=account.id != pull.poster_id,
             may_merge=self._outlook(home, pull) == _OUTLOOK["mergeable"]
@@ -258,7 +257,7 @@ class PullPages:
         Raises:
             ApiError: 403, it was not; 409, somebody pushed since.
         """
-        home = locations.repository_of(self.access, call)
+        home = site.repository_of(self.access, call)
         pull = self._pull(home, call.param("number"))
         try:
             form = dict(parse_qsl(call.body.decode(errors="replace"), max_num_fields=20))
@@ -267,14 +266,14 @@ class PullPages:
         token = form.get("_csrf", "").encode()
         if not hmac.compare_digest(_form_token(call.user, pull).encode(), token):
             raise ApiError(403, "The page that this was sent from is not valid any more.")
-        if form.get(head_field) != pull_request_git.tips(home.row.path, pull).head:
+        if form.get(head_field) != pull_requests.tips(home.row.path, pull).head:
             raise ApiError(409, "Somebody pushed to it since the page was loaded.")
         return form
 
     def _pass_on(self, call: Call, endpoint: Endpoint, fields: Mapping[str, object]) -> Response:
         """Have an endpoint of the API act, and lead back to the pull request."""
         endpoint(replace(call, body=json.dumps(fields).encode()))
-        home = locations.repository_of(self.access, call)
+        home = site.repository_of(self.access, call)
         return RedirectResponse(home.address("pulls", call.param("number")), 303)
 
 
@@ -286,7 +285,7 @@ def _page(home: RepositoryView, template: str, shown_pull: ShownPull, **values: 
 def _range(home: RepositoryView, pull: Pull) -> CommitRange | None:
     """Return the commits of a pull request, or None if git can no longer tell."""
     path = home.row.path
-    base, head = pull_request_git.merge_base(path, pull), pull_request_git.last_head(path, pull)
+    base, head = pull_requests.merge_base(path, pull), pull_requests.last_head(path, pull)
     both_exist = all(git_read.commit_by_id(home.git, commit) is not None for commit in (base, head))
     return CommitRange(base, head) if both_exist else None
 
@@ -294,7 +293,7 @@ def _range(home: RepositoryView, pull: Pull) -> CommitRange | None:
 def _commits(home: RepositoryView, pull: Pull, commits: CommitRange | None) -> list[pygit2.Commit]:
     if commits is None:
         return []
-    tip = "" if pull.merged else pull_request_git.tips(home.row.path, pull).base
+    tip = "" if pull.merged else pull_requests.tips(home.row.path, pull).base
     return git_merge.commits_between(home.git, tip or commits.base, commits.head)
 
 

@@ -18,7 +18,7 @@ from ground.objects.kube_objects import Kind, Manifest, metadata
 from kubeschema.field_paths import value_at
 from kubeschema.validate import Validator
 from orderkit.core.kit.compositions import choice_findings
-from orderkit.core.kit.pack import Kit
+from orderkit.core.kit.model import Kit
 from orderkit.core.order.order_file import MANIFESTS
 from yamlfiles.manifests import parse_manifests
 

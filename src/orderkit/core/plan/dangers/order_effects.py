@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ground.objects.kube_objects import Kind, ObjectKey, dig
-from orderkit.core.order.change import ABSENT, differences, shown, value_at
+from ground.objects.values import shown
+from orderkit.core.order.change import ABSENT, differences, value_at
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.object_texts import key_text

@@ -25,7 +25,7 @@ from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, TRACKING_
 from kubeschema.xrd import crd_for
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.cli.connecting import connect
-from orderkit.core.kit.deliverable_kinds import kinds_of
+from orderkit.core.kit.order_kinds import kinds_of
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.ledger import OrderEntry

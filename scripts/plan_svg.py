@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from compositions.generated_passwords import STAND_IN_SEED
 from compositions.layered_settings import ENVIRONMENT
+from compositions.resource_builders import STAND_IN_SEED
 from ground.objects.kube_objects import Manifest
 from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.adapters.folders.station_process import load_stations

@@ -19,8 +19,8 @@ from softwaretemplates.render import (
     cookiecutter,
     engine,
     methods,
+    refusals,
     scopes,
-    unsupported,
 )
 from softwaretemplates.render import javascript as js
 from softwaretemplates.render.lexer import SOURCE_MAX
@@ -28,7 +28,7 @@ from softwaretemplates.render.methods import Method
 from softwaretemplates.render.operands import LIST_MAX
 from softwaretemplates.render.parser import BLOCKS_MAX, LOOPS_MAX, TAGS
 from softwaretemplates.render.predicates import Test
-from softwaretemplates.render.unsupported import UnsupportedConstruct
+from softwaretemplates.render.refusals import UnsupportedConstruct
 
 PAGE = Path(__file__).parents[1] / "docs" / "rendering.md"
 
@@ -155,10 +155,10 @@ def _methods() -> Iterator[tuple[str, str]]:
 def _refusals(*, early: bool) -> str:
     def row(name: str, refusal: UnsupportedConstruct) -> tuple[str, ...]:
         texts = (refusal.construct, refusal.why, refusal.instead)
-        case = unsupported.CASES[name].replace("\n", "⏎")
+        case = refusals.CASES[name].replace("\n", "⏎")
         return *(text.replace("{}", "…") for text in texts), f"`` {case} ``"
 
-    found = unsupported.table().items()
+    found = refusals.table().items()
     rows = (row(name, refusal) for name, refusal in found if refusal.early is early)
     return _table(("What", "Why", "Write instead", "A case"), rows)
 

@@ -334,7 +334,7 @@ def fill(site: Site, orders: int) -> None:
     """Write orders of many teams into the ledger, and wait until Argo CD has them."""
     from ground.names import OrderId, TeamName
     from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE
-    from orderkit.core.kit.deliverable_kinds import kinds_of
+    from orderkit.core.kit.order_kinds import kinds_of
     from orderkit.core.order import ledger, ledger_applications
     from orderkit.core.order.lease import LeaseRecord
     from orderkit.core.order.ledger import OrderEntry

@@ -21,7 +21,6 @@ examples.
 
 from __future__ import annotations
 
-from compositions.generated_passwords import generated_password
 from compositions.layered_settings import SettingError, Settings, layered_settings
 from compositions.parts import Parts, Phase
 from compositions.resource_builders import (
@@ -32,6 +31,7 @@ from compositions.resource_builders import (
     ManagementAction,
     ProviderConfigRef,
     SecretKey,
+    generated_password,
     managed,
     manifest,
     provider_config,
@@ -49,8 +49,7 @@ from compositions.station import (
     StationRequest,
     StationResponse,
 )
-from ground.objects.conditions import Condition, ConditionStatus
-from ground.objects.kube_objects import Manifest
+from ground.objects.kube_objects import Condition, ConditionStatus, Manifest
 
 __all__ = [
     "KEEP",

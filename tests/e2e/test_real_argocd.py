@@ -29,7 +29,7 @@ from ground.objects.kube_objects import (
 )
 from orderkit.adapters.gitea.client import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
-from orderkit.core.kit.deliverable_kinds import OrderKinds
+from orderkit.core.kit.order_kinds import OrderKinds
 from orderkit.core.kit.order_terms import DAYS, MaintenanceWindow
 from orderkit.core.order import ledger_applications
 from orderkit.core.order.ledger import OrderEntry, team_namespace

@@ -18,7 +18,7 @@ from commands import Command, as_process
 from hookattacks import ON_DELETION, STEPS
 from labplatform import LabPlatform, bootstrapped
 
-from ground.argocd.steering import HELM_HOOK, HOOK
+from ground.argocd.sync_rules import HELM_HOOK, HOOK
 from ground.names import TeamName
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.platform import Platform

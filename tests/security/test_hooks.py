@@ -16,7 +16,7 @@ import roguery
 from commands import Command, in_process
 from hookattacks import MALLORY, ON_DELETION, STEPS, outside
 
-from ground.argocd.steering import HELM_HOOK, HINT, HOOK
+from ground.argocd.sync_rules import HELM_HOOK, HINT, HOOK
 from ground.errors import RefusedError
 from ground.names import OrderId, TeamName
 from orderkit.adapters.folders.pack_folder import reference_pack

@@ -30,7 +30,7 @@ from orderkit.core.campaign.definition import (
     What,
     Which,
 )
-from orderkit.core.kit.kit_reader import kit_of
+from orderkit.core.kit.pack import kit_of
 from orderkit.core.portal.runner_job import NAMESPACE
 from orderkit.flows.campaign.starting import CampaignText, put, start
 from orderkit.flows.notify.notified_events import (

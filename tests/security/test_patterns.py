@@ -9,13 +9,13 @@ import pytest
 from attackedservice import AttackedService, attacked_service
 
 from ground.errors import InvalidInputError
-from ground.js_regex import compile_pattern
+from ground.regular_expressions import compile_pattern
 from kubeschema.re2_patterns import compile_pattern as compile_re2
 from orderkit.core.platform.service_access import AccessSettings
 from orderkit.ports.revisions import FileChange, Operation
 from orderkit_standins.serve_platform import Running
 from softwaretemplates.render import compile_template
-from softwaretemplates.render.globs import matching
+from softwaretemplates.render.tree_files import matching
 
 LONG = "a" * 50_000 + "!"
 SHORT = "a" * 60 + "!"

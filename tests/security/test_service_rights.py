@@ -22,7 +22,7 @@ from ground.objects.kube_objects import ARGOCD_NAMESPACE, ObjectKey
 from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.cli.connecting import connect, token
 from orderkit.core.kit.checked_kits import checked_kits
-from orderkit.core.kit.kit_resources import service_rules
+from orderkit.core.kit.order_kinds import service_rules
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.notify.order_event import row_events
 from orderkit.core.order.order_view import OrderRow

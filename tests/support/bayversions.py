@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import kit_of
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer", "minimum": 0, "maximum": 100_000}
 OLD: dict[str, Any] = {

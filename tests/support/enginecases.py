@@ -37,9 +37,16 @@ from compositions.composed import (
 from compositions.pipeline import compose
 from compositions.simulation import lookup_in
 from compositions.station import Ready, Result, Severity, StationRequest, StationResponse
-from ground.objects.conditions import RECONCILE_SUCCESS, RESPONSIVE, reconcile_error
-from ground.objects.kube_objects import Manifest, annotations_of, is_namespaced, metadata
-from ground.objects.plain_data import copied
+from ground.objects.kube_objects import (
+    RECONCILE_SUCCESS,
+    RESPONSIVE,
+    Manifest,
+    annotations_of,
+    is_namespaced,
+    metadata,
+    reconcile_error,
+)
+from ground.objects.values import copied
 from orderkit.adapters.functions.function_messages import answered
 
 FOLDER = Path(__file__).parents[1] / "conformance" / "functions"

@@ -10,7 +10,7 @@ from corpuspack import BAKED, DOMAIN, Made
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ground.js_regex import to_python
+from ground.regular_expressions import to_python
 
 Schema = Mapping[str, Any]
 

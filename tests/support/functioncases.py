@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from compositions.station import Ready, Resource, Selector, State, StationRequest, StationResponse
-from ground.objects.plain_data import copied
+from ground.objects.values import copied
 
 CASES = Path(__file__).parents[1] / "conformance" / "functions"
 

@@ -32,8 +32,8 @@ from compositions.station import (
     StationRequest,
     StationResponse,
 )
-from ground.objects.conditions import Condition, ConditionStatus
-from ground.objects.plain_data import copied
+from ground.objects.kube_objects import Condition, ConditionStatus
+from ground.objects.values import copied
 
 V1, V1BETA1 = "apiextensions.fn.proto.v1", "apiextensions.fn.proto.v1beta1"
 START_S, CALL_S = 120.0, 120.0

@@ -13,7 +13,7 @@ import yaml
 from commands import Command
 from rogues import XGARAGE
 
-from ground.argocd.steering import HELM_HOOK, HINT, HOOK, delete_hooks
+from ground.argocd.sync_rules import HELM_HOOK, HINT, HOOK, delete_hooks
 from ground.errors import OrderkitError
 from ground.names import CommitSha
 from ground.objects.kube_objects import (

@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 
 from orderkit.core.kit.checked_kits import checked_kit
+from orderkit.core.kit.form_values import read_settings, yaml_roots
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.yaml_settings import read_settings, yaml_roots
 from orderkit_workshop.generate.kit_files import generate
 from softwaretemplates.render import SkeletonFile, render_data, render_tree
 from softwaretemplates.template import Template, parse_template

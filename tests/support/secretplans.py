@@ -15,8 +15,7 @@ from ground.objects.kube_objects import Manifest
 from ground.secrets import forms_of
 from orderkit.cli.views.plan_views import Screen, show
 from orderkit.core.plan import Plan
-from orderkit.core.plan.graph import graph_of
-from orderkit.core.plan.graph_mermaid import to_mermaid
+from orderkit.core.plan.graph import graph_of, to_mermaid
 from orderkit.core.plan.graph_svg import to_svg
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown

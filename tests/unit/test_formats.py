@@ -13,9 +13,8 @@ import pytest
 from ground.errors import InvalidInputError, RefusedError
 from ground.names import BlobSha, TeamName
 from orderkit.core.campaign import definition, record
-from orderkit.core.kit.deliverable_kinds import read_kinds
-from orderkit.core.kit.kit_reader import read_kit
-from orderkit.core.kit.pack import read_pack
+from orderkit.core.kit.order_kinds import read_kinds
+from orderkit.core.kit.pack import read_kit, read_pack
 from orderkit.core.order import approval, end_record, lease, ledger, order_file, team_file
 from orderkit.core.plan import snapshot
 from orderkit.core.plan.price_table import read_prices

@@ -25,7 +25,7 @@ from ground.names import CommitSha, OrderId, RepoId, TeamName
 from ground.objects.kube_objects import Manifest
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.main import run
-from orderkit.core.order.order_selection import OrderQuery
+from orderkit.core.order.order_view import OrderQuery
 from orderkit.flows.argocd.refreshing import application_key, nudge
 from orderkit.flows.change.reviewing import merge_unreviewed
 from orderkit.flows.order.order_report import status

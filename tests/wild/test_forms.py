@@ -18,7 +18,7 @@ from wildforms import TEXT, group, imported_pack, wild_xrd
 from ground.names import RepoId
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.main import run
-from orderkit.core.kit.kit_reader import definition_path
+from orderkit.core.kit.pack import definition_path
 from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running

@@ -13,7 +13,7 @@ from compositions.composed import PipelineStep, World
 from compositions.pipeline import Lender, compose
 from compositions.station import StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest
-from ground.objects.plain_data import NotPlainError
+from ground.objects.values import NotPlainError
 
 XR: Manifest = {
     "apiVersion": "example.org/v1",

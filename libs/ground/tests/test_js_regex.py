@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ground.js_regex import compile_pattern
+from ground.regular_expressions import compile_pattern
 
 
 @pytest.mark.parametrize(

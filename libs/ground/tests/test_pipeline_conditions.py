@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from ground.objects.conditions import AVAILABLE, Condition, first_and_more, merged, reconcile_error
+from ground.objects.kube_objects import (
+    AVAILABLE,
+    Condition,
+    first_and_more,
+    merged,
+    reconcile_error,
+)
 
 PRESENT: list[dict[str, Any]] = [
     {

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ground.objects.plain_data import NotPlainError, _copied, _plain, copied
+from ground.objects.values import NotPlainError, _copied, _plain, copied
 
 
 class Colour(enum.StrEnum):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ground.argocd.waves import (
+from ground.argocd.sync_rules import (
     SyncStep,
     apply_step,
     deletion_waves,

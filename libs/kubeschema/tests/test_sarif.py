@@ -8,7 +8,7 @@ from typing import Any
 from jsonschema import Draft7Validator
 
 from kubeschema.validate import Reason
-from kubeschema.validate.sarif import NOT_EVALUATED, SarifResult, sarif
+from kubeschema.validate.findings import NOT_EVALUATED, SarifResult, sarif
 
 ESSENTIALS: dict[str, Any] = {
     "type": "object",

@@ -7,8 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from softwaretemplates.render import UnsupportedError
-from softwaretemplates.render.binary import is_binary
-from softwaretemplates.render.globs import matching
+from softwaretemplates.render.tree_files import is_binary, matching
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from softwaretemplates.render import BACKSTAGE, COOKIECUTTER, UnsupportedError, compile_template
-from softwaretemplates.render.unsupported import CASES, table
+from softwaretemplates.render.refusals import CASES, table
 
 VALUES = {"s": "text", "l": [1], "o": {"a": 1, "items": 2}}
 ROOT = Path(__file__).parents[3]

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from ground.errors import InvalidInputError
-from softwaretemplates.form_defaults import fill
+from softwaretemplates.form_answers import fill
 from softwaretemplates.template import Template, parse_template
 
 CASES = json.loads(Path(__file__).with_name("template_defaults.json").read_text())

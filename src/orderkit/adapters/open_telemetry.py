@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from orderkit.core.spans import Attributes
+from orderkit.core.telemetry import Attributes
 
 _NAME = "OTEL_SERVICE_NAME"
 _TIMEOUT = "OTEL_EXPORTER_OTLP_TIMEOUT"
@@ -32,7 +32,7 @@ _FAILED = {SpanKind.SERVER: 500, SpanKind.CLIENT: 400}
 
 
 class OpenTelemetryRecorder:
-    """Sends spans by OTLP over HTTP. See `orderkit.core.spans.Recorder`."""
+    """Sends spans by OTLP over HTTP. See `orderkit.core.telemetry.Recorder`."""
 
     def __init__(self, version: str) -> None:
         named = {} if os.environ.get(_NAME) else {SERVICE_NAME: "orderkit"}

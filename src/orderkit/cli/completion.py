@@ -55,7 +55,7 @@ def campaigns(ctx: click.Context, _parameter: click.Parameter, incomplete: str) 
 
 def phases(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Offer the phases of orders."""
-    from orderkit.core.order.order_selection import PHASES_BY_URGENCY
+    from orderkit.core.order.order_view import PHASES_BY_URGENCY
 
     typed = incomplete.lower()
     return [phase for phase in PHASES_BY_URGENCY if phase.lower().startswith(typed)]

@@ -63,7 +63,7 @@ from yamlfiles import yaml11
 
 if TYPE_CHECKING:
     from orderkit.adapters.tokens.bearers import BelievedGroups
-    from orderkit.core.notify.routing import Channel
+    from orderkit.core.notify.order_event import Channel
     from orderkit.flows.notify.notifying import NotifyOptions
     from orderkit.ports.notifier import Notifier
     from orderkit.web.auditing import AuditLog

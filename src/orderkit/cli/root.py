@@ -89,16 +89,16 @@ def _traced(arguments: list[str]) -> Iterator[None]:
         yield
         return
     from orderkit.adapters.open_telemetry import OpenTelemetryRecorder
-    from orderkit.core import spans
+    from orderkit.core import telemetry
 
     name = next((word for word in arguments if word in COMMANDS), "orderkit")
     recorder = OpenTelemetryRecorder(__version__)
-    spans.record_with(recorder)
+    telemetry.record_with(recorder)
     try:
-        with contextlib.nullcontext() if name in _SERVING else spans.root_span(name, {}):
+        with contextlib.nullcontext() if name in _SERVING else telemetry.root_span(name, {}):
             yield
     finally:
-        spans.record_with(None)
+        telemetry.record_with(None)
         recorder.close()
 
 

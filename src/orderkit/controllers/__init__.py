@@ -35,10 +35,9 @@ from ground.errors import (
     shorten,
 )
 from ground.names import LABEL_MAX, BlobSha, CommitSha, RepoId, blob_sha, check_label
-from ground.objects.conditions import Condition
-from ground.objects.conditions import merged as merge_conditions
 from ground.objects.kube_objects import (
     CONFIG_MAP,
+    Condition,
     Kind,
     Manifest,
     ObjectKey,
@@ -48,6 +47,7 @@ from ground.objects.kube_objects import (
     labels_of,
     metadata,
 )
+from ground.objects.kube_objects import merged as merge_conditions
 from ground.secrets import redact
 from ground.secrets import register as register_secret
 from orderkit.adapters.http import check_url, read_capped

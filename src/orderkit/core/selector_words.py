@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ground.errors import shorten
-from ground.objects.conditions import first_and_more
-from ground.objects.kube_objects import Manifest, labels_of, metadata
+from ground.objects.kube_objects import Manifest, first_and_more, labels_of, metadata
 
 NO_COMPOSITION = "no compatible Compositions found"
 """Crossplane's words where a selector matches no Composition of the XR's kind."""

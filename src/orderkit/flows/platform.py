@@ -20,10 +20,9 @@ from ground.errors import NotFoundError
 from ground.names import BlobSha, CommitSha, RepoId
 from ground.objects.kube_objects import Manifest, ObjectKey
 from ground.shapes import changed
-from orderkit.core.kit import deliverable_kinds
-from orderkit.core.kit.kit_reader import definition_path, kit_path
+from orderkit.core.kit import order_kinds
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.pack import Pack, read_pack
+from orderkit.core.kit.pack import Pack, definition_path, kit_path, read_pack
 from orderkit.core.plan.price_table import PRICES, PriceTable, read_prices
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock
@@ -147,7 +146,7 @@ def published_pack(platform: Platform, pack: RepositorySnapshot | None = None) -
         NotFoundError: Nothing is published yet. InvalidInputError: it is not a pack.
     """
     pack = pack or pack_snapshot(platform)
-    patterns = ("pack.yaml", str(deliverable_kinds.PATH), *_KIT_FILES)
+    patterns = ("pack.yaml", str(order_kinds.PATH), *_KIT_FILES)
     paths = [path for path in pack.blobs if any(path.match(pattern) for pattern in patterns)]
     return read_pack(pack_files(platform, pack.commit, paths))
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from ground.errors import ConflictError, IncompleteError
-from orderkit.core.process_counts import count
+from orderkit.core.telemetry import count
 from orderkit.ports.clock import Clock
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from typing import Any
 
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import APPLICATION
-from orderkit.core.process_counts import counts
+from orderkit.core.telemetry import counts
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.web.messages import Ready
 from orderkit.web.metrics import counts_text, model_text, notifications_text, orders_text

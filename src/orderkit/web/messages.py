@@ -13,8 +13,8 @@ from msgspec import Meta
 
 from ground.shapes import LEFT_OUT, Absent, Answer, Known, ObjectReference, StrictShape, like
 from orderkit.core.durations import PATTERN
+from orderkit.core.kit.form_values import TEXT_MAX
 from orderkit.core.kit.kit_file import How
-from orderkit.core.kit.yaml_settings import TEXT_MAX
 from orderkit.core.order.order_cost import CostSums
 from orderkit.core.order.order_view import OrderRow
 from orderkit.flows.approval.pending import PendingApproval

@@ -15,10 +15,10 @@ from datetime import datetime
 from typing import get_args
 
 from orderkit import __version__
-from orderkit.core.campaign.view import STATES, CampaignFigures
+from orderkit.core.campaign.record import STATES, CampaignFigures
 from orderkit.core.order.order_state import Phase
 from orderkit.core.order.order_view import OrderRow
-from orderkit.core.process_counts import COUNTED, Counted
+from orderkit.core.telemetry import COUNTED, Counted
 from orderkit.flows.live.live_row import BOUNDS_S, ModelState
 from orderkit.flows.notify.channel_worker import ChannelState
 

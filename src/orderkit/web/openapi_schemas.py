@@ -18,11 +18,10 @@ from http import HTTPStatus
 from typing import Any, get_args
 
 from ground.shapes import answer_schemas
-from orderkit.core.campaign.view import CampaignView
+from orderkit.core.campaign.record import CampaignView
 from orderkit.core.order.change.conflicts import Conflict
-from orderkit.core.order.order_selection import CURSOR_MAX, SORTS
 from orderkit.core.order.order_state import Phase
-from orderkit.core.order.order_view import ListedOrder, OrderRow, OrderView
+from orderkit.core.order.order_view import CURSOR_MAX, SORTS, ListedOrder, OrderRow, OrderView
 from orderkit.core.plan.cost_statement import StatementAnswer
 from orderkit.core.plan.plan_json import PlanAnswer
 from orderkit.flows.approval.deciding import Decided

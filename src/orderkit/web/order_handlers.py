@@ -20,7 +20,7 @@ from ground.names import OrderId, TeamName
 from ground.shapes import ObjectReference
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.order_selection import OrderQuery, select_by
+from orderkit.core.order.order_view import OrderQuery, select_by
 from orderkit.core.plan.plan_json import to_json
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.platform.service_access import Right

@@ -30,7 +30,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from ground.errors import InvalidInputError, OrderkitError, RefusedError, UnreachableError
-from orderkit.core.spans import Attributes, root_span
+from orderkit.core.telemetry import Attributes, root_span
 from orderkit.ports.requesters import UnprovedError
 from orderkit.web.auditing import AUDIT_KEY
 from orderkit.web.callers import Caller

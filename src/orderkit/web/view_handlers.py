@@ -16,15 +16,14 @@ from functools import partial
 
 from ground.names import TeamName
 from ground.shapes import changed
-from orderkit.core.campaign.view import CampaignView, WaveView
+from orderkit.core.campaign.record import CampaignView, WaveView
 from orderkit.core.kit.change_forms import changes_of, title_of
-from orderkit.core.kit.field_titles import label_of
+from orderkit.core.kit.field_names import label_of
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.order import ledger
 from orderkit.core.order.order_cost import sums_answer
-from orderkit.core.order.order_selection import OrderQuery, counts, select
-from orderkit.core.order.order_view import OrderRow
+from orderkit.core.order.order_view import OrderQuery, OrderRow, counts, select
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.order.team_limits import sum_excess
 from orderkit.core.plan.cost_statement import period_of

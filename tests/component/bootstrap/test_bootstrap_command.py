@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from commands import Command, Done
 
-from compositions.generated_passwords import seed_secret
+from compositions.resource_builders import seed_secret
 from ground.errors import RefusedError
 from ground.names import CommitSha, RepoId
 from ground.objects.kube_objects import APPLICATION, XRD, ObjectKey

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compositions.generated_passwords import SEED_NAME, SEED_NAMESPACE, is_seed
+from compositions.resource_builders import SEED_NAME, SEED_NAMESPACE, is_seed
 from ground.names import RepoId
 from ground.objects.kube_objects import APPLICATION, ObjectKey, metadata
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder, reference_pack

@@ -12,8 +12,7 @@ from tests.component.campaigns.conftest import NewDesk
 from ground.names import MAIN
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.campaign.definition import parse
-from orderkit.core.campaign.record import record_path
-from orderkit.core.campaign.view import CampaignFigures
+from orderkit.core.campaign.record import CampaignFigures, record_path
 from orderkit.flows.campaign import starting
 from orderkit.flows.live.forge_records import ForgeRecords, with_ledger
 from orderkit.flows.platform import Platform

@@ -15,7 +15,7 @@ from faultproxy import Plan as Faults
 from pullhand import Hand
 from roguery import deliver_main
 
-from ground.argocd.steering import HELM_HOOK, HINT, HOOK
+from ground.argocd.sync_rules import HELM_HOOK, HINT, HOOK
 from ground.errors import NotFoundError, RefusedError
 from ground.names import RepoId
 from orderkit.core.kit.kit_file import How

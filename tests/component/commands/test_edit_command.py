@@ -15,8 +15,8 @@ import pytest
 from ground.errors import ConflictError
 from orderkit.adapters.folders.edited_file import write_file
 from orderkit.cli import main
+from yamlfiles.assignments import edit_bytes
 from yamlfiles.edit import LIMITS, Edit
-from yamlfiles.edited_text import edit_bytes
 
 TEXT = "# mine\nspec:\n  stage: stage1   # today\n  hosts:\n    - a\n  note: 'x'\n"
 

@@ -31,7 +31,7 @@ from compositions.station import (
     StationRequest,
     StationResponse,
 )
-from ground.objects.conditions import Condition
+from ground.objects.kube_objects import Condition
 
 HASTY_S = 1.0
 """What the hasty server gives a station: nothing but a station that hangs may be asked of it."""

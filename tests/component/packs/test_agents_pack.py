@@ -11,7 +11,7 @@ import yaml
 
 from ground.names import OrderId, TeamName
 from kubeschema.validate.findings import FindingSeverity
-from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.kit.pack import read_kit
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_summary import summarize
 from orderkit.core.order.order_view import OrderSources

@@ -13,7 +13,7 @@ import yaml
 
 from kubeschema.validate.findings import FindingSeverity
 from orderkit.core.kit.approval_rules import Subjects, needs_of
-from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.kit.pack import read_kit
 from orderkit_workshop.folders.local_pack import LocalPack
 from orderkit_workshop.stories.check_kits import check_pack
 from orderkit_workshop.stories.test_kits import TestSelection as Selection

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kubeschema.validate.findings import FindingSeverity
-from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.kit.pack import read_kit
 from orderkit.core.plan import Assembly
 from orderkit.core.plan.cost import order_cost
 from orderkit.core.plan.price_table import read_prices

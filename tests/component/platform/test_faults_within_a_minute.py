@@ -17,7 +17,7 @@ from ground.names import OrderId, TeamName
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.cli.main import run
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.order_selection import OrderQuery
+from orderkit.core.order.order_view import OrderQuery
 from orderkit.flows.argocd.refreshing import nudge
 from orderkit.flows.order.order_watch import read_orders
 from orderkit.flows.platform import Platform

@@ -20,8 +20,7 @@ from ground.objects.kube_objects import CONFIG_MAP, ObjectKey
 from orderkit.cli.connecting import SECRET_HEADER, service_options, token
 from orderkit.core.order import ledger, ledger_applications, order_file
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.order_selection import OrderQuery
-from orderkit.core.order.order_view import OrderRow
+from orderkit.core.order.order_view import OrderQuery, OrderRow
 from orderkit.core.platform.webhook_key import HEADER, PATH, hook_key, signature
 from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.argocd.refreshing import application_key

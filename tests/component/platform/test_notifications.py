@@ -25,8 +25,7 @@ from ground.objects.kube_objects import ObjectKey
 from ground.shapes import changed
 from orderkit.cli.connecting import notify_options, token, webhook_key
 from orderkit.core.notify.event_texts import message_of
-from orderkit.core.notify.order_event import row_events
-from orderkit.core.notify.routing import platform_channels
+from orderkit.core.notify.order_event import platform_channels, row_events
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import read_notifications
 from orderkit.core.platform.settings import PlatformSettings

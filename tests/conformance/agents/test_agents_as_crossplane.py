@@ -17,8 +17,7 @@ import pytest
 from agentrounds import CASES, PACK, prepared
 
 from compositions.composed import Composed
-from ground.objects.conditions import RECONCILE_SUCCESS, RESPONSIVE, Condition
-from ground.objects.kube_objects import dig
+from ground.objects.kube_objects import RECONCILE_SUCCESS, RESPONSIVE, Condition, dig
 from yamlfiles.manifests import parse_manifests
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ground.argocd.waves import SYNC_OPTIONS, SYNC_WAVE
+from ground.argocd.sync_rules import SYNC_OPTIONS, SYNC_WAVE
 from ground.objects.kube_objects import APP_PROJECT, ARGOCD_NAMESPACE, XRD, Kind, Manifest
 
 GROUP = "shop.example.org"

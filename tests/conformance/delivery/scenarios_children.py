@@ -9,7 +9,7 @@ from tests.conformance.delivery.playing import scenario
 from tests.conformance.delivery.scenarios_refusing import BROKEN
 from tests.conformance.delivery.stage import Stage
 
-from ground.argocd.waves import SYNC_OPTIONS
+from ground.argocd.sync_rules import SYNC_OPTIONS
 from ground.objects.kube_objects import ARGOCD_NAMESPACE, annotations_of, dig
 
 

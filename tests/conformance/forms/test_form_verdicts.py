@@ -19,7 +19,7 @@ from chances import Chances
 from tests.conformance.forms.schemas import PATTERNS, TEXTS, Forms
 from tests.engines.process import Engines
 
-from ground.js_regex import compile_pattern
+from ground.regular_expressions import compile_pattern
 from softwaretemplates.form_schema import SchemaError, accepts, check
 
 SHORT, FULL, PER_SCHEMA, PATTERN_COUNT = 2_000, 100_000, 4, 1_000

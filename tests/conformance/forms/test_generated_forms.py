@@ -18,7 +18,7 @@ from kitschemas import SPECS, values_of
 from tests.engines.process import Engines
 
 from kubeschema.re2_patterns import compile_pattern
-from orderkit.core.kit.js_patterns import to_javascript
+from orderkit.core.kit.form_rules import to_javascript
 from softwaretemplates.render import render_data
 
 OPTIONS = {"compat": False, "trim": False, "lstrip": False}

@@ -10,7 +10,7 @@ import pytest
 from chances import Chances
 from tests.engines.process import Engines
 
-from softwaretemplates.page_conditions import check_condition, shown_pages
+from softwaretemplates.form_answers import check_condition, shown_pages
 from softwaretemplates.render import RenderError
 
 SHORT, FULL = 1_500, 100_000

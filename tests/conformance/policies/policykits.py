@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from orderkit.adapters.folders.pack_folder import read_folder
-from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.pack import read_pack
+from orderkit.core.kit.pack import kit_of, read_pack
 from orderkit.core.platform.installation import ARGOCD_ACCOUNT, CROSSPLANE_ACCOUNT
 
 GROUP = "policies.orderkit.dev"

@@ -12,10 +12,10 @@ import yaml
 from tests.conformance.policies.apiserver import ApiServer, Object, eventually
 from tests.conformance.policies.policykits import KITS, VALUES, xrd
 
-from ground.argocd.steering import HELM_HOOK, HOOK
+from ground.argocd.sync_rules import HELM_HOOK, HOOK
 from ground.objects.kube_objects import TRACKING_ID
 from kubeschema.xrd import crd_for
-from orderkit.core.kit.kit_reader import kit_of
+from orderkit.core.kit.pack import kit_of
 from orderkit.core.order.ledger import ORDER_LABEL
 from orderkit.core.platform.baking import bake
 from orderkit.core.platform.delivery_tree import ORDERS_POLICY as NAME

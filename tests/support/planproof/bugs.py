@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compositions.composed import COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION
-from ground.objects.conditions import AVAILABLE
+from ground.objects.kube_objects import AVAILABLE
 from orderkit.core.plan import Guess
 from planproof.comparing import Sort
 

@@ -8,7 +8,7 @@ import pytest
 from kitforms import kit_files
 
 from ground.errors import InvalidInputError
-from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.kit.pack import read_kit
 from orderkit.core.platform.baking import BUILT_IN
 from orderkit.core.platform.installation import CrossplaneSettings, Installation
 from orderkit.core.portal.profile import Profile

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from orderkit.core.kit.field_roles import is_infrastructure, is_secret
-from orderkit.core.kit.field_titles import label_of, spelt_out
+from orderkit.core.kit.field_names import is_infrastructure, is_secret, label_of, spelt_out
 
 TEXT: dict[str, Any] = {"type": "string"}
 

@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from ground import js_regex
+from ground import regular_expressions
 from kubeschema.re2_patterns import compile_pattern
-from orderkit.core.kit.js_patterns import to_javascript
+from orderkit.core.kit.form_rules import to_javascript
 
 FLAGGED = [
     "(?i)^ab$",
@@ -32,7 +32,10 @@ TEXTS = [
 
 @pytest.mark.parametrize("pattern", FLAGGED)
 def test_a_pattern_with_flags_matches_alike_in_the_form(pattern: str) -> None:
-    server, form = compile_pattern(pattern), js_regex.compile_pattern(to_javascript(pattern))
+    server, form = (
+        compile_pattern(pattern),
+        regular_expressions.compile_pattern(to_javascript(pattern)),
+    )
 
     differing = [t for t in TEXTS if (server.search(t) is None) != (form.search(t) is None)]
 

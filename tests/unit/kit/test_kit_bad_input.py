@@ -12,7 +12,7 @@ from kitforms import kit_files
 
 from ground.errors import InvalidInputError
 from orderkit.core.kit.checked_kits import checked_kit, refusals
-from orderkit.core.kit.kit_reader import read_kit
+from orderkit.core.kit.pack import read_kit
 from orderkit_workshop.generate.kit_files import generate
 
 SPEC: dict[str, Any] = {

@@ -8,8 +8,8 @@ import pytest
 
 from orderkit.core.kit.consistency import problems
 from orderkit.core.kit.kit_file import Direction, How
-from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import kit_of
 from orderkit.core.kit.xrd_fields import fields_of
 
 IMPORT = {"names": {"bucket": "taken.bucket", "key": "taken.key"}, "manage": "manage"}

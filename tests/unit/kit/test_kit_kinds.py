@@ -9,8 +9,8 @@ import yaml
 
 from ground.errors import InvalidInputError
 from ground.names import RepoId, TeamName
-from orderkit.core.kit.deliverable_kinds import PATH, OrderKinds, kinds, kinds_of, read_kinds
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_kinds import PATH, OrderKinds, kinds, kinds_of, read_kinds
 from orderkit.core.order import ledger_applications
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ground.errors import InvalidInputError
 from orderkit.core.kit.consistency import problems
-from orderkit.core.kit.kit_reader import kit_of, read_kit
+from orderkit.core.kit.pack import kit_of, read_kit
 from yamlfiles import yaml11
 
 STATUS = {

@@ -8,7 +8,7 @@ import pytest
 
 from ground.errors import ConflictError
 from orderkit.core.order.order_view import OrderRow
-from orderkit.core.process_counts import counts
+from orderkit.core.telemetry import counts
 from orderkit.flows.live.live_row import ReadyTimes
 from orderkit.flows.repeating import in_rounds
 from orderkit.web.metrics import counts_text, orders_text

@@ -12,8 +12,7 @@ import pytest
 from ground.errors import InvalidInputError
 from ground.names import TeamName
 from ground.shapes import changed, read_shape
-from orderkit.core.notify.order_event import OrderEvent, row_events
-from orderkit.core.notify.routing import Routing
+from orderkit.core.notify.order_event import OrderEvent, Routing, row_events
 from orderkit.core.order import team_file
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform import settings

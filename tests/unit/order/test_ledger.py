@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ground.names import OrderId, RepoId, TeamName
 from ground.objects.kube_objects import Kind, ObjectKey
 from ground.shapes import ObjectReference
-from orderkit.core.kit.deliverable_kinds import OrderKinds
+from orderkit.core.kit.order_kinds import OrderKinds
 from orderkit.core.order import end_record, ledger, ledger_applications
 from orderkit.core.order.end_record import EndRecord
 from orderkit.core.order.ledger import OrderEntry

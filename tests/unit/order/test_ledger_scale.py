@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from ground.names import OrderId, RepoId, TeamName
-from orderkit.core.kit.deliverable_kinds import OrderKinds
+from orderkit.core.kit.order_kinds import OrderKinds
 from orderkit.core.order import ledger, ledger_applications
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.ledger_applications import TeamPlace

@@ -13,16 +13,17 @@ from hypothesis import strategies as st
 from ground.errors import InvalidInputError, NotFoundError
 from ground.shapes import changed
 from orderkit.core.order.order_cost import OrderCost
-from orderkit.core.order.order_selection import (
+from orderkit.core.order.order_state import SENTENCES
+from orderkit.core.order.order_view import (
     PHASES_BY_URGENCY,
     SORTS,
     OrderQuery,
+    OrderRow,
+    Output,
     counts,
     select,
     select_by,
 )
-from orderkit.core.order.order_state import SENTENCES
-from orderkit.core.order.order_view import OrderRow, Output
 
 CHAT = Output("chat", "Chat", "https://bot.example/")
 ROWS = [

@@ -12,8 +12,8 @@ import pytest
 from ground.names import OrderId, TeamName
 from ground.objects.kube_objects import Kind, ObjectKey
 from ground.secrets import MASK
-from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import kit_of
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.ledger_applications import order_application
 from orderkit.core.order.order_state import REMEDIES, SENTENCES, Phase

@@ -9,10 +9,10 @@ import pytest
 import yaml
 from tests.unit.order.test_xrcheck import KIT
 
-from ground.argocd.steering import HELM_HOOK, HINT, HOOK, hook_annotation
+from ground.argocd.sync_rules import HELM_HOOK, HINT, HOOK, hook_annotation
 from kubeschema.validate.file_check import Definitions
 from kubeschema.validate.findings import Finding, Reason
-from orderkit.core.order.repository_check import OrderRepository, check_repository
+from orderkit.core.order.order_check import OrderRepository, check_repository
 
 XR = yaml.safe_dump(
     {"apiVersion": "example.org/v1", "kind": "XDisk", "metadata": {"name": "disk-a"}}

@@ -21,13 +21,13 @@ from orderkit.core.plan.fleet_plan import (
     of_categories,
     without_unnamed,
 )
-from orderkit.core.plan.plan_json import fleet_exit_code, fleet_json
-from orderkit.core.plan.stored_defaults import (
+from orderkit.core.plan.live_state import (
     DefaultChange,
     default_changes,
     defaults_of,
     with_stored,
 )
+from orderkit.core.plan.plan_json import fleet_exit_code, fleet_json
 
 XR_KIND = {"apiVersion": "shop.example.org/v1", "kind": "XShop"}
 

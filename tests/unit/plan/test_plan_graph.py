@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from ground.objects.kube_objects import Manifest
 from orderkit.core.order.change import FieldDifference
 from orderkit.core.plan import Action, Assembly, Plan, ResourceChange, compare
-from orderkit.core.plan.graph import ROOT, Graph, GraphNode, NodeState, graph_of
-from orderkit.core.plan.graph_mermaid import to_mermaid
-from orderkit.core.plan.graph_references import namespace_edges, references
+from orderkit.core.plan.assembly import namespace_edges, references
+from orderkit.core.plan.graph import ROOT, Graph, GraphNode, NodeState, graph_of, to_mermaid
 from orderkit.core.plan.graph_svg import laid_out, to_svg
 
 SVG = "{http://www.w3.org/2000/svg}"

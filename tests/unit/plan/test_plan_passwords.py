@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from compositions.composed import PipelineStep
-from compositions.generated_passwords import generated_password
 from compositions.parts import Parts
-from compositions.resource_builders import manifest, secret
+from compositions.resource_builders import generated_password, manifest, secret
 from compositions.station import Station, StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest
 from kubeschema.validate import Validator

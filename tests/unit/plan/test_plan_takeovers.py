@@ -10,7 +10,7 @@ from orderkit.core.kit.kit_file import Import
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.dangers import Code, DangerContext
-from orderkit.core.plan.dangers.takeovers import takeover_dangers
+from orderkit.core.plan.dangers.order_effects import takeover_dangers
 
 GROUP = "storage.gcp.m.upbound.io"
 LAWS = PackRules(

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from orderkit.core.platform.pinned_versions import moves
+from orderkit.core.platform.delivery_tree import moves
 from yamlfiles.manifests import ManifestError
 
 PATH = PurePosixPath("gitops/x.yaml")

@@ -13,7 +13,7 @@ from ground.objects.kube_objects import Kind, Manifest, dig
 from kubeschema.known.builtin_kinds import built_in
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.kit.checked_kits import checked_kits
-from orderkit.core.kit.kit_resources import service_rules
+from orderkit.core.kit.order_kinds import service_rules
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.platform import settings
 from orderkit.core.platform.settings import PlatformSettings

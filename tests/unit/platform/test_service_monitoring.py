@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from orderkit.core.campaign.view import CampaignFigures
+from orderkit.core.campaign.record import CampaignFigures
 from orderkit.core.platform.service_monitoring import ALERTS, PANELS, dashboard
-from orderkit.core.process_counts import COUNTED
+from orderkit.core.telemetry import COUNTED
 from orderkit.flows.live.live_row import ModelState
 from orderkit.flows.notify.channel_worker import ChannelState
 from orderkit.web.metrics import Metrics, counts_text, model_text, notifications_text, orders_text

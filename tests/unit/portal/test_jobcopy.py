@@ -16,7 +16,7 @@ from orderkit.core.portal.job_copy import IMAGE, job_copy
 from orderkit.core.portal.profile import NATURAL_FILE, Profile, apply_profile
 from orderkit.core.portal.runner_job import RunnerJob, manifest
 from orderkit.flows.template.actions import ACTIONS
-from softwaretemplates.render.data import render_data
+from softwaretemplates.render.engine import render_data
 from yamlfiles import yaml12
 
 ROOT = Path(__file__).parents[3]

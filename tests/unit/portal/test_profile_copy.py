@@ -15,10 +15,9 @@ from yamllint.config import YamlLintConfig
 
 from ground.errors import InvalidInputError, OrderkitError
 from orderkit.core.platform.baking import bake
-from orderkit.core.portal.plugin_copy import plugin_copy
+from orderkit.core.portal.job_copy import refusal_step
 from orderkit.core.portal.profile import Profile, apply_profile, natural_path, read_profile
-from orderkit.core.portal.service_copy import ANSWERED, service_copy
-from orderkit.core.portal.template_copy import refusal_step
+from orderkit.core.portal.service_copy import ANSWERED, plugin_copy, service_copy
 from orderkit.flows.template.actions import ACTIONS
 from softwaretemplates.template import parse_template
 from yamlfiles import yaml11, yaml12

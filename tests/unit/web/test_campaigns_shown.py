@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from orderkit.core.campaign.definition import Campaign, FieldValues, What, Which
-from orderkit.core.campaign.record import CampaignRecord, OrderOutcome, WaveRecord
-from orderkit.core.campaign.view import view_of
+from orderkit.core.campaign.record import CampaignRecord, OrderOutcome, WaveRecord, view_of
 from orderkit.web.view_handlers import shown_to
 
 

@@ -29,8 +29,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from compositions.generated_passwords import SEED_NAMESPACE, seed_secret
 from compositions.python_functions import python_functions
+from compositions.resource_builders import SEED_NAMESPACE, seed_secret
 from ground.errors import RefusedError
 from ground.names import CommitSha, RepoId
 from ground.objects.kube_objects import ARGOCD_NAMESPACE, Kind

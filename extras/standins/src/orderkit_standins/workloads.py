@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ground.objects.conditions import Condition, merged
-from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
+from ground.objects.kube_objects import Condition, Kind, Manifest, ObjectKey, dig, merged, metadata
 from orderkit.core.portal.runner_job import NAMESPACE as ROOM
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.cluster import Cluster

@@ -11,9 +11,8 @@ from typing import Any
 import labkit
 import pytest
 
-from compositions.generated_passwords import generated_password
 from compositions.layered_settings import layered_settings
-from compositions.resource_builders import secret
+from compositions.resource_builders import generated_password, secret
 from compositions.station import Ready, Station, StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest
 from kubeschema.validate import Finding

@@ -11,7 +11,7 @@ from ground.errors import OrderkitError
 from ground.objects.kube_objects import plural_of
 from kubeschema.validate import Validator
 from kubeschema.xrd import problems
-from orderkit.core.kit.kit_reader import kit_of
+from orderkit.core.kit.pack import kit_of
 from orderkit_workshop.generate.kit_draft import (
     Draft,
     FieldDraft,

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from orderkit.core.kit.kit_file import KindRef
-from orderkit.core.kit.kit_resources import plural
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_kinds import plural
 from orderkit_workshop.generate.cluster_roles import rbac, rules
 
 RBAC = "rbac.authorization.k8s.io"

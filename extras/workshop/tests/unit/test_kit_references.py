@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from ground.errors import RefusedError
-from orderkit.core.kit.catalog_pickers import names_alone, pattern_with
 from orderkit.core.kit.change_forms import change_named, form_data
 from orderkit.core.kit.checked_kits import checked_kit, refusals
+from orderkit.core.kit.form_values import names_alone, pattern_with
 from orderkit.core.kit.kit_file import Survivor
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.change import (

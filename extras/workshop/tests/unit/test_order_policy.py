@@ -10,7 +10,7 @@ from tests.conformance.policies.policykits import VALUES, xrd
 
 from ground.objects.kube_objects import TRACKING_ID, Kind
 from kubeschema.admission import Policy, Review, judge
-from orderkit.core.kit.kit_reader import kit_of
+from orderkit.core.kit.pack import kit_of
 from orderkit.core.platform.baking import bake
 from orderkit.core.platform.delivery_tree import ORDERS_POLICY as NAME
 from orderkit.core.platform.installation import ARGOCD_ACCOUNT

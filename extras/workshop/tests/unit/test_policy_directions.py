@@ -11,8 +11,8 @@ import pytest
 from ground.errors import RefusedError, SeveralProblemsError
 from kubeschema.admission import BINDING, POLICY, Policy, Review, judge
 from orderkit.core.kit.kit_file import Direction, KitChange
-from orderkit.core.kit.kit_reader import kit_of
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import kit_of
 from orderkit.core.order.change import differences, judge_rules
 from orderkit_workshop.generate.admission_policy import manifests
 

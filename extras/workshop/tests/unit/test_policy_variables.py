@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kubeschema.cel.expressions import Expression, bound
-from orderkit.core.kit.kit_reader import kit_of
+from orderkit.core.kit.pack import kit_of
 from orderkit_workshop.generate.admission_policy import policy
 
 OWN = ("team", "order", "before", "labelled", "tracked_by", "tracking_id", "order_before")

@@ -10,7 +10,7 @@ from kitforms import Made, xrd_of
 
 from ground.errors import InvalidInputError
 from orderkit.core.kit.change_forms import changes_of, form_data, form_paths, order_data
-from orderkit.core.kit.yaml_settings import read_settings, yaml_roots
+from orderkit.core.kit.form_values import read_settings, yaml_roots
 from orderkit.core.order.change.change_fields import entered_edits
 from orderkit_workshop.check.trial_runs import xr_of
 from orderkit_workshop.generate.kit_draft import KEPT, form_draft

@@ -20,8 +20,10 @@ from typing import Any, Literal
 
 from compositions.station import Ready, Selector, Station
 from ground.errors import OrderkitError
-from ground.objects.conditions import AVAILABLE, CREATING, Condition, first_and_more
 from ground.objects.kube_objects import (
+    AVAILABLE,
+    CREATING,
+    Condition,
     Kind,
     Manifest,
     ObjectKey,
@@ -29,10 +31,11 @@ from ground.objects.kube_objects import (
     controller,
     controller_reference,
     dig,
+    first_and_more,
     labels_of,
     metadata,
 )
-from ground.objects.plain_data import copied
+from ground.objects.values import copied
 
 __all__ = [
     "CLAIM_LABELS",

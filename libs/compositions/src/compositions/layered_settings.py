@@ -29,7 +29,7 @@ from compositions.station import StationRequest, StationResponse
 from ground.errors import shorten
 from ground.names import LABEL, LABEL_MAX
 from ground.objects.kube_objects import Kind, Manifest, dig, metadata
-from ground.objects.plain_data import overlaid
+from ground.objects.values import overlaid
 from kubeschema.pruning import default, prune
 
 __all__ = [

@@ -42,9 +42,8 @@ from compositions.station import (
     StationResponse,
 )
 from ground.errors import OrderkitError
-from ground.objects.conditions import SYSTEM_TYPES, Condition
-from ground.objects.kube_objects import Manifest, labels_of, metadata
-from ground.objects.plain_data import NotPlainError, copied
+from ground.objects.kube_objects import SYSTEM_TYPES, Condition, Manifest, labels_of, metadata
+from ground.objects.values import NotPlainError, copied
 
 __all__ = ["UNMATCHED", "compose"]
 

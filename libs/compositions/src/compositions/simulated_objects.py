@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ground.objects.kube_objects import Kind, Manifest, dig, metadata
-from ground.objects.plain_data import overlaid
+from ground.objects.values import overlaid
 
 __all__ = ["keeps_ready_condition"]
 

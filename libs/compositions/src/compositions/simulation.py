@@ -37,9 +37,17 @@ from compositions.managed_state import ManagedKinds, failed_status
 from compositions.pipeline import compose
 from compositions.simulated_objects import WHEN, made_ready, with_address
 from compositions.station import Selector
-from ground.objects.conditions import RECONCILE_SUCCESS, RESPONSIVE, merged
-from ground.objects.kube_objects import Kind, Manifest, is_namespaced, labels_of, metadata
-from ground.objects.plain_data import overlaid
+from ground.objects.kube_objects import (
+    RECONCILE_SUCCESS,
+    RESPONSIVE,
+    Kind,
+    Manifest,
+    is_namespaced,
+    labels_of,
+    merged,
+    metadata,
+)
+from ground.objects.values import overlaid
 
 __all__ = ["ROUNDS_MAX", "SimulatedWorld", "Simulation", "layered_lookup", "lookup_in", "simulate"]
 

@@ -21,9 +21,8 @@ from enum import IntEnum
 from traceback import walk_tb
 from typing import Any, Self
 
-from ground.objects.conditions import Condition, ConditionStatus
-from ground.objects.kube_objects import Kind, Manifest
-from ground.objects.plain_data import overlaid
+from ground.objects.kube_objects import Condition, ConditionStatus, Kind, Manifest
+from ground.objects.values import overlaid
 
 __all__ = [
     "INPUT",

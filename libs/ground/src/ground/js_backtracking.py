@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 
-from ground.js_regex import END, LOOKING, Token, TokenKind, tokens
+from ground.regular_expressions import END, LOOKING, Token, TokenKind, tokens
 
 __all__ = ["backtracks"]
 

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ground.linear_patterns import compile_linear
+from ground.regular_expressions import compile_linear
 
 __all__ = ["first_problem"]
 

@@ -1,5 +1,5 @@
 """
-Judge a write by ValidatingAdmissionPolicies, as the Kubernetes API server does.
+Judge ValidatingAdmissionPolicies, and a write by them, as the Kubernetes API server does.
 
 `judge` takes policies, bindings and a `Review`. It returns denials and warnings in the server's
 words and order, and follows the server for constraints, conditions, variables, parameters, message
@@ -9,10 +9,14 @@ the message says so.
 
 Not covered: audit annotations, what an expression might cost at most, mutating policies, and
 conversion between versions (a rule for one version sees the object as it was sent).
+
+`policy_faults` says why the server would refuse a policy itself: expressions that are not valid.
+They are compiled, never run. Not covered there: names, limits, the cost of expressions.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -21,7 +25,39 @@ from ground.objects.kube_objects import NAMESPACE, Kind, Manifest, dig, labels_o
 from kubeschema.cel.evaluation import Activation, EvaluationOutcome
 from kubeschema.cel.expressions import Expression, bound
 
-__all__ = ["BINDING", "POLICY", "Operation", "Policy", "Review", "judge"]
+__all__ = ["BINDING", "POLICY", "Operation", "Policy", "Review", "judge", "policy_faults"]
+
+
+def policy_faults(policy: Manifest) -> Iterator[tuple[str, str]]:
+    """Yield field and message for each expression that the server would refuse."""
+    spec = policy.get("spec") or {}
+    variables: dict[str, str] = {}
+    for index, condition in enumerate(spec.get("matchConditions") or ()):
+        at = f"spec.matchConditions[{index}].expression"
+        yield from _faults(at, Expression(condition["expression"]), "bool")
+    for index, variable in enumerate(spec.get("variables") or ()):
+        at = f"spec.variables[{index}].expression"
+        faults = list(_faults(at, Expression(variable["expression"], variables), ""))
+        yield from faults
+        variables[variable["name"]] = "dyn(null)" if faults else variable["expression"]
+    for index, validation in enumerate(spec.get("validations") or ()):
+        at = f"spec.validations[{index}]"
+        expression = Expression(validation["expression"], variables)
+        yield from _faults(f"{at}.expression", expression, "bool")
+        if message_expression := validation.get("messageExpression"):
+            yield from _faults(
+                f"{at}.messageExpression", Expression(message_expression, variables), "string"
+            )
+
+
+def _faults(at: str, expression: Expression, expected_type: str) -> Iterator[tuple[str, str]]:
+    source_text = json.dumps(expression.source, ensure_ascii=False)
+    fault, result = expression.judged()
+    if fault:
+        yield at, f"Invalid value: {source_text}: compilation failed: {fault}"
+    elif expected_type and result and result != expected_type:
+        yield at, f"Invalid value: {source_text}: must evaluate to {expected_type} but got {result}"
+
 
 GROUP = "admissionregistration.k8s.io"
 POLICY = Kind(GROUP, "v1", "ValidatingAdmissionPolicy")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ground.linear_patterns import LinearPattern, compile_linear
+from ground.regular_expressions import LinearPattern, compile_linear
 
 __all__ = ["POSIX_CLASSES", "PatternError", "compile_pattern"]
 

@@ -27,7 +27,7 @@ from decimal import Decimal
 from typing import Any
 
 from ground.errors import InvalidInputError
-from ground.js_regex import SPACE, compile_pattern
+from ground.regular_expressions import SPACE, compile_pattern
 
 __all__ = ["first_problem"]
 

@@ -25,9 +25,8 @@ from ground.errors import (
 from ground.objects.kube_objects import dig
 from ground.objects.values import with_value
 from ground.suggestions import did_you_mean
-from softwaretemplates.form_defaults import fill
+from softwaretemplates.form_answers import WHEN, check_condition, fill, shown_pages
 from softwaretemplates.form_schema import Schema, SchemaError, accepts, causes, check, problems
-from softwaretemplates.page_conditions import WHEN, check_condition, shown_pages
 from softwaretemplates.placeholders import ReadBeside, resolve_placeholders
 from yamlfiles import yaml12
 

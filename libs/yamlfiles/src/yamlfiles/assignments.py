@@ -1,5 +1,5 @@
 r"""
-Read the edits that people write on a command line: ``field=value``, ``+=``, ``-=``, ``field-``.
+Read the edits that people write on a command line, and show a YAML text before and after them.
 
 | Written | Meaning |
 |---|---|
@@ -17,14 +17,16 @@ string: ``version="1.10"`` with the quotes in the value. Nothing after ``=`` is 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ground.errors import InvalidInputError
-from yamlfiles import yaml12
+from ground.unified_diff import unified_diff
+from yamlfiles import edit, yaml12
 from yamlfiles.edit import Edit, Op, Step, Value
-from yamlfiles.edit.readers import is_json, read_12
+from yamlfiles.edit.writing import is_json, read_12
 
-__all__ = ["Assignment", "parse", "parse_path", "parse_value"]
+__all__ = ["Assignment", "EditedText", "edit_bytes", "parse", "parse_path", "parse_value"]
 
 _STEP = re.compile(
     r"""
@@ -125,3 +127,31 @@ def parse_value(value_text: str, *, edit_text: str = "") -> Value:
             hint="put it in quotes",
         )
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class EditedText:
+    """A text before and after its edits."""
+
+    name: str
+    before: bytes
+    after: bytes
+
+    @property
+    def changed(self) -> bool:
+        """Say whether the edits changed anything."""
+        return self.before != self.after
+
+    def diff(self) -> str:
+        """Return the difference as ``diff -u`` writes it; empty if there is none."""
+        return unified_diff(self.before, self.after, f"a/{self.name}", f"b/{self.name}")
+
+
+def edit_bytes(name: str, before: bytes, edits: Sequence[Edit]) -> EditedText:
+    """
+    Make all edits, or none.
+
+    Raises:
+        EditRefusedError: One of them cannot be made, or not be proved.
+    """
+    return EditedText(name, before, edit.edit(before, edits, name=name))

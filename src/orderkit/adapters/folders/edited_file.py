@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 
 from ground.errors import ConflictError, NotFoundError, OrderkitError, UsageError
+from yamlfiles.assignments import EditedText
 from yamlfiles.edit import LIMITS
-from yamlfiles.edited_text import EditedText
 
 
 def read_file(path: Path) -> bytes:

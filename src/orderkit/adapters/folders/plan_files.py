@@ -18,8 +18,8 @@ from kubeschema.known import Layer, read_layer
 from kubeschema.validate.file_check import SourceFile
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import order_file
+from orderkit.core.order.order_check import SUFFIXES, OrderRepository
 from orderkit.core.order.order_file import MANIFESTS, OrderFile
-from orderkit.core.order.repository_check import SUFFIXES, OrderRepository
 from orderkit.core.plan.snapshot import PlanSnapshot, from_text, to_text
 from yamlfiles.manifests import DEFAULT_LIMITS
 

@@ -55,7 +55,7 @@ from compositions.station import (
 )
 from ground.errors import OrderkitError, shorten
 from ground.objects.kube_objects import Manifest
-from ground.objects.plain_data import NotPlainError, copied
+from ground.objects.values import NotPlainError, copied
 
 FOLDER, MODULE, FUNCTION, SEVERAL = "stations", "station", "station", "stations"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")

@@ -34,8 +34,7 @@ from orderkit.adapters.forges.answers import (
     untrusted,
 )
 from orderkit.adapters.http import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, check_url, read_capped
-from orderkit.core.process_counts import count
-from orderkit.core.spans import Attributes, span
+from orderkit.core.telemetry import Attributes, count, span
 
 ANSWER_MAX_BYTES = 64 * 1024 * 1024
 _UNKNOWN, _SERVER_FAILED = 401, 500

@@ -28,9 +28,8 @@ from compositions.station import (
     StationRequest,
     StationResponse,
 )
-from ground.objects.conditions import Condition, ConditionStatus
-from ground.objects.kube_objects import Manifest
-from ground.objects.plain_data import copied
+from ground.objects.kube_objects import Condition, ConditionStatus, Manifest
+from ground.objects.values import copied
 
 _READY = {
     Ready.UNSPECIFIED: fnv1.READY_UNSPECIFIED,

@@ -35,8 +35,8 @@ from compositions.station import (
     StationResponse,
 )
 from ground.errors import NotFoundError, shorten
-from ground.objects.conditions import Condition, ConditionStatus
-from ground.objects.plain_data import copied
+from ground.objects.kube_objects import Condition, ConditionStatus
+from ground.objects.values import copied
 from orderkit.adapters.functions.function_messages import read_state, read_struct, write_state
 
 _CAPABILITIES = (

@@ -43,7 +43,7 @@ from ground.errors import (
 )
 from ground.objects.kube_objects import dig
 from orderkit.core.gc_pause import uncollected
-from orderkit.core.spans import Attributes, span
+from orderkit.core.telemetry import Attributes, span
 from orderkit.ports.cluster import (
     ApplyConflictError,
     ExpiredError,

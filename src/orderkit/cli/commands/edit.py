@@ -10,9 +10,8 @@ import click
 from orderkit.cli.options import json_option
 
 if TYPE_CHECKING:
-    from yamlfiles.assignments import Assignment
+    from yamlfiles.assignments import Assignment, EditedText
     from yamlfiles.edit import EditRefusedError
-    from yamlfiles.edited_text import EditedText
 
 _SCHEMA = "orderkit.edit/v1"
 
@@ -49,8 +48,8 @@ def edit_command(
 
     Example: orderkit edit manifests/xgarage.yaml spec.stage=stage3 --in-place
     """
+    from yamlfiles.assignments import edit_bytes
     from yamlfiles.edit import EditRefusedError
-    from yamlfiles.edited_text import edit_bytes
 
     wishes = _wishes(edits, texts, unsets)
     if in_place and file == "-":

@@ -9,7 +9,7 @@ import click
 from orderkit.cli.options import json_option, platform_option
 
 if TYPE_CHECKING:
-    from orderkit.core.notify.routing import Channel
+    from orderkit.core.notify.order_event import Channel
     from orderkit.core.platform.settings import PlatformSettings
     from orderkit.flows.platform import Platform
 
@@ -135,7 +135,7 @@ def _channel(name: str, platform_file: str | None) -> tuple[PlatformSettings, Pl
     """Return a channel. Raises NotFoundError if there is none."""
     from ground.errors import NotFoundError
     from orderkit.cli.connecting import connect, load_settings
-    from orderkit.core.notify.routing import Routing, platform_channels
+    from orderkit.core.notify.order_event import Routing, platform_channels
     from orderkit.flows.notify.due_events import LedgerReader
 
     settings = load_settings(platform_file)

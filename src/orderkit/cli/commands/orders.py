@@ -191,7 +191,7 @@ def list_command(
 
     from orderkit.cli.views import list_views
     from orderkit.core.gc_pause import uncollected
-    from orderkit.core.order.order_selection import OrderQuery
+    from orderkit.core.order.order_view import OrderQuery
 
     chosen = list_views.phases_of(phases, failing=failing)
     query = OrderQuery(team=team, kit=kit, phase=chosen, text=text, sort=sort)

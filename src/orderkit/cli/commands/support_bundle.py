@@ -110,7 +110,7 @@ def _settings(platform_file: str | None) -> str:
 
 
 def _rows(platform_file: str | None) -> Sequence[Mapping[str, Any]]:
-    from orderkit.core.order.order_selection import OrderQuery
+    from orderkit.core.order.order_view import OrderQuery
     from orderkit.flows.order.order_watch import selected_orders
 
     return selected_orders(connect_to(platform_file, reads_only=True), OrderQuery())

@@ -92,7 +92,7 @@ def _order_outcome(
 ) -> ValidationOutcome | None:
     """Check a folder as an order's repository; None if it is none, or of a kit of another pack."""
     from orderkit.adapters.folders.plan_files import order_record, order_repository
-    from orderkit.core.order.repository_check import check_repository
+    from orderkit.core.order.order_check import check_repository
 
     record = order_record(folder)
     if record is None or record.kit not in pack.kit_names:
@@ -181,7 +181,7 @@ def _json(outcome: ValidationOutcome) -> dict[str, Any]:
 
 def _emit_sarif(outcome: ValidationOutcome) -> None:
     from kubeschema.validate import Finding
-    from kubeschema.validate.sarif import NOT_EVALUATED, SarifResult, sarif
+    from kubeschema.validate.findings import NOT_EVALUATED, SarifResult, sarif
     from orderkit import __version__
     from orderkit.cli.output import as_json
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ground.visible_text import visible
 from orderkit.cli import output
 from orderkit.cli.output import emit_fields, emit_json, emit_table, say
-from orderkit.core.campaign.view import CampaignView, WaveView, view_of
+from orderkit.core.campaign.record import CampaignView, WaveView, view_of
 from orderkit.core.plan.cost import Sums
 from orderkit.core.plan.fleet_plan import counted
 from orderkit.flows.campaign.campaign_reads import CampaignFiles

@@ -31,8 +31,8 @@ from orderkit.cli.output import (
 )
 from orderkit.core.durations import spoken_duration
 from orderkit.core.order.order_cost import OrderCost, cost_sums, sums_answer
-from orderkit.core.order.order_selection import PHASES_BY_URGENCY, OrderQuery
 from orderkit.core.order.order_state import Phase, short
+from orderkit.core.order.order_view import PHASES_BY_URGENCY, OrderQuery
 from orderkit.flows.order.order_watch import OrderChanges, read_orders, selected_orders
 from orderkit.flows.platform import Platform, published_pack
 

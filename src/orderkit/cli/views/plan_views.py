@@ -27,6 +27,7 @@ from ground.visible_text import visible
 from orderkit.cli.output import colored, emit_json, say
 from orderkit.core.order.change import FieldDifference, shown
 from orderkit.core.plan import Action, Plan, ResourceChange
+from orderkit.core.plan.assembly import key_text
 from orderkit.core.plan.comparison import shown_manifest
 from orderkit.core.plan.cost import Costs, changed_lines
 from orderkit.core.plan.fleet_markdown import fleet_markdown
@@ -39,7 +40,6 @@ from orderkit.core.plan.fleet_plan import (
     folds,
     of_categories,
 )
-from orderkit.core.plan.object_texts import key_text
 from orderkit.core.plan.plan_json import fleet_json, to_json
 from orderkit.core.plan.plan_markdown import to_markdown
 from yamlfiles.yaml11 import dump_block
@@ -122,8 +122,7 @@ def draw(plan: Plan, file: Path) -> None:
         InvalidInputError: The file's name has another ending.
         NotFoundError: It cannot be written.
     """
-    from orderkit.core.plan.graph import graph_of
-    from orderkit.core.plan.graph_mermaid import to_mermaid
+    from orderkit.core.plan.graph import graph_of, to_mermaid
     from orderkit.core.plan.graph_svg import to_svg
 
     check_drawable(file)

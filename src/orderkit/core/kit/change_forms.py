@@ -15,14 +15,14 @@ from ground.errors import InvalidInputError, UsageError
 from ground.objects.values import ABSENT, value_at
 from ground.shapes import changed
 from ground.suggestions import did_you_mean
-from orderkit.core.kit import catalog_pickers
-from orderkit.core.kit.field_titles import spelt_out
-from orderkit.core.kit.form_shapes import FieldPath
+from orderkit.core.kit import form_values
+from orderkit.core.kit.field_names import spelt_out
+from orderkit.core.kit.form_values import settings_text, yaml_roots
 from orderkit.core.kit.kit_file import Direction, KitChange
+from orderkit.core.kit.kit_parts import FieldPath
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, fields_of, unfolded
-from orderkit.core.kit.yaml_settings import settings_text, yaml_roots
 
 END, ANY_CHANGE, LEASE = "end", "change", "lease"
 """Names of forms: the end, the only change of a kit that declares none, extending a lease."""
@@ -196,7 +196,7 @@ def _values(kit: Kit, fields: Sequence[KitField], current: Mapping[str, Any]) ->
         value = current[field.name]
         if field.shape is FieldShape.OBJECT and isinstance(value, dict):
             value = _values(kit, field.fields, value)
-        values[parameter_of(kit, field)] = catalog_pickers.as_reference(field.hints, value)
+        values[parameter_of(kit, field)] = form_values.as_reference(field.hints, value)
     return values
 
 

@@ -3,7 +3,7 @@ Read a kit whose author may have made mistakes: kit.yaml and XRD have to agree.
 
 Called when a pack is published (``flows.install.pack_rendering``), by ``kit check``, ``kit
 generate``, ``kit test`` and plans of a pack that is not published yet. A published kit was checked
-then and is only read (``core.kit.kit_reader``).
+then and is only read (``core.kit.pack``).
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from ground.objects.kube_objects import Manifest, dig
 from kubeschema.xrd import BrokenXrdError
 from orderkit.core.kit.consistency import problems
 from orderkit.core.kit.field_problems import KitProblem, Steps
-from orderkit.core.kit.kit_reader import definition_path, kit_path, kit_spec, read_kit
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.pack import Pack, read_pack
+from orderkit.core.kit.pack import Pack, definition_path, kit_path, kit_spec, read_kit, read_pack
 from yamlfiles import yaml11
 from yamlfiles.documents import Files
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ground import js_regex
+from ground import regular_expressions
 from ground.objects.kube_objects import dig
 from kubeschema.pruning import PRESERVE
 from orderkit.core.kit.approval_rules import approval_problems, window_problems
@@ -32,14 +32,14 @@ from orderkit.core.kit.field_problems import (
     view_problems,
     xrd_problems,
 )
+from orderkit.core.kit.form_fields import guard_of
 from orderkit.core.kit.form_layout import form_layout
-from orderkit.core.kit.form_shapes import Hints
-from orderkit.core.kit.hidden_fields import guard_of
-from orderkit.core.kit.js_patterns import to_javascript
+from orderkit.core.kit.form_rules import to_javascript
 from orderkit.core.kit.kit_file import Direction, How, Import
-from orderkit.core.kit.kit_reader import is_covered
+from orderkit.core.kit.kit_parts import Hints
 from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import is_covered
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, KitFields, fields_of
 
 
@@ -357,7 +357,7 @@ class _Checks:
             pattern_steps = (*steps, "pattern") if hidden.pattern else steps
             refusals = list(pattern_problems("kit", pattern_steps, pattern))
             yield from refusals
-            if not refusals and js_regex.compile_pattern(to_javascript(pattern)).search(
+            if not refusals and regular_expressions.compile_pattern(to_javascript(pattern)).search(
                 hidden.sentinel
             ):
                 yield KitProblem("kit", pattern_steps, pattern, f"lets {hidden.sentinel} through",

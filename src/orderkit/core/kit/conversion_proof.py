@@ -19,9 +19,9 @@ from kubeschema.field_paths import schema_at, steps_of
 from kubeschema.pruning import default, prune
 from kubeschema.validate import Validator
 from kubeschema.xrd import versions_of
-from orderkit.core.kit.conversion_shapes import Conversion
 from orderkit.core.kit.converting import Converter, Spec, at, is_below, without
 from orderkit.core.kit.field_problems import KitProblem, Steps, nearest
+from orderkit.core.kit.kit_parts import Conversion
 from orderkit.core.kit.model import Kit
 
 _SAMPLES_MAX = 150

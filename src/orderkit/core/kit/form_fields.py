@@ -3,10 +3,12 @@ One field of a form: a JSON Schema property with the form's own keys.
 
 The property refuses what the API server refuses. Rules that it cannot express are in its help text.
 
-Fields that are shown only for certain answers: ``dependencies.oneOf`` of a form.
+A field that the platform fills in is hidden: it has a placeholder that publishing replaces, and the
+pattern of its value.
 
-Each question gets one branch per set of answers that show the same fields, so that exactly one
-branch matches any answer.
+Fields that are shown only for certain answers are ``dependencies.oneOf`` of a form. Each question
+gets one branch per set of answers that show the same fields, so that exactly one branch matches any
+answer.
 """
 
 from __future__ import annotations
@@ -17,17 +19,67 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubeschema.pruning import PRESERVE
-from orderkit.core.kit import catalog_pickers, js_patterns
+from orderkit.core.kit import form_rules, form_values
 from orderkit.core.kit.change_forms import parameter_of
-from orderkit.core.kit.field_titles import label_of
-from orderkit.core.kit.form_limits import machine_errors, numbers, sizes
-from orderkit.core.kit.form_shapes import FieldPath, When
-from orderkit.core.kit.hidden_fields import hidden_schema
+from orderkit.core.kit.field_names import label_of
+from orderkit.core.kit.form_values import machine_errors, numbers, sizes
 from orderkit.core.kit.kit_file import Direction
+from orderkit.core.kit.kit_parts import FieldPath, Hidden, When
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import ABSENT, SCALARS, FieldShape, KitField
 
 Schema = dict[str, Any]
+
+NOT_BAKED = "is not set, because this pack was not published to a platform"
+_HIDDEN_UI = {"ui:widget": "hidden", "ui:backstage": {"review": {"show": False}}}
+
+
+def hidden_schema(field: KitField, hidden: Hidden) -> Schema:
+    """
+    Return the form property of a field with a value of the platform.
+
+    Raises:
+        ValueError: Its pattern has no equivalent in JavaScript.
+    """
+    return baked_parameter(
+        field.hints.title or label_of(field.name), hidden, guard_pattern(hidden, field)
+    )
+
+
+def guard_pattern(hidden: Hidden, field: KitField) -> str:
+    """
+    Return the JavaScript pattern that a hidden field's value must match.
+
+    Raises:
+        ValueError: The pattern has no equivalent in JavaScript.
+    """
+    return form_rules.to_javascript(guard_of(hidden, field))
+
+
+def guard_of(hidden: Hidden, field: KitField) -> str:
+    """Return the pattern of a platform value: kit.yaml's, or the XRD's; empty: there is none."""
+    choices = field.schema.get("enum")
+    if field.shape is FieldShape.TEXT and choices:
+        choices = f"^({'|'.join(re.escape(choice) for choice in choices if choice is not None)})$"
+    by_shape = {
+        FieldShape.INTEGER: "^(0|-?[1-9][0-9]*)$",
+        FieldShape.NUMBER: r"^(0|-?[1-9][0-9]*)(\.[0-9]+)?$",
+        FieldShape.BOOLEAN: "^(true|false)$",
+        FieldShape.TEXT: choices or "",
+    }
+    return hidden.pattern or str(field.schema.get("pattern") or by_shape.get(field.shape, ""))
+
+
+def baked_parameter(title: str, hidden: Hidden, pattern: str) -> Schema:
+    """Return the form parameter of a platform value."""
+    return {
+        "title": title,
+        "type": "string",
+        "default": hidden.sentinel,
+        "pattern": pattern,
+        "errorMessage": {"pattern": NOT_BAKED},
+        **_HIDDEN_UI,
+    }
 
 
 def conditions(
@@ -279,19 +331,19 @@ class _Property:
             k: field.schema[k] for k in ("minLength", "maxLength") if k in field.schema
         }
         pattern = field.schema.get("pattern")
-        prefix = catalog_pickers.prefix_of(field.hints)
+        prefix = form_values.prefix_of(field.hints)
         if prefix and "maxLength" in schema:
             schema["maxLength"] += len(prefix)
         if isinstance(pattern, str):
             js_pattern = self._javascript(pattern)
-            widened = catalog_pickers.pattern_with(prefix, js_pattern) if prefix else js_pattern
+            widened = form_values.pattern_with(prefix, js_pattern) if prefix else js_pattern
             if widened is None:
                 return schema
             schema["pattern"] = widened
-            errors["pattern"] = field.hints.error or js_patterns.described(pattern)
+            errors["pattern"] = field.hints.error or form_rules.described(pattern)
         elif field.path in self.kit.name_from:
             schema["pattern"] = LABEL_PATTERN
-            errors["pattern"] = field.hints.error or js_patterns.described(LABEL_PATTERN)
+            errors["pattern"] = field.hints.error or form_rules.described(LABEL_PATTERN)
         if field.schema.get("format") in _FORMATS:
             schema["format"] = field.schema["format"]
         if field.schema.get("format") == "password":
@@ -331,7 +383,7 @@ class _Property:
 
     def _javascript(self, pattern: str) -> str:
         try:
-            return js_patterns.to_javascript(pattern)
+            return form_rules.to_javascript(pattern)
         except ValueError as error:
             raise FormError(self.field.path, "pattern", pattern, str(error)) from error
 

@@ -16,25 +16,23 @@ from msgspec import Meta, field
 from ground.objects.kube_objects import Manifest, dig
 from ground.shapes import StrictShape
 from orderkit.core.documents import DocumentName, PlanRules, document_schema
-from orderkit.core.kit.conversion_shapes import Conversion
-from orderkit.core.kit.form_shapes import (
+from orderkit.core.kit.kit_parts import (
+    ATTENTION_RULE,
+    OUTPUT_RULE,
     UNIQUE,
+    Conversion,
     Field,
     FieldPath,
     Fields,
     Hidden,
     Hints,
+    KitAttention,
+    KitFact,
+    KitOutput,
     Link,
     Page,
 )
 from orderkit.core.kit.order_terms import Approval, Lease, MaintenanceWindow, Text, Values
-from orderkit.core.kit.shown_values import (
-    ATTENTION_RULE,
-    OUTPUT_RULE,
-    KitAttention,
-    KitFact,
-    KitOutput,
-)
 
 _ENTITY_REF = r"^([a-z]+:)?([a-z0-9][-a-z0-9_.]*/)?[A-Za-z0-9][-A-Za-z0-9_.]*$"
 _KEBAB = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"

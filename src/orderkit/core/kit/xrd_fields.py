@@ -19,9 +19,9 @@ from kubeschema.pruning import INT_OR_STRING, PRESERVE
 from kubeschema.xrd import crd_for, scope_of, xr_kind
 from kubeschema.xrd.definition import spec_fields
 from orderkit.core.kit import form_rules
-from orderkit.core.kit.field_roles import is_infrastructure, is_secret
+from orderkit.core.kit.field_names import is_infrastructure, is_secret
 from orderkit.core.kit.form_rules import RuleKeyword
-from orderkit.core.kit.form_shapes import FieldPath, Hidden, Hints
+from orderkit.core.kit.kit_parts import FieldPath, Hidden, Hints
 from orderkit.core.kit.model import Kit
 
 Schema = Mapping[str, Any]

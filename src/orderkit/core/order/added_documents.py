@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from ground.argocd.waves import sync_options
+from ground.argocd.sync_rules import sync_options
 from ground.errors import shorten
 from ground.objects.kube_objects import APPLICATION, Manifest, dig, labels_of, metadata
 from orderkit.core.order import ledger

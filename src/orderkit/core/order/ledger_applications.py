@@ -21,7 +21,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from ground.argocd.delivery_hindrances import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
-from ground.argocd.waves import SYNC_OPTIONS, sync_options
+from ground.argocd.sync_rules import SYNC_OPTIONS, sync_options
 from ground.names import MAIN, CommitSha, RepoId, TeamName
 from ground.objects.kube_objects import (
     APP_PROJECT,
@@ -35,8 +35,8 @@ from ground.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from orderkit.core.kit.deliverable_kinds import OrderKinds, as_rules
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_kinds import OrderKinds, as_rules
 from orderkit.core.kit.order_terms import DAYS, MaintenanceWindow
 from orderkit.core.order.ledger import (
     FORMAT_ANNOTATION,

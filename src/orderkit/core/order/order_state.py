@@ -18,7 +18,7 @@ from typing import Any, Literal
 from compositions.paused import PAUSED, annotate_command, how_to_resume, is_paused
 from compositions.python_functions import is_not_run
 from ground.argocd.delivery_hindrances import Hindrance, delivers_nothing, hindrance, short
-from ground.argocd.steering import steering_annotations
+from ground.argocd.sync_rules import steering_annotations
 from ground.names import CommitSha
 from ground.objects.kube_objects import Kind, Manifest, condition, dig, metadata
 from orderkit.core.unserved_kinds import advice_on

@@ -23,8 +23,8 @@ from ground.shapes import changed, located
 from ground.visible_text import visible
 from kubeschema.cel import expressions
 from orderkit.core.kit.field_problems import PLACEHOLDER
+from orderkit.core.kit.kit_parts import KitAttention, KitFact, KitOutput
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.shown_values import KitAttention, KitFact, KitOutput
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import BYPASSED
 from orderkit.core.order.damage import Damage, DamageKind, in_entry, state_with, with_faults

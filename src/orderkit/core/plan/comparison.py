@@ -18,11 +18,10 @@ from compositions.composed import CLAIM_LABELS, COMPOSITE_LABEL, RESOURCE_NAME_A
 from compositions.layered_settings import LayeredValue
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.core.order.change import ABSENT, FieldDifference, differences, same
-from orderkit.core.plan.assembly import Assembly, Fault
+from orderkit.core.plan.assembly import Assembly, Fault, key_text
 from orderkit.core.plan.cost import Costs
 from orderkit.core.plan.dangers import Danger, DangerContext, dangers_of
 from orderkit.core.plan.dangers.danger_codes import AcceptedPlanDanger, accepted_apart
-from orderkit.core.plan.object_texts import key_text
 
 _CROSSPLANE_LABELS = {COMPOSITE_LABEL, RESOURCE_NAME_ANNOTATION, *CLAIM_LABELS}
 _SERVER_FIELDS = {

@@ -26,9 +26,7 @@ from ground.objects.values import same
 from ground.shapes import Answer, exact
 from ground.visible_text import visible
 from orderkit.core.order.order_cost import DIGITS, OrderCost, add_up, money
-from orderkit.core.plan.assembly import Assembly
-from orderkit.core.plan.graph_references import identities
-from orderkit.core.plan.object_texts import key_text
+from orderkit.core.plan.assembly import Assembly, identities, key_text
 from orderkit.core.plan.price_table import UNITS, Price, PriceTable, steps_of
 
 

@@ -27,13 +27,18 @@ from enum import StrEnum
 
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.core.order.change import shown
-from orderkit.core.plan.assembly import Assembly, Fault, SecretField
+from orderkit.core.plan.assembly import (
+    Assembly,
+    Fault,
+    OutcomeObject,
+    SecretField,
+    key_text,
+    objects_of,
+)
 from orderkit.core.plan.comparison import Action, Plan
 from orderkit.core.plan.cost import Costs, Sums, summed
 from orderkit.core.plan.judging import OutcomeRule, collisions
-from orderkit.core.plan.object_texts import key_text
-from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of
-from orderkit.core.plan.stored_defaults import DefaultChange
+from orderkit.core.plan.live_state import DefaultChange
 
 
 class OrderVerdict(StrEnum):

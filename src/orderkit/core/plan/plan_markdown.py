@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from ground.objects.values import shown_pair
 from ground.visible_text import visible
 from orderkit.core.order.change import ABSENT, FieldDifference, shown
+from orderkit.core.plan.assembly import key_text
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
 from orderkit.core.plan.cost import CostLine, Costs, changed_lines
 from orderkit.core.plan.dangers.danger_codes import AcceptedPlanDanger
-from orderkit.core.plan.object_texts import key_text
 from yamlfiles import yaml11
 
 MAX_CHARACTERS = 30_000

@@ -34,9 +34,8 @@ from compositions.station import Selector
 from ground.objects.kube_objects import Manifest, annotations_of, metadata
 from ground.objects.values import Steps
 from orderkit.core.order.change import ABSENT, differences
-from orderkit.core.plan.assembly import Assembly, Guess, SecretField, SecretTraces
+from orderkit.core.plan.assembly import Assembly, Guess, SecretField, SecretTraces, selector_text
 from orderkit.core.plan.composed_tree import AssemblyContext, assemble
-from orderkit.core.plan.object_texts import selector_text
 from orderkit.core.secret_values import (
     APPLIED,
     as_json,

@@ -4,7 +4,7 @@ The portal's profile: how one platform's portal runs a pack's templates.
 ``service`` (default): the portal's copy is one idempotent request to Orderkit's service
 (``core.portal.service_copy``); the natural template stays beside it as ``natural.yaml``.
 ``plugin``: as ``service``, but by the actions of Orderkit's plugin for the scaffolder, which follow
-the order until it is Ready; forms of changes and ends too (``core.portal.plugin_copy``).
+the order until it is Ready; forms of changes and ends too (``core.portal.service_copy``).
 ``natural``: the portal runs the steps as the pack has them. A template can keep its natural steps
 with the annotation ``orderkit.dev/profile: natural``. ``job``: the natural steps, but Jobs in the
 cluster do what the service would do (``core.portal.job_copy``); this applies to forms of changes
@@ -78,8 +78,7 @@ def apply_profile(
             the pack has the path of the natural template.
     """
     from orderkit.core.portal.job_copy import job_copy  # lazy: with the renderer, which is heavy
-    from orderkit.core.portal.plugin_copy import plugin_copy
-    from orderkit.core.portal.service_copy import service_copy
+    from orderkit.core.portal.service_copy import plugin_copy, service_copy
 
     published = dict(files)
     copy_form = {Profile.JOB: job_copy, Profile.PLUGIN: plugin_copy}.get(profile)

@@ -1,26 +1,27 @@
 """
-Write the portal's copy of a template: one request that lets Orderkit's service run the steps.
+Write the portal's copies of templates that leave the work to Orderkit's service.
 
 The natural template.yaml says what happens, but its ``publish:gitea`` fails on a second run in
 Backstage. The copy has the same form, byte for byte, and one step instead of the natural ones: it
 names the template and sends the form's values, never a template. If the service refuses, the next
-step fails with its sentence (``core.portal.template_copy``). ``catalog:register`` stays after them,
-and so do the outputs, which read each natural step's outputs from the service's answer. With
-`plugin` there is one step, the action ``orderkit:order``, which sends the same request and fails
-with the sentence; nothing is registered, because a plugin of the catalog reads the orders. Its form
-asks with the fields of the portal's plugin.
+step fails with its sentence (`refusal_step`). ``catalog:register`` stays after them, and so do the
+outputs, which read each natural step's outputs from the service's answer. Baked values (a parameter
+whose default is a sentinel of ``core.platform.baking``) are not sent: the service takes them from
+the platform's own pack. What cannot be done this way is refused, with the step's name.
 
-Baked values (a parameter whose default is a sentinel of ``core.platform.baking``) are not sent: the
-service takes them from the platform's own pack. What cannot be done this way is refused, with the
-step's name. Pure; called by ``core.portal.profile``, before the pack is baked.
+For a portal with Orderkit's plugins there is one step, the action ``orderkit:order``, which sends
+the same request and fails with the sentence; nothing is registered, because a plugin of the catalog
+reads the orders. The team is asked for with the field ``OrderkitTeam``, which offers only teams
+that may order the kit. A last page shows plan, price and approval with the field ``OrderkitPlan``.
+Without the plugin, Backstage shows the first as a text and the second not at all. The result says
+how the order is.
 
-Fit the form and the result of an order's template to a portal with Orderkit's plugin.
+Forms of a change or an end have the actions ``orderkit:change`` and ``orderkit:end`` there: the log
+follows the order, and a refusal is the task's own error. The actions put out the service's answer
+as ``body``, as the request did, so outputs stay as they are. Any other request stays a request,
+with a step that fails with the sentence of a refusal.
 
-The team is asked for with the field ``OrderkitTeam``, which offers only teams that may order the
-kit. A last page shows plan, price and approval with the field ``OrderkitPlan``. Without the plugin,
-Backstage shows the first as a text and the second not at all. The result says how the order is.
-
-Pure; called by ``core.portal.service_copy``.
+Pure; called by ``core.portal.profile``, before the pack is baked.
 """
 
 from __future__ import annotations
@@ -31,8 +32,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ground.errors import InvalidInputError
-from orderkit.core.portal.job_copy import NEXT_TITLE
-from orderkit.core.portal.template_copy import REFUSED, refusal_step, rewritten
+from ground.objects.kube_objects import dig
+from orderkit.core.portal.job_copy import (
+    NEXT_TITLE,
+    ORDER_PATH,
+    PROXY,
+    REFUSED,
+    REQUEST,
+    refusal_step,
+    rewritten,
+)
 from softwaretemplates.placeholders import ReadBeside, resolve_placeholders
 from softwaretemplates.render.lexer import BACKSTAGE, Lexer, Tag, TemplateToken, TokenKind
 from softwaretemplates.template import Template, TemplateStep, parse_template
@@ -318,3 +327,56 @@ def _free_names(source: str) -> Iterator[TemplateToken]:
         for before, token, after in zip(around, around[1:], around[2:], strict=False):
             if token.kind is TokenKind.NAME and before.text != "." and after.text != ":":
                 yield token
+
+
+_ACTIONS = {
+    "changes": (
+        "orderkit:change",
+        {"change", "values", "base", "whole", "resend", "how", "reason", "acceptLoss"},
+    ),
+    "end": ("orderkit:end", {"confirm", "repository", "reason", "take"}),
+}
+"""By the end of the path: the action, and the fields of the request that are its inputs."""
+_TAKEN_FROM_TASK = {"requester"}
+_PLUGIN_HEAD = (
+    "Written when the pack was published (portal profile 'plugin'); what is edited here is lost."
+)
+
+
+def plugin_copy(data: bytes, *, name: str) -> bytes:
+    """
+    Return the copy of a template, or the template unchanged if no step changes or ends an order.
+
+    Raises:
+        InvalidInputError: It is not a template.
+    """
+    parse_template(data, name=name)
+    natural = yaml12.load(data, name=name)["spec"]["steps"]
+    steps = [_action_step(step) for step in natural]
+    if steps == natural:
+        return data
+    refusal = refusal_step(*_requests(natural))
+    left = _requests(steps)
+    replacement = [refusal_step(*left)] if left else []
+    kept = [part for step in steps for part in (replacement if step == refusal else [step])]
+    return rewritten(data, {"steps": kept}, name=name, head=_PLUGIN_HEAD)
+
+
+def _requests(steps: list[dict[str, Any]]) -> list[str]:
+    """Return the ids of requests, without the step that quotes a refusal."""
+    ids = [step.get("id", "") for step in steps if step["action"] == REQUEST]
+    return [step_id for step_id in ids if step_id not in ("", REFUSED)]
+
+
+def _action_step(step: dict[str, Any]) -> dict[str, Any]:
+    path = str(dig(step, "input", "path", default=""))
+    match = ORDER_PATH.fullmatch(path.removeprefix(PROXY))
+    is_request = step.get("action") == REQUEST and path.startswith(PROXY)
+    if not is_request or match is None or match["what"] not in _ACTIONS:
+        return step
+    action, fields = _ACTIONS[match["what"]]
+    body = dig(step, "input", "body", default={})
+    inputs = {key: value for key, value in body.items() if key not in _TAKEN_FROM_TASK}
+    if not fields.issuperset(inputs) or dig(step, "input", "method") != "POST":
+        return step
+    return {**step, "action": action, "input": {"order": match["order"], **inputs}}

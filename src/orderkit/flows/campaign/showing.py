@@ -7,7 +7,7 @@ from functools import partial
 from orderkit.core.campaign.computing import Computer
 from orderkit.core.campaign.deciding import OrderFact
 from orderkit.core.campaign.definition import names_in
-from orderkit.core.campaign.view import CampaignView, view_of
+from orderkit.core.campaign.record import CampaignView, view_of
 from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.flows.campaign.campaign_reads import CampaignFiles, kit_of, read_campaign
 from orderkit.flows.campaign.running import living_entries, with_outcomes

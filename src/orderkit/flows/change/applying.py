@@ -20,8 +20,8 @@ from ground.names import CommitSha, check_requester
 from ground.objects.values import ABSENT
 from orderkit.core.kit.approval_rules import sentence
 from orderkit.core.kit.change_forms import ANY_CHANGE, change_named, form_paths
+from orderkit.core.kit.form_values import yaml_roots
 from orderkit.core.kit.kit_file import How
-from orderkit.core.kit.yaml_settings import yaml_roots
 from orderkit.core.order.change import (
     ChangeVerdict,
     FieldConflictError,

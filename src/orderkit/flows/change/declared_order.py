@@ -30,13 +30,12 @@ from ground.objects.values import ABSENT, with_value
 from ground.suggestions import did_you_mean
 from kubeschema import field_paths
 from kubeschema.validate import Finding, Validator
-from orderkit.core.kit.catalog_pickers import names_alone
 from orderkit.core.kit.change_forms import by_form_names, order_data
 from orderkit.core.kit.compositions import choice_findings
+from orderkit.core.kit.form_values import merged, names_alone
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import KitField, fields_of
-from orderkit.core.kit.yaml_settings import merged
 from orderkit.core.order.change import FieldDifference, FieldEdit, differences
 from orderkit.core.order.ledger import OrderEntry, team_namespace
 from orderkit.flows.change import Changed, ChangeRequest, change

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ground.argocd.steering import steering_annotations
+from ground.argocd.sync_rules import steering_annotations
 from ground.errors import (
     InvalidInputError,
     NotFoundError,

@@ -21,9 +21,9 @@ from typing import Any, Protocol
 
 from compositions.composed import RESOURCE_NAME_ANNOTATION, composed_keys
 from compositions.composition_choice import with_stored_choice
-from compositions.generated_passwords import SEED_SELECTOR, STAND_IN_SEED
 from compositions.granted_rights import is_aggregated
 from compositions.python_functions import NOT_RUN_HERE
+from compositions.resource_builders import SEED_SELECTOR, STAND_IN_SEED
 from compositions.simulation import lookup_in
 from compositions.station import Selector
 from ground.errors import OrderkitError
@@ -51,6 +51,7 @@ from kubeschema.known import (
     openapi_kind,
 )
 from orderkit.core.plan import Assembly, AssemblyContext
+from orderkit.core.plan.assembly import selector_text
 from orderkit.core.plan.judging import (
     JudgingFacts,
     WantedFacts,
@@ -58,7 +59,6 @@ from orderkit.core.plan.judging import (
     missing_rights,
     wanted_facts,
 )
-from orderkit.core.plan.object_texts import selector_text
 from orderkit.ports.cluster import NoSuchKindError, ObjectList
 
 NOT_ASKED = "the cluster was not asked: nothing that exists is taken into account"

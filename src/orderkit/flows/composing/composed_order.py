@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compositions.generated_passwords import SEED_SELECTOR
+from compositions.resource_builders import SEED_SELECTOR
 from compositions.station import Selector
 from ground.errors import InvalidInputError, NotFoundError, OrderkitError
 from ground.objects.kube_objects import Manifest, annotations_of, labels_of, metadata

@@ -31,10 +31,9 @@ from orderkit.core.plan import (
 from orderkit.core.plan.comparison import Drift
 from orderkit.core.plan.cost import costs_of
 from orderkit.core.plan.dangers import DangerContext
-from orderkit.core.plan.live_state import ObservedOrder, from_live_state, paused_parts
+from orderkit.core.plan.live_state import ObservedOrder, from_live_state, paused_parts, with_stored
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.secret_traces import secret_fields
-from orderkit.core.plan.stored_defaults import with_stored
 from orderkit.flows.composing.cluster_questions import (
     NOT_ASKED,
     AnsweredQuestions,

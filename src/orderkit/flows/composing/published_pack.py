@@ -39,7 +39,7 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.plan import AssemblyContext, Blueprint
 from orderkit.core.plan.composed_tree import PackRules
-from orderkit.core.plan.stored_defaults import defaults_of
+from orderkit.core.plan.live_state import defaults_of
 from orderkit.ports.pipeline_functions import PipelineFunctions
 from yamlfiles.documents import Files
 from yamlfiles.manifests import ManifestError, parse_manifests

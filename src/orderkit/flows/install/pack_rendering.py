@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from ground.errors import InvalidInputError
-from ground.js_regex import compile_pattern
 from ground.names import MAIN, RepoId
 from ground.objects.kube_objects import metadata
+from ground.regular_expressions import compile_pattern
 from kubeschema import xrd
 from orderkit.core.kit.checked_kits import checked_kits
-from orderkit.core.kit.hidden_fields import guard_pattern
-from orderkit.core.kit.kit_resources import service_rules
+from orderkit.core.kit.form_fields import guard_pattern
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_kinds import service_rules
 from orderkit.core.kit.pack import Files, read_pack
 from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.core.platform.baking import VERSION, bake

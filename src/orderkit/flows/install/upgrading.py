@@ -25,9 +25,15 @@ from ground.names import BlobSha, CommitSha, blob_sha
 from ground.objects.kube_objects import dig, metadata
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.order.order_state import short
-from orderkit.core.platform.delivery_tree import ROOT, SETTINGS, Layer, layers_of
+from orderkit.core.platform.delivery_tree import (
+    ROOT,
+    SETTINGS,
+    Layer,
+    VersionMove,
+    layers_of,
+    moves,
+)
 from orderkit.core.platform.installation import Installation
-from orderkit.core.platform.pinned_versions import VersionMove, moves
 from orderkit.flows.argocd.commit_pinning import refuse_lost_tools
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
 from orderkit.flows.argocd.refreshing import OWNER, refresh

@@ -14,7 +14,7 @@ import uuid
 
 from ground.errors import NotFoundError, OrderkitError
 from ground.objects.kube_objects import ARGOCD_NAMESPACE, ObjectKey
-from orderkit.core.process_counts import count
+from orderkit.core.telemetry import count
 from orderkit.flows.leader_election import LEASE, Candidate, LeaderElection
 from orderkit.flows.lease.sweeping import SweepRequest, SweptOrder, sweep
 from orderkit.flows.platform import Platform

@@ -19,8 +19,7 @@ from datetime import datetime, timedelta
 from ground.errors import InvalidInputError, OrderkitError, RefusedError
 from ground.names import BlobSha, CommitSha, TeamName
 from orderkit.core.campaign.definition import names_in
-from orderkit.core.campaign.record import parse_record, record_path
-from orderkit.core.campaign.view import CampaignFigures
+from orderkit.core.campaign.record import CampaignFigures, parse_record, record_path
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, team_file
 from orderkit.core.order.added_documents import INTACT, Delivered, LedgerFile, suspects

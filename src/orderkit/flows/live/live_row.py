@@ -39,7 +39,7 @@ from ground.errors import OrderkitError
 from ground.names import CommitSha
 from ground.objects.kube_objects import Manifest, ObjectKey, metadata
 from ground.shapes import ObjectReference
-from orderkit.core.campaign.view import CampaignFigures
+from orderkit.core.campaign.record import CampaignFigures
 from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_view import ListedOrder, OrderRow, PartState

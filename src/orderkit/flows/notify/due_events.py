@@ -20,8 +20,14 @@ from pathlib import PurePosixPath
 from ground.errors import InvalidInputError
 from ground.names import BlobSha, CommitSha, TeamName
 from orderkit.core.notify.event_texts import Message, message_of
-from orderkit.core.notify.order_event import OrderEvent, approval_decided, due, ended, row_events
-from orderkit.core.notify.routing import Routing
+from orderkit.core.notify.order_event import (
+    OrderEvent,
+    Routing,
+    approval_decided,
+    due,
+    ended,
+    row_events,
+)
 from orderkit.core.order import end_record, team_file
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.notification_settings import (

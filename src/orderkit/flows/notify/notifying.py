@@ -19,8 +19,7 @@ from datetime import datetime
 
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import ObjectKey
-from orderkit.core.notify.order_event import OrderEvent
-from orderkit.core.notify.routing import Channel, Routing, platform_channels
+from orderkit.core.notify.order_event import Channel, OrderEvent, Routing, platform_channels
 from orderkit.core.platform.notification_settings import (
     NotificationSettings,
     QuietTime,

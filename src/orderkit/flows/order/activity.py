@@ -27,8 +27,8 @@ from orderkit.core.inheriting_threads import AT_ONCE, InheritingThreads
 from orderkit.core.order import ledger
 from orderkit.core.order.end_record import STEPS
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.order_selection import is_person
 from orderkit.core.order.order_summary import plain
+from orderkit.core.order.order_view import is_person
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import CHANGE_TRAILER, REASON_TRAILER, Commit

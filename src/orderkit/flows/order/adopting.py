@@ -26,9 +26,8 @@ from orderkit.core.kit.change_forms import order_data
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import order_file
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.order.order_check import check_order_files
+from orderkit.core.order.order_check import check_order_files, move_command
 from orderkit.core.order.order_file import MANIFESTS
-from orderkit.core.order.repository_check import move_command
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.order.registration_check import check_free
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, published_pack, snapshot

@@ -29,13 +29,12 @@ from ground.names import CommitSha, RepoId
 from ground.objects.kube_objects import Manifest, metadata
 from ground.shapes import StrictShape, json_schema, plain, read_shape
 from kubeschema.validate.file_check import Definitions, definition_sources
-from orderkit.core.kit.kit_reader import definition_path
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.pack import Pack
+from orderkit.core.kit.pack import Pack, definition_path
 from orderkit.core.order.damage import CommitCheck, weight, with_faults
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.order_check import OrderRepository, check_repository
 from orderkit.core.order.order_state import OrderState
-from orderkit.core.order.repository_check import OrderRepository, check_repository
 from orderkit.flows.platform import Platform, read_text
 from orderkit.ports.forge import Commit
 from orderkit.ports.signatures import PublicKey, is_signed_by, read_changes, signature_of

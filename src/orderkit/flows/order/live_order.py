@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from ground.argocd import steering
-from ground.argocd.steering import steering_annotations
+from ground.argocd import sync_rules
+from ground.argocd.sync_rules import steering_annotations
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from ground.names import MAIN, BlobSha, CommitSha, RepoId, TeamName
 from ground.objects.kube_objects import Kind, Manifest, dig, metadata
@@ -25,9 +25,9 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.damage import Damage, in_entry, labelled_entry
 from orderkit.core.order.ledger import OrderEntry, team_namespace
+from orderkit.core.order.order_check import SUBMODULES
 from orderkit.core.order.order_file import MANIFESTS, OrderFile
 from orderkit.core.order.order_state import short
-from orderkit.core.order.repository_check import SUBMODULES
 from orderkit.core.order.team_file import TeamFile
 from orderkit.flows.argocd.commit_pinning import documents_of
 from orderkit.flows.argocd.refreshing import application_key
@@ -187,7 +187,7 @@ def check_hooks(platform: Platform, live: LiveOrder, commit: CommitSha) -> None:
             annotation has it make the XR again at each sync.
     """
     if refusals := hook_refusals(platform, live, commit):
-        raise RefusedError(refusals[0], hint=f"{steering.HINT}, and register again")
+        raise RefusedError(refusals[0], hint=f"{sync_rules.HINT}, and register again")
 
 
 def check_kit(
@@ -272,7 +272,7 @@ def check_delivers(platform: Platform, live: LiveOrder, xr_file: XrFile) -> None
     commit = xr_file.commit
     has_submodules = SUBMODULES in platform.forge.tree(live.repository, commit)
     others = (entry for entry in _objects_of(platform, live, commit) if not live.is_xr(entry.xr))
-    is_damaged = bool(steering.hook_refusal(xr_file.xr)) or any(_damaging(xr_file.xr))
+    is_damaged = bool(sync_rules.hook_refusal(xr_file.xr)) or any(_damaging(xr_file.xr))
     if xr_file.path.parent == MANIFESTS and not (has_submodules or is_damaged or any(others)):
         return
     for fault in filter(_is_undelivered, _faults(platform, live, commit)):
@@ -349,7 +349,7 @@ def hook_refusals(platform: Platform, live: LiveOrder, commit: CommitSha) -> lis
     return [
         f"{entry.path}: {refusal}"
         for entry in _objects_of(platform, live, commit)
-        for refusal in (steering.hook_refusal(entry.xr), *_damaging(entry.xr))
+        for refusal in (sync_rules.hook_refusal(entry.xr), *_damaging(entry.xr))
         if refusal
     ]
 

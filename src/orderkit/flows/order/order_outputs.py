@@ -18,8 +18,8 @@ from ground.errors import InvalidInputError, RefusedError
 from ground.objects.kube_objects import Manifest, ObjectKey, controller, dig, metadata
 from ground.secrets import register
 from ground.suggestions import did_you_mean
+from orderkit.core.kit.kit_parts import Connection, KitOutput
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.shown_values import Connection, KitOutput
 from orderkit.core.order.order_summary import filled
 from orderkit.core.secret_values import SECRET
 from orderkit.flows.order import awaiting, order_report

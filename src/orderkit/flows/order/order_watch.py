@@ -19,7 +19,7 @@ from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Kind, Man
 from ground.shapes import changed
 from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.order.order_cost import OrderCost
-from orderkit.core.order.order_selection import LIMIT_MAX, OrderQuery, matches, select
+from orderkit.core.order.order_view import LIMIT_MAX, OrderQuery, matches, select
 from orderkit.flows.composing.on_demand import cost_of
 from orderkit.flows.platform import Platform, published_pack
 

@@ -30,9 +30,9 @@ from ground.errors import IncompleteError, InvalidInputError, RemoteError, every
 from ground.names import CommitSha, OrderId, RepoId, TeamName, check_requester  # fmt: skip
 from ground.objects.kube_objects import Manifest
 from orderkit.core.kit.change_forms import by_form_names
+from orderkit.core.kit.form_values import merged, read_settings, yaml_roots
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
-from orderkit.core.kit.yaml_settings import merged, read_settings, yaml_roots
 from orderkit.core.order import order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import check_order_files

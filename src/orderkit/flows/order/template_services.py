@@ -35,7 +35,7 @@ from ground.errors import (
     OrderkitError,
 )
 from ground.names import CommitSha, OrderId, TeamName, blob_sha, check_label
-from orderkit.core.kit.yaml_settings import read_settings, yaml_roots
+from orderkit.core.kit.form_values import read_settings, yaml_roots
 from orderkit.core.order import order_file
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.order.registration_check import archived

@@ -30,9 +30,9 @@ from orderkit.core.kit.compositions import composition_of
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit.core.plan.fleet_plan import FleetPlan, OrderPlan, Side, with_collisions
+from orderkit.core.plan.live_state import default_changes, defaults_of, keeps, with_stored
 from orderkit.core.plan.price_table import PRICES, PriceTable, read_prices
 from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder
-from orderkit.core.plan.stored_defaults import default_changes, defaults_of, keeps, with_stored
 from orderkit.flows.composing.cluster_questions import (
     NOT_ASKED,
     Lookup,

@@ -20,8 +20,8 @@ from ground.errors import OrderkitError
 from ground.objects.kube_objects import Manifest, ObjectKey, metadata
 from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.plan import Assembly, Fault, Plan
+from orderkit.core.plan.assembly import selector_text
 from orderkit.core.plan.fleet_plan import OWN, OrderPlan
-from orderkit.core.plan.object_texts import selector_text
 from orderkit.flows.composing.cluster_questions import Lookup, looked_up
 from orderkit.flows.plan.planning_process import (
     ENTRY,

@@ -24,11 +24,10 @@ from orderkit.core.plan.assembly import SecretField
 from orderkit.core.plan.comparison import plan_with_secrets
 from orderkit.core.plan.dangers import DangerContext
 from orderkit.core.plan.fleet_plan import without_unnamed
-from orderkit.core.plan.live_state import paused_parts
+from orderkit.core.plan.live_state import Defaults, paused_parts
 from orderkit.core.plan.masking import masked, masked_assembly
 from orderkit.core.plan.price_table import PriceTable
 from orderkit.core.plan.secret_traces import secret_fields
-from orderkit.core.plan.stored_defaults import Defaults
 from orderkit.core.secret_values import SecretTexts, values_of
 from orderkit.flows.composing.cluster_questions import judged
 from orderkit.flows.composing.planner import with_costs

@@ -31,7 +31,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from ground.argocd.steering import HINT, steering_annotations
+from ground.argocd.sync_rules import HINT, steering_annotations
 from ground.errors import (
     NotFoundError,
     OrderkitError,
@@ -52,8 +52,7 @@ from orderkit.core.order.change.differences import merged
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.core.order.order_state import short
 from orderkit.core.plan import Code, Fault, Plan
-from orderkit.core.plan.graph import graph_of
-from orderkit.core.plan.graph_mermaid import to_mermaid
+from orderkit.core.plan.graph import graph_of, to_mermaid
 from orderkit.core.plan.judging import OutcomeRule
 from orderkit.core.plan.plan_markdown import plain_line, to_markdown
 from orderkit.flows.order import cost_limit

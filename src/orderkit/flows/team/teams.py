@@ -24,7 +24,7 @@ from ground.objects.kube_objects import (
     ObjectKey,
 )
 from ground.shapes import changed
-from orderkit.core.kit.deliverable_kinds import OrderKinds, kinds_of, read_kinds
+from orderkit.core.kit.order_kinds import OrderKinds, kinds_of, read_kinds
 from orderkit.core.kit.pack import Pack
 from orderkit.core.order import ledger, ledger_applications, team_file, team_limits
 from orderkit.core.order.ledger import OrderEntry

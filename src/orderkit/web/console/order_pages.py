@@ -27,8 +27,7 @@ from orderkit.core.durations import PATTERN as DURATION
 from orderkit.core.durations import parse_duration
 from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.change_forms import TAKE
-from orderkit.core.order.order_selection import SORTS, OrderQuery, counts, select
-from orderkit.core.order.order_view import OrderRow
+from orderkit.core.order.order_view import SORTS, OrderQuery, OrderRow, counts, select
 from orderkit.flows.order.order_objects import read_part
 from orderkit.ports.forge import OpenPullRef
 from orderkit.web.console.page_exchange import (

@@ -23,9 +23,8 @@ from ground.objects.values import shown
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_cost import cost_sums, money
-from orderkit.core.order.order_selection import OrderQuery, counts, select
 from orderkit.core.order.order_summary import plain
-from orderkit.core.order.order_view import OrderRow
+from orderkit.core.order.order_view import OrderQuery, OrderRow, counts, select
 from orderkit.core.order.team_file import TeamFile
 from orderkit.flows.install import doctor_checks
 from orderkit.flows.install.findings import DoctorFinding, check_releases

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from ground.argocd.waves import deletion_waves, sync_options
+from ground.argocd.sync_rules import deletion_waves, sync_options
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import CRD, Manifest, ObjectKey, annotations_of, metadata
 from orderkit.ports.cluster import Cluster, Propagation

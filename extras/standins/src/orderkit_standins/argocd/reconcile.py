@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from ground.argocd.delivery_hindrances import tracker
-from ground.argocd.steering import FINALIZERS
+from ground.argocd.sync_rules import FINALIZERS
 from ground.errors import ConflictError, NotFoundError
 from ground.objects.kube_objects import (
     APP_PROJECT,

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ground.argocd.health import MISSING, Health, HealthStatus, health_of, worst
-from ground.argocd.waves import wave_of
+from ground.argocd.sync_rules import wave_of
 from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,

@@ -24,10 +24,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ground.argocd.health import Health, HealthStatus
-from ground.argocd.waves import SyncStep, apply_step, prune_step, sync_options, sync_order, waves
+from ground.argocd.sync_rules import (
+    SyncStep,
+    apply_step,
+    prune_step,
+    sync_options,
+    sync_order,
+    waves,
+)
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import CRD, NAMESPACE, Kind, Manifest, ObjectKey, dig, metadata
-from ground.objects.plain_data import clone
+from ground.objects.values import clone
 from kubeschema.pruning import prune
 from orderkit.ports.cluster import Cluster
 from orderkit_standins.argocd.compare import (

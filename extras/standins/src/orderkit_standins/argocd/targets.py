@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ground.argocd.steering import FINALIZERS, HELM_HOOK, HOOK
+from ground.argocd.sync_rules import FINALIZERS, HELM_HOOK, HOOK
 from ground.errors import InvalidInputError
 from ground.names import CommitSha
 from ground.objects.kube_objects import Manifest, annotations_of, metadata

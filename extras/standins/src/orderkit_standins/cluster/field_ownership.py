@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ground.objects.kube_objects import Manifest, metadata
-from ground.objects.plain_data import clone
+from ground.objects.values import clone
 from orderkit_standins.cluster import typed_documents
 from orderkit_standins.cluster.documents import now
 from orderkit_standins.cluster.refusals import ApplyConflict, Cause, RefusalSubject

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ground.objects.kube_objects import CRD, NAMESPACE, Manifest, dig, metadata
-from ground.objects.plain_data import clone
+from ground.objects.values import clone
 from kubeschema.pruning import default, prune
 from orderkit.ports.cluster import Propagation
 from orderkit_standins.cluster import definitions

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ground.objects.plain_data import clone
+from ground.objects.values import clone
 from orderkit_standins.cluster.documents import encode
 from orderkit_standins.cluster.refusals import BadRequest, PatchRefused, RequestEntityTooLarge
 

@@ -27,9 +27,8 @@ from ground.objects.kube_objects import (
     labels_of,
     metadata,
 )
-from kubeschema.admission import POLICY
+from kubeschema.admission import POLICY, policy_faults
 from kubeschema.known import refused_updates
-from kubeschema.policy_errors import policy_faults
 from kubeschema.structural import problems
 from orderkit_standins.cluster import definitions
 from orderkit_standins.cluster.kinds import (

@@ -21,7 +21,7 @@ from ground.objects.kube_objects import (
     annotations_of,
     metadata,
 )
-from ground.objects.plain_data import clone
+from ground.objects.values import clone
 from kubeschema.admission import Operation
 from kubeschema.cel import BLOCKING
 from kubeschema.pruning import default, prune

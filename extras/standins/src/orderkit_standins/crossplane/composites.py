@@ -45,27 +45,25 @@ from compositions.pipeline import compose
 from compositions.station import Selector
 from compositions.station import Selector as Required
 from ground.errors import ConflictError, OrderkitError
-from ground.objects.conditions import (
+from ground.objects.kube_objects import (
+    COMPOSITION_REVISION,
     DELETING,
+    FUNCTION,
     RECONCILE_PAUSED,
     RECONCILE_SUCCESS,
     RESPONSIVE,
     SYSTEM_TYPES,
     Condition,
-    first_and_more,
-    reconcile_error,
-    unknown_after_fatal,
-)
-from ground.objects.kube_objects import (
-    COMPOSITION_REVISION,
-    FUNCTION,
     Kind,
     Manifest,
     ObjectKey,
     condition,
     dig,
+    first_and_more,
     labels_of,
     metadata,
+    reconcile_error,
+    unknown_after_fatal,
 )
 from kubeschema.xrd import machinery_path, xr_kind
 from orderkit_standins.controller import Backoff, Controller

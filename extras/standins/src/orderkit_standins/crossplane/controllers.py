@@ -26,8 +26,8 @@ from typing import cast
 from compositions.composed import COMPOSITE_LABEL
 from compositions.station import Station
 from ground.errors import ConflictError, OrderkitError
-from ground.objects.conditions import AVAILABLE, Condition
 from ground.objects.kube_objects import (
+    AVAILABLE,
     CLUSTER_USAGE,
     COMPOSITION,
     COMPOSITION_REVISION,
@@ -36,6 +36,7 @@ from ground.objects.kube_objects import (
     FUNCTION,
     IN_USE,
     USAGE,
+    Condition,
     Kind,
     Manifest,
     ObjectKey,

@@ -26,11 +26,12 @@ from compositions.composition_choice import HASH_LABEL, NAME_LABEL, latest_revis
 from compositions.function_twins.choice import package_name
 from compositions.python_functions import NAMES, NOT_RUN_HERE, PROGRAM, not_run
 from compositions.station import Station
-from ground.objects.conditions import RECONCILE_SUCCESS, Condition
 from ground.objects.kube_objects import (
     COMPOSITION,
     COMPOSITION_REVISION,
     FUNCTION,
+    RECONCILE_SUCCESS,
+    Condition,
     Manifest,
     ObjectKey,
     annotations_of,

@@ -24,15 +24,16 @@ from typing import Any
 from compositions.composed import XrEvent
 from compositions.station import Station
 from ground.errors import ConflictError, NotFoundError
-from ground.objects.conditions import Condition, merged
 from ground.objects.kube_objects import (
     CLUSTER_SCOPED_HOME,
     EVENT,
+    Condition,
     Kind,
     Manifest,
     ObjectKey,
     controller,
     dig,
+    merged,
     metadata,
 )
 from orderkit.ports.clock import Clock

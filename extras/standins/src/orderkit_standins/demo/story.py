@@ -24,7 +24,7 @@ from orderkit.core.order import order_state
 from orderkit.core.order.change import FieldConflictError, FieldEdit
 from orderkit.core.order.lease import EXPIRES_AT, time_text
 from orderkit.core.order.order_state import short
-from orderkit.core.plan.object_texts import key_text
+from orderkit.core.plan.assembly import key_text
 from orderkit.flows.approval.deciding import approve_on_forge
 from orderkit.flows.approval.settling import withdraw
 from orderkit.flows.argocd.refreshing import application_key

@@ -33,8 +33,9 @@ from compositions.managed_state import (
     replacement_refusal,
     replacements,
 )
-from ground.objects.conditions import AVAILABLE, CREATING
 from ground.objects.kube_objects import (
+    AVAILABLE,
+    CREATING,
     EXTERNAL_NAME,
     Kind,
     Manifest,
@@ -43,7 +44,7 @@ from ground.objects.kube_objects import (
     dig,
     metadata,
 )
-from ground.objects.plain_data import overlaid
+from ground.objects.values import overlaid
 from kubeschema.known.managed_kinds import OPEN
 from orderkit_standins.crossplane.reconciler_context import ReconcilerContext
 from orderkit_standins.providers.managed_reconciler import (

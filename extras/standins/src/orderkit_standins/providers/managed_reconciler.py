@@ -13,8 +13,16 @@ from dataclasses import dataclass
 
 from compositions.paused import is_paused
 from ground.errors import ConflictError, OrderkitError, shorten
-from ground.objects.conditions import DELETING, RECONCILE_SUCCESS, Condition, reconcile_error
-from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig
+from ground.objects.kube_objects import (
+    DELETING,
+    RECONCILE_SUCCESS,
+    Condition,
+    Kind,
+    Manifest,
+    ObjectKey,
+    dig,
+    reconcile_error,
+)
 from kubeschema.known.managed_kinds import config_group, is_modern
 from orderkit_standins.controller import Backoff, Controller
 from orderkit_standins.crossplane.reconciler_context import ReconcilerContext, is_deleting

@@ -26,8 +26,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ground.errors import OrderkitError
-from ground.objects.conditions import AVAILABLE, CREATING, Condition
-from ground.objects.kube_objects import Kind, Manifest, ObjectKey, condition, dig, metadata
+from ground.objects.kube_objects import (
+    AVAILABLE,
+    CREATING,
+    Condition,
+    Kind,
+    Manifest,
+    ObjectKey,
+    condition,
+    dig,
+    metadata,
+)
 from kubeschema.cel.expressions import Expression, bound, plain_result
 from orderkit.ports.cluster import Propagation
 from orderkit_standins.controller import Controller

@@ -17,9 +17,10 @@ from typing import Any
 
 from ground.objects.kube_objects import Kind, Manifest, dig, plural_of
 from kubeschema.known import Behaviour, read_behaviours, read_crds
-from kubeschema.known.behaviours import Reference, behaviour_of
 from kubeschema.known.managed_kinds import (
     OPEN,
+    Reference,
+    behaviour_of,
     completed_crd,
     config_group,
     is_managed,

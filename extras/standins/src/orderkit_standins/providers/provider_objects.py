@@ -33,8 +33,8 @@ from typing import Protocol
 
 from compositions.managed_state import FAIL, FAILURES, ManagedKinds
 from ground.errors import ConflictError, IncompleteError, InvalidInputError
-from ground.objects.conditions import Condition
 from ground.objects.kube_objects import (
+    Condition,
     Kind,
     Manifest,
     ObjectKey,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from extras.standins.tests.component.assembly.conftest import APP, Lab
 
-from compositions.generated_passwords import SEED_NAMESPACE, seed_secret
+from compositions.resource_builders import SEED_NAMESPACE, seed_secret
 from compositions.station import INPUT
 from ground.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
 from orderkit.stations import (

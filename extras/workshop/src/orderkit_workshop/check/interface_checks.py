@@ -34,8 +34,8 @@ from orderkit.core.kit.field_problems import PLAIN_TEXT_RULE, KitProblem, status
 from orderkit.core.kit.form_layout import PAGE_MAX
 from orderkit.core.kit.generated_mark import is_generated
 from orderkit.core.kit.kit_file import Direction, kit_schema
-from orderkit.core.kit.kit_reader import definition_path, is_covered, kit_of
 from orderkit.core.kit.model import NAME_PARAMETER, TEAM_PARAMETER, Kit
+from orderkit.core.kit.pack import definition_path, is_covered, kit_of
 from orderkit.core.kit.xrd_fields import KitField, fields_of
 from orderkit.core.secret_values import SECRET_NAME, entries_of, has_random_word
 from orderkit_workshop.check.kit_under_check import (

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from compositions.generated_passwords import SEED_SELECTOR
 from compositions.granted_rights import (
     READ,
     WRITE,
@@ -21,16 +20,23 @@ from compositions.granted_rights import (
     right_to_hand_on,
     verbs_granted,
 )
+from compositions.resource_builders import SEED_SELECTOR
 from ground.errors import InvalidInputError, OrderkitError
-from ground.objects.conditions import first_and_more
-from ground.objects.kube_objects import WRAPPED, Kind, Manifest, makes_nothing, wrapped_object
+from ground.objects.kube_objects import (
+    WRAPPED,
+    Kind,
+    Manifest,
+    first_and_more,
+    makes_nothing,
+    wrapped_object,
+)
 from kubeschema.known.crd_files import FOLDER, SOURCES, SchemaSource, file_digest, read_sources
 from kubeschema.known.known_kinds import GroupKind, SchemaSet, is_servers_own
 from kubeschema.validate.findings import Located, Reason
 from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.kit_file import KindRef
-from orderkit.core.kit.kit_resources import plural
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_kinds import plural
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.platform.baking import VERSION
 from orderkit_workshop.check.behaviour_rule_codes import PipelineRule

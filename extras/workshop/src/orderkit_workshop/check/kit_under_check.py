@@ -23,8 +23,8 @@ from kubeschema.known import SchemaSet, built_in, layer_of
 from kubeschema.validate import Finding
 from kubeschema.validate.findings import Located, located
 from orderkit.core.kit.checked_kits import checked_kit
-from orderkit.core.kit.kit_reader import definition_path, kit_path
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import definition_path, kit_path
 from orderkit.core.platform.baking import VERSION
 from orderkit.core.unserved_kinds import is_kubernetes_own
 from orderkit_workshop.check.rule_codes import Coded, KitRule

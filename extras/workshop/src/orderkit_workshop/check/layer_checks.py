@@ -17,7 +17,7 @@ from compositions.layered_settings import ENVIRONMENT, LayerError, Layers, merge
 from compositions.simulation import lookup_in
 from compositions.station import Selector
 from ground.objects.kube_objects import Manifest, dig
-from ground.objects.plain_data import overlaid
+from ground.objects.values import overlaid
 from kubeschema.validate import Validator
 from kubeschema.validate.findings import Located
 from orderkit.core.kit.model import Kit

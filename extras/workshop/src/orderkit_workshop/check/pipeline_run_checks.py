@@ -13,16 +13,17 @@ from typing import Any
 from compositions.composed import Composed
 from compositions.layered_settings import LAYERS_BROKEN, SettingError
 from compositions.simulated_objects import keeps_ready_condition
-from ground.objects.conditions import SYSTEM_TYPES, first_and_more
 from ground.objects.kube_objects import (
     CRD,
     EXTERNAL_NAME,
     NAMESPACE,
+    SYSTEM_TYPES,
     XRD,
     Kind,
     Manifest,
     annotations_of,
     dig,
+    first_and_more,
     is_namespaced,
     metadata,
     only_observes,

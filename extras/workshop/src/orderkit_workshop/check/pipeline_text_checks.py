@@ -23,7 +23,7 @@ from ground.objects.kube_objects import dig
 from ground.suggestions import did_you_mean
 from kubeschema.validate.findings import Located
 from kubeschema.xrd import xr_kind
-from orderkit.core.kit.kit_reader import definition_path
+from orderkit.core.kit.pack import definition_path
 from orderkit_workshop.check.kit_under_check import (
     Doc,
     KitUnderCheck,

@@ -21,9 +21,9 @@ from typing import Any
 
 from compositions.composed import Composed, World
 from compositions.composition_choice import connection_namespace
-from compositions.generated_passwords import STAND_IN_SEED
 from compositions.pipeline import compose
 from compositions.python_functions import functions_here
+from compositions.resource_builders import STAND_IN_SEED
 from compositions.simulation import SimulatedWorld, Simulation, lookup_in, simulate
 from compositions.station import Station, StationRequest, StationResponse
 from ground.errors import OrderkitError
@@ -33,13 +33,12 @@ from ground.suggestions import did_you_mean
 from kubeschema import samples
 from kubeschema.validate import Validator
 from kubeschema.validate.findings import Located
-from orderkit.core.kit.catalog_pickers import names_alone
 from orderkit.core.kit.compositions import chosen_composition, name_shown
 from orderkit.core.kit.field_problems import field_at
+from orderkit.core.kit.form_values import merged, names_alone, read_settings, yaml_roots
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import fields_of
-from orderkit.core.kit.yaml_settings import merged, read_settings, yaml_roots
 from orderkit_workshop.check.kit_under_check import Doc, KitUnderCheck, steps_in
 from orderkit_workshop.check.pipeline_text_checks import runnable
 from orderkit_workshop.check.rule_codes import KitRule

@@ -130,7 +130,7 @@ def _advice(entry: Located) -> str:
 
 def _emit_sarif(verdict: PackVerdict, folder: Path) -> None:
 
-    from kubeschema.validate.sarif import SarifResult, sarif
+    from kubeschema.validate.findings import SarifResult, sarif
     from orderkit import __version__
     from orderkit.cli.output import as_json
     from orderkit_workshop.check.behaviour_rule_codes import descriptions

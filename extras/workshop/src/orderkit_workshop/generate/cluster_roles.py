@@ -23,8 +23,8 @@ from compositions.granted_rights import AGGREGATE, DEFAULTS, READ, WRITE
 from ground.objects.kube_objects import Kind, Manifest
 from orderkit.core.kit.generated_mark import comment
 from orderkit.core.kit.kit_file import KindRef
-from orderkit.core.kit.kit_resources import plural, read_resources
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_kinds import plural, read_resources
 from yamlfiles import yaml11
 
 _RBAC = "rbac.authorization.k8s.io"

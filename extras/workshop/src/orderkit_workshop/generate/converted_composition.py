@@ -20,7 +20,7 @@ from compositions.function_twins.function_inputs import without_unknown
 from compositions.station import OpaqueError
 from ground.errors import RefusedError
 from ground.objects.kube_objects import Manifest, dig, metadata
-from ground.objects.plain_data import copied
+from ground.objects.values import copied
 
 PATCHING, ENVIRONMENT = "function-patch-and-transform", "function-environment-configs"
 _KEPT = ("compositeTypeRef", "writeConnectionSecretsToNamespace")

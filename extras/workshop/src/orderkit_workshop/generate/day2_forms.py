@@ -42,7 +42,7 @@ from orderkit.core.kit.kit_file import KitChange, Survivor
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.change.change_page import HIDDEN, LABEL, filled_in, reason_schema
-from orderkit.core.portal.template_copy import refusal_step
+from orderkit.core.portal.job_copy import refusal_step
 from orderkit_workshop.generate.order_skeleton import SERVICE, member
 from orderkit_workshop.generate.order_template import button_labels, template_text
 from softwaretemplates.template import API_VERSION

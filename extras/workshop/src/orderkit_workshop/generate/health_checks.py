@@ -22,9 +22,9 @@ from ground.argocd.health_lua import (
 )
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import ARGOCD_NAMESPACE, CONFIG_MAP, Manifest
-from orderkit.core.kit.deliverable_kinds import kinds_of
 from orderkit.core.kit.generated_mark import pack_comment
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_kinds import kinds_of
 from yamlfiles import yaml11
 from yamlfiles.documents import Files
 

@@ -19,7 +19,7 @@ from compositions.function_twins.choice import RELEASES, function_name, package_
 from compositions.python_functions import STATION_FUNCTION, is_own, runs_here
 from ground.errors import RefusedError
 from ground.objects.kube_objects import FUNCTION, Kind, Manifest, dig, metadata
-from ground.objects.plain_data import copied
+from ground.objects.values import copied
 
 _REGISTRY = "__ORDERKIT_REGISTRY__"
 _CONFIGURATIONS = {

@@ -28,11 +28,11 @@ from kubeschema.samples import NoSampleError, fits, longest, valid_samples
 from kubeschema.validate import Validator
 from kubeschema.xrd import default_composition, referenceable_version, scope_of, xr_kind
 from orderkit.core.kit.change_forms import order_data
-from orderkit.core.kit.field_titles import spelt_out
-from orderkit.core.kit.form_shapes import FieldPath
-from orderkit.core.kit.kit_reader import kit_of
+from orderkit.core.kit.field_names import spelt_out
+from orderkit.core.kit.kit_parts import FieldPath
 from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import kit_of
 from orderkit.core.kit.xrd_fields import ABSENT, FieldShape, KitField, fields_of
 from yamlfiles import yaml11
 

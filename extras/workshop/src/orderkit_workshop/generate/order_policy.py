@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from ground.argocd.steering import ANNOTATIONS, FINALIZERS
+from ground.argocd.sync_rules import ANNOTATIONS, FINALIZERS
 from ground.objects.kube_objects import APPLICATION, TRACKING_ID, Manifest
 from orderkit.core.kit.generated_mark import pack_comment
 from orderkit.core.kit.model import Kit

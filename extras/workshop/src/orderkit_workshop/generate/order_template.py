@@ -19,17 +19,21 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ground.names import LABEL_MAX
-from orderkit.core.kit import js_patterns
+from orderkit.core.kit import form_rules
 from orderkit.core.kit.approval_rules import foretold
-from orderkit.core.kit.form_fields import LABEL_PATTERN, properties_of
+from orderkit.core.kit.form_fields import (
+    LABEL_PATTERN,
+    baked_parameter,
+    hidden_schema,
+    properties_of,
+)
 from orderkit.core.kit.form_layout import form_layout
-from orderkit.core.kit.form_shapes import Hidden, Link, Page
+from orderkit.core.kit.form_values import yaml_property, yaml_roots
 from orderkit.core.kit.generated_mark import comment
-from orderkit.core.kit.hidden_fields import baked_parameter, hidden_schema
+from orderkit.core.kit.kit_parts import Hidden, Link, Page
 from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT, YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import KitField, KitFields, fields_of
-from orderkit.core.kit.yaml_settings import yaml_property, yaml_roots
 from orderkit_workshop.generate.order_skeleton import manifest_path, member
 from softwaretemplates.template import API_VERSION
 from yamlfiles import yaml11
@@ -89,7 +93,7 @@ class _Form:
                 "type": "string",
                 "pattern": LABEL_PATTERN,
                 "maxLength": LABEL_MAX - len(kit.name) - 1,
-                "errorMessage": {"pattern": js_patterns.described(LABEL_PATTERN)},
+                "errorMessage": {"pattern": form_rules.described(LABEL_PATTERN)},
             }
         if not kit.team_from:
             own_properties[kit.team_parameter] = {

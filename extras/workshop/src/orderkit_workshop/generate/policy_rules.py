@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orderkit.core.kit.form_shapes import FieldPath
 from orderkit.core.kit.kit_file import Direction
+from orderkit.core.kit.kit_parts import FieldPath
 from orderkit.core.kit.model import Kit
 from orderkit_workshop.generate.policy_parts import (
     AGAIN,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from kubeschema.known.provider_packages import PackageReference
+    from kubeschema.known.crd_files import PackageReference
 
 
 @dataclass(frozen=True, slots=True)

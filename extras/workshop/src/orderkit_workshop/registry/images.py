@@ -26,7 +26,7 @@ from typing import IO, Any
 
 from ground.errors import InvalidInputError, NotFoundError, RefusedError, RemoteError
 from ground.objects.kube_objects import dig
-from kubeschema.known.provider_packages import DIGEST, PackageReference, package_stream
+from kubeschema.known.crd_files import DIGEST, PackageReference, package_stream
 from orderkit.adapters.functions.program_store import digest_of
 from orderkit_workshop.ports.packages import FunctionImage, ProviderPackage
 from orderkit_workshop.registry.registry_client import (

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ground.errors import InvalidInputError, OrderkitError
-from ground.objects.conditions import first_and_more
-from ground.objects.kube_objects import Kind
+from ground.objects.kube_objects import Kind, first_and_more
 from kubeschema.validate import Finding
 from kubeschema.validate.findings import FindingSeverity, Located
 from orderkit.core.kit.checked_kits import checked_kits
-from orderkit.core.kit.deliverable_kinds import kinds
+from orderkit.core.kit.order_kinds import kinds
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit_workshop.check import DEFAULT_STYLE, Checked, KitUnderCheck, PackFacts, check_kit
 from orderkit_workshop.check.behaviour_rule_codes import PipelineRule

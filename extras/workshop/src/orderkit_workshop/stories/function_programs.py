@@ -23,7 +23,7 @@ from compositions.python_functions import (
 )
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from ground.objects.kube_objects import FUNCTION, Kind, Manifest, dig, metadata
-from kubeschema.known.provider_packages import PackageReference, parse_reference
+from kubeschema.known.crd_files import PackageReference, parse_reference
 from orderkit.adapters.functions.program_store import (
     StoredProgram,
     add_program,
@@ -38,9 +38,9 @@ from orderkit_workshop.generate.imported_pipeline import (
 from orderkit_workshop.ports.pack_folder import PackFolder
 from orderkit_workshop.ports.packages import FunctionImage
 from yamlfiles import yaml11
+from yamlfiles.assignments import edit_bytes
 from yamlfiles.documents import Files
 from yamlfiles.edit import Edit
-from yamlfiles.edited_text import edit_bytes
 from yamlfiles.manifests import ManifestError, parse_manifests
 from yamlfiles.positions import located_manifests
 

@@ -15,8 +15,8 @@ from typing import Literal
 from ground.errors import RefusedError
 from ground.unified_diff import unified_diff
 from orderkit.core.kit.checked_kits import checked_kits
-from orderkit.core.kit.deliverable_kinds import kinds
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.order_kinds import kinds
 from orderkit.core.kit.pack import read_pack
 from orderkit_workshop.generate.health_checks import OWN, SETTINGS, settings
 from orderkit_workshop.generate.kit_files import generate, is_hand_written, leftovers

@@ -26,8 +26,8 @@ from ground.objects.kube_objects import (
 )
 from kubeschema import xrd as definitions
 from kubeschema.validate.xrd_check import hint_for
+from orderkit.core.kit.field_names import spelt_out
 from orderkit.core.kit.field_problems import nearest
-from orderkit.core.kit.field_titles import spelt_out
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import fields_of
 from orderkit.ports.cluster import Cluster, NoSuchKindError

@@ -11,22 +11,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
-from ground.objects.conditions import first_and_more
-from ground.objects.kube_objects import Kind, dig
+from ground.objects.kube_objects import Kind, dig, first_and_more
 from ground.suggestions import did_you_mean
 from kubeschema.known.crd_files import (
     FOLDER,
     SOURCES,
     CrdDocument,
+    PackageReference,
     SchemaSource,
     crd_documents,
     crd_file,
     file_digest,
+    parse_reference,
     read_sources,
     sources_file,
 )
 from kubeschema.known.known_kinds import GroupKind
-from kubeschema.known.provider_packages import PackageReference, parse_reference
 from orderkit_workshop.check import PackFacts
 from orderkit_workshop.check.kind_checks import (
     ComposedKind,

@@ -16,7 +16,7 @@ from ground.errors import OrderkitError, RefusedError
 from ground.names import NAME_MAX, check_label
 from kubeschema.validate.findings import Finding, FindingSeverity, Located
 from kubeschema.xrd import xr_kind
-from orderkit.core.kit.field_titles import spelt_out
+from orderkit.core.kit.field_names import spelt_out
 from orderkit.core.kit.pack import Pack, read_pack
 from orderkit_workshop.generate.kit_draft import Draft, skeleton_values, xrd_of
 from orderkit_workshop.ports.pack_folder import PackFolder, SkeletonRenderer

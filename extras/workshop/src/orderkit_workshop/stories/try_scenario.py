@@ -20,10 +20,10 @@ from typing import Any
 
 from compositions.composed import PipelineStep, World, preview_uid, root_labelled, steps_of
 from compositions.composition_choice import connection_namespace
-from compositions.generated_passwords import STAND_IN_SEED
 from compositions.layered_settings import ENVIRONMENT
 from compositions.managed_state import ManagedKinds
 from compositions.python_functions import functions_here, not_run, packages_of
+from compositions.resource_builders import STAND_IN_SEED
 from compositions.simulation import SimulatedWorld, Simulation, simulate
 from compositions.station import Station
 from ground.errors import InvalidInputError, OrderkitError

@@ -29,7 +29,7 @@ from compositions.function_twins.function_inputs import (
 )
 from compositions.station import OpaqueError, Selector, StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest, metadata
-from ground.objects.plain_data import overlaid
+from ground.objects.values import overlaid
 
 API_VERSION, KIND = "apiextensions.crossplane.io/v1beta1", "EnvironmentConfig"
 

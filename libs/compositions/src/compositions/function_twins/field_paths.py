@@ -1,9 +1,16 @@
 """
-Field paths as Crossplane's functions read them: ``spec.items[0].name``, ``data[a.key]``.
+Field paths as Crossplane's functions read them, and how a value is merged at one.
 
-Get, set and expand follow crossplane-runtime's fieldpath package (2.3 and 2.4), including which
-missing things count as *not found* (the patch is skipped) and which are errors (the step fails).
-Values of the wrong type on the path are never replaced; lists are extended with nulls.
+``spec.items[0].name``, ``data[a.key]``. Get, set and expand follow crossplane-runtime's fieldpath
+package (2.3 and 2.4), including which missing things count as *not found* (the patch is skipped)
+and which are errors (the step fails). Values of the wrong type on the path are never replaced;
+lists are extended with nulls.
+
+The policies of ``policy.toFieldPath`` merge as crossplane-runtime does through the mergo library
+(1.0.2), including its oddities: an existing *empty* value (``""``, 0, false, an empty map) is
+replaced although existing values are kept; lists append only new entries, and only at the top
+level; in an appending merge a string that meets a list is an error. Values are changed in place
+where Go changes them in place.
 
 Used by the twins. Values are those of ``go_values``.
 """
@@ -11,10 +18,11 @@ Used by the twins. Values are those of ``go_values``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from compositions.function_twins.go_values import from_json
+from compositions.function_twins.go_values import from_json, same, type_name
 from compositions.station import OpaqueError
 
 INDEX_MAX = 1024
@@ -257,3 +265,92 @@ def _entries(holder: Any, segments: Sequence[Segment]) -> Sequence[Segment]:
     if holder is None:
         raise NoSuchFieldError(f"wildcard field {path} is not found in the path")
     raise PathError(f"{path}: unexpected wildcard usage")
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What happens to existing values."""
+
+    override: bool
+    append: bool = False
+
+
+POLICIES: Mapping[str, Merge | None] = {
+    "Replace": None,
+    "MergeObjects": Merge(override=False),
+    "MergeObject": Merge(override=False),
+    "MergeObjectsAppendArrays": Merge(override=False, append=True),
+    "ForceMergeObjects": Merge(override=True),
+    "ForceMergeObjectsAppendArrays": Merge(override=True, append=True),
+    "AppendArray": Merge(override=True, append=True),
+}
+"""By the policy's name; None replaces."""
+
+
+def merge_at(data: dict[str, Any], path: str, value: Any, how: Merge | None) -> None:
+    """
+    Set or merge a value at a path, in place.
+
+    Raises:
+        PathError: The path does not fit, or the values cannot be merged.
+    """
+    if how is not None:
+        try:
+            present = get(data, path)
+        except NoSuchFieldError:
+            present = None
+        value = _merged(present, value, how)
+    put(data, path, value)
+
+
+def _merged(present: Any, value: Any, how: Merge) -> Any:
+    if present is None or value is None:
+        return value
+    if how.append and isinstance(present, list) and isinstance(value, list):
+        # removeSourceDuplicates in crossplane-runtime: it looks at the top level only.
+        value = [entry for entry in value if not any(same(entry, old) for old in present)]
+        if not (value or present):
+            return None  # Go's nil slice, which mergo puts in place of an empty one
+    holder = {"arg": present}
+    _into(holder, {"arg": value}, how)
+    return holder["arg"]
+
+
+def _into(target: dict[str, Any], source: Mapping[str, Any], how: Merge) -> None:
+    was_empty = not target
+    for key, value in source.items():
+        present = target.get(key)
+        if value is None:
+            if how.override:
+                target[key] = None
+            continue
+        filled = not _is_empty(present)
+        if isinstance(value, dict) and isinstance(present, dict) and filled:
+            _into(present, value, how)
+            continue
+        if isinstance(value, list):
+            _list_into(target, key, value, how, was_empty=was_empty)
+            if filled:
+                continue
+        if how.override or not filled:
+            target[key] = value
+
+
+def _list_into(
+    target: dict[str, Any], key: str, value: list[Any], how: Merge, *, was_empty: bool
+) -> None:
+    present: Any = [] if target.get(key) is None else target[key]
+    if not how.append:
+        target[key] = value if how.override or was_empty else present
+        return
+    if not isinstance(present, list):
+        raise PathError(
+            "failed to merge values: cannot append two slices with different type "
+            f"({type_name(value)}, {type_name(present)})"
+        )
+    target[key] = [*present, *value]
+
+
+def _is_empty(value: Any) -> bool:
+    # mergo's isEmptyValue: the zero value of any type, not only null.
+    return not value

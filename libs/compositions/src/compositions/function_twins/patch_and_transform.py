@@ -5,7 +5,8 @@ Follows v0.10.8 (August 2026). Supports everything its input can ask for: patch 
 and to the XR and the environment, combining patches, all policies, transforms, readiness checks and
 connection details, with the result messages that people see. Accidental behaviour of the real
 function is reproduced too: the readiness that an earlier step gave to the XR, or to a template
-without base, is lost, and whole numbers are floats until they pass through JSON.
+without base, is lost, and whole numbers are floats until they pass through JSON. They arrive over
+the wire as floats, so the check MatchInteger never finds an integer there and warns.
 
 Refused by name (`OpaqueError`): formats, regular expressions and values that ``go_values`` and
 ``transforms`` cannot compute as Go does, and input on which the function crashes. The messages
@@ -16,19 +17,13 @@ Runs as a step's function in ``pipeline``.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compositions.function_twins import environment, patch_input
-from compositions.function_twins.field_paths import NoSuchFieldError, quoted
-from compositions.function_twins.go_values import from_json, from_wire
-from compositions.function_twins.patched_resources import (
-    CheckError,
-    connection_details,
-    connection_secret,
-    is_ready,
-    keeps_details,
-)
+from compositions.function_twins import environment, field_paths, patch_input
+from compositions.function_twins.field_paths import NoSuchFieldError, PathError, quoted
+from compositions.function_twins.go_values import from_json, from_wire, json_text
 from compositions.function_twins.patches import (
     Data,
     Objects,
@@ -37,9 +32,163 @@ from compositions.function_twins.patches import (
     is_required,
     patch_composed,
     patch_environment,
+    patched,
     to_composed,
 )
 from compositions.station import Ready, Resource, StationRequest, StationResponse
+from ground.objects.kube_objects import dig
+
+_Data = dict[str, Any]
+_SECRET_TYPE = "connection.crossplane.io/v1alpha1"  # noqa: S105 - the type of a Secret
+
+
+class CheckError(Exception):
+    """A readiness check that cannot be run; the message is the function's."""
+
+
+def is_ready(observed: _Data, checks: Sequence[Mapping[str, Any]]) -> bool:
+    """
+    Return whether all checks pass; without checks, whether the condition Ready is True.
+
+    Raises:
+        CheckError: A field has another type than its check expects.
+    """
+    if not checks:
+        return _condition(observed, "Ready") == "True"
+    for number, check in enumerate(checks):
+        try:
+            if not _holds(observed, check):
+                return False
+        except NoSuchFieldError:
+            return False
+        except PathError as error:
+            raise CheckError(f"cannot run readiness check at index {number}: {error}") from error
+    return True
+
+
+def _holds(observed: _Data, check: Mapping[str, Any]) -> bool:
+    kind = check["type"]
+    if kind == "None":
+        return True
+    if kind == "MatchCondition":
+        condition_check = check["matchCondition"]
+        return bool(_condition(observed, condition_check["type"]) == condition_check["status"])
+    path = check["fieldPath"]
+    if kind == "MatchString":
+        return bool(field_paths.get_string(observed, path) == check["matchString"])
+    value = field_paths.get(observed, path)
+    if kind == "NonEmpty":
+        return True
+    if kind == "MatchInteger":
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise PathError(f"{path}: not a (int64) number")
+        return bool(value == check["matchInteger"])
+    if not isinstance(value, bool):
+        raise PathError(f"{path}: not a bool")
+    return bool(value is (kind == "MatchTrue"))
+
+
+def _condition(observed: _Data, type_: str) -> str:
+    """Return the status of a condition; Unknown if it is missing, empty if there is no status."""
+    if "status" not in observed:
+        return ""
+    conditions = dig(observed, "status", "conditions", default=None) or ()
+    if not isinstance(conditions, list) or not all(isinstance(entry, dict) for entry in conditions):
+        return ""
+    for listed_condition in conditions:
+        if listed_condition.get("type") == type_:
+            return str(listed_condition.get("status") or "")
+    return "Unknown"
+
+
+def connection_details(
+    observed: _Data, secret_data: Mapping[str, bytes], details: Sequence[Mapping[str, Any]]
+) -> dict[str, bytes]:
+    """Return the connection details for the XR. Missing values are left out."""
+    published: dict[str, bytes] = {}
+    for detail in details:
+        kind, name = detail["type"], detail["name"]
+        if kind == "FromValue":
+            published[name] = detail["value"].encode()
+        elif kind == "FromConnectionSecretKey":
+            if detail["fromConnectionSecretKey"] in secret_data:
+                published[name] = secret_data[detail["fromConnectionSecretKey"]]
+        else:
+            try:
+                value = field_paths.get(observed, detail["fromFieldPath"])
+            except PathError:
+                continue
+            published[name] = (value if isinstance(value, str) else json_text(value)).encode()
+    return published
+
+
+def keeps_details(xr: _Data) -> bool:
+    """Return whether Crossplane stores connection details itself, which it does for v1 XRs only."""
+    try:
+        field_paths.get(xr, "spec.crossplane")
+    except PathError:
+        return True
+    return False
+
+
+def connection_secret(
+    xr: _Data, details: Mapping[str, bytes], settings: Mapping[str, Any] | None
+) -> Resource:
+    """
+    Return the Secret with the connection details of an XR that has none of its own.
+
+    Raises:
+        PatchError: A patch of its name fails.
+        OpaqueError: A patch uses something that is not supported here.
+    """
+    name, namespace = _reference(xr, settings or {})
+    meta = {"name": name, "namespace": namespace}
+    manifest: _Data = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {key: text for key, text in meta.items() if text},
+        "data": {key: base64.b64encode(data).decode() for key, data in details.items()},
+        "type": _SECRET_TYPE,
+    }
+    return Resource(manifest, Ready.TRUE)
+
+
+def _reference(xr: _Data, settings: Mapping[str, Any]) -> tuple[str, str]:
+    reference_of_xr = dig(xr, "spec", "writeConnectionSecretToRef", default=None)
+    meta = xr.get("metadata") or {}
+    if isinstance(reference_of_xr, dict):
+        name, namespace = reference_of_xr.get("name") or "", reference_of_xr.get("namespace") or ""
+    elif settings.get("name") or settings.get("namespace"):
+        name, namespace = settings.get("name") or "", settings.get("namespace") or ""
+    else:
+        name, namespace = f"{meta.get('name') or ''}-connection", meta.get("namespace") or ""
+    reference: _Data = {"apiVersion": "v1", "kind": "SecretReference", "name": name}
+    return _patched_reference(xr, {**reference, "namespace": namespace}, settings)
+
+
+def _patched_reference(xr: _Data, reference: _Data, settings: Mapping[str, Any]) -> tuple[str, str]:
+    for number, patch in enumerate(settings.get("patches") or ()):
+        kind = patch_input.type_of(patch)
+        if kind not in {patch_input.FROM_COMPOSITE, patch_input.COMBINE_FROM_COMPOSITE}:
+            raise PatchError(_secret_fault(f"unsupported patch type {kind} at index {number}"))
+        try:
+            reference = patched(patch, xr, reference)
+        except (NoSuchFieldError, PatchError) as error:
+            if kind == patch_input.FROM_COMPOSITE and not is_required(patch):
+                continue
+            message = f"cannot apply patch type {kind} at index {number}: {error}"
+            raise PatchError(_secret_fault(message)) from error
+    texts = (reference.get("name"), reference.get("namespace"))
+    name, namespace = (text if isinstance(text, str) else "" for text in texts)
+    return name, namespace
+
+
+def _secret_fault(why: str) -> str:
+    return (
+        "cannot compose connection secret: cannot generate connection secret reference: "
+        f"cannot apply connection secret patches: {why}"
+    )
+
 
 Template = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from compositions.function_twins.field_paths import quoted
+from compositions.function_twins.field_paths import POLICIES, quoted
 from compositions.function_twins.function_inputs import (
     HEADER,
     ListOf,
@@ -18,7 +18,6 @@ from compositions.function_twins.function_inputs import (
     Shape,
     misshapen,
 )
-from compositions.function_twins.merge_options import POLICIES
 from compositions.function_twins.transforms import compiled
 from compositions.station import OpaqueError
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compositions.function_twins import field_paths, patch_input
-from compositions.function_twins.field_paths import PathError
+from compositions.function_twins.field_paths import POLICIES, Merge, PathError, merge_at
 from compositions.function_twins.go_values import JSONError, from_json, sprintf
-from compositions.function_twins.merge_options import POLICIES, Merge, merge_at
 from compositions.function_twins.transforms import TransformError, transformed
 
 Patch = Mapping[str, Any]

@@ -39,8 +39,8 @@ from compositions.function_twins.go_values import (
     type_name,
 )
 from compositions.station import OpaqueError
-from ground.linear_patterns import LinearPattern
 from ground.objects.quantities import NoQuantity, Unsure, parse
+from ground.regular_expressions import LinearPattern
 from kubeschema.re2_patterns import PatternError, compile_pattern
 
 _SHAPE = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([A-Za-z]*(?:[+-]?[0-9]+)?)\Z")

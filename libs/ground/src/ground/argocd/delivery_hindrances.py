@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ground.argocd.messages import advice_for, plain
-from ground.argocd.steering import HINT, found_hooks
+from ground.argocd.sync_rules import HINT, found_hooks
 from ground.objects.kube_objects import (
     ARGOCD_NAMESPACE,
     TRACKING_ID,

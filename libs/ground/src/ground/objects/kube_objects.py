@@ -1,42 +1,52 @@
 """
-Kubernetes objects as plain data: kinds, keys, and small questions one asks of a manifest.
+Kubernetes objects as plain data: kinds, keys, conditions, and small questions about a manifest.
 
-No schema, no client. Everything that speaks of cluster objects (ports, pipeline,
-delivery, flows) uses these types.
+No schema, no client. Everything that speaks of cluster objects (ports, pipeline, delivery, flows)
+uses these types. Here is also what an Object of provider-kubernetes wraps, what managed resources
+may create, and which kinds of Kubernetes and Crossplane are cluster-scoped.
 
-Managed resources: what an Object of provider-kubernetes wraps, and what they may create.
-
-Which kinds are cluster-scoped: Kubernetes' and Crossplane's own.
+A condition is replaced as a whole, time included, as soon as anything but its time differs; an
+equal one stays untouched, so writing it again changes nothing. The clock is the caller's: times
+come in as RFC 3339 text.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 __all__ = [
     "APPLICATION",
     "APP_PROJECT",
     "ARGOCD_NAMESPACE",
+    "AVAILABLE",
     "CLUSTER_SCOPED_HOME",
     "CLUSTER_USAGE",
     "COMPOSITION",
     "COMPOSITION_REVISION",
     "CONFIG_MAP",
     "CRD",
+    "CREATING",
+    "DELETING",
     "DELETION_ATTEMPT",
     "EVENT",
     "EXTERNAL_NAME",
     "FUNCTION",
     "IN_USE",
     "NAMESPACE",
+    "RECONCILE_PAUSED",
+    "RECONCILE_SUCCESS",
+    "RESPONSIVE",
+    "SYSTEM_TYPES",
     "TRACKING_ID",
     "USAGE",
     "WRAPPED",
     "XRD",
+    "Condition",
+    "ConditionStatus",
     "Kind",
     "Manifest",
     "ObjectKey",
@@ -45,17 +55,20 @@ __all__ = [
     "controller",
     "controller_reference",
     "dig",
+    "first_and_more",
     "is_namespaced",
     "labels_of",
     "makes_nothing",
+    "merged",
     "metadata",
     "only_observes",
     "plural_of",
+    "reconcile_error",
     "secret_references",
+    "unknown_after_fatal",
     "used_by",
     "wrapped_object",
 ]
-
 
 Manifest = dict[str, Any]
 """One Kubernetes object as JSON-like data. `Any`: its shape is known only to its schema."""
@@ -308,3 +321,98 @@ _CLUSTER_KINDS = {
 def is_namespaced(kind: Kind) -> bool:
     """Say whether a kind is namespaced; all but Kubernetes' and Crossplane's known ones are."""
     return kind.kind not in _CLUSTER_KINDS.get(kind.group, ())
+
+
+ConditionStatus = Literal["True", "False", "Unknown"]
+
+SYSTEM_TYPES = frozenset({"Ready", "Synced", "Healthy", "UpToDate", "Responsive"})
+"""Types that belong to Crossplane; what a function says about them is ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One statement about an object, without time and generation."""
+
+    type: str
+    status: ConditionStatus
+    reason: str
+    message: str = ""
+    dated: bool = field(default=True, compare=False)
+    """Whether it says of which generation it is. What a function says does not, in Crossplane."""
+
+
+_NAMED = 3
+RESPONSIVE = Condition("Responsive", "True", "WatchCircuitClosed")
+RECONCILE_SUCCESS = Condition("Synced", "True", "ReconcileSuccess")
+RECONCILE_PAUSED = Condition(
+    "Synced",
+    "False",
+    "ReconcilePaused",
+    "Reconciliation (including deletion) is paused via the pause annotation",
+)
+AVAILABLE = Condition("Ready", "True", "Available")
+CREATING = Condition("Ready", "False", "Creating")
+DELETING = Condition("Ready", "False", "Deleting")
+
+
+def reconcile_error(message: str) -> Condition:
+    """Return ``Synced=False`` with this error."""
+    return Condition("Synced", "False", "ReconcileError", message)
+
+
+def unknown_after_fatal(type_: str) -> Condition:
+    """Return what becomes of a function's condition that a fatal result left unsaid."""
+    return Condition(
+        type_,
+        "Unknown",
+        "FatalError",
+        "A fatal error occurred before the status of this condition could be determined.",
+    )
+
+
+def merged(
+    present: Sequence[dict[str, Any]], *new: Condition, generation: int, now: str
+) -> list[dict[str, Any]]:
+    """
+    Return `present` with `new` set in it.
+
+    Known types keep their position, new ones are appended. `present` is not changed.
+    """
+    result = [dict(entry) for entry in present]
+    for condition in new:
+        _set(result, condition, generation, now)
+    return result
+
+
+def _set(entries: list[dict[str, Any]], new: Condition, generation: int, now: str) -> None:
+    entry: dict[str, Any] = {
+        "type": new.type,
+        "status": new.status,
+        "reason": new.reason,
+        "lastTransitionTime": now,
+    }
+    if new.dated:
+        entry["observedGeneration"] = generation
+    if new.message:
+        entry["message"] = new.message
+    for index, old in enumerate(entries):
+        if old.get("type") == new.type:
+            if not _same(old, entry):
+                entries[index] = entry
+            return
+    entries.append(entry)
+
+
+def _same(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    keys = ("status", "reason", "message", "observedGeneration")
+    return all((old.get(key) or "") == (new.get(key) or "") for key in keys)
+
+
+def first_and_more(names: Sequence[str]) -> str:
+    """Join sorted names as Crossplane does: ``a, b, and c`` or ``a, b, c, and 2 more``."""
+    ordered = sorted(names)
+    if len(ordered) > _NAMED:
+        return f"{', '.join(ordered[:_NAMED])}, and {len(ordered) - _NAMED} more"
+    if len(ordered) == _NAMED:
+        return f"{', '.join(ordered[:-1])}, and {ordered[-1]}"
+    return ", ".join(ordered)

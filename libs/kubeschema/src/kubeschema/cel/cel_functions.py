@@ -19,10 +19,10 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from ground.linear_patterns import LinearPattern
 from ground.objects import quantities
 from ground.objects.quantities import NoQuantity, Unsure
-from kubeschema.cel.kubernetes_library import positions
+from ground.regular_expressions import LinearPattern
+from kubeschema.cel.cel_declarations import positions
 from kubeschema.re2_patterns import PatternError, compile_pattern
 
 MARK = "orderkit: not evaluated: "

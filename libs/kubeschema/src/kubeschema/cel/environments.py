@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubeschema.cel import kubernetes_library
+from kubeschema.cel import cel_declarations
+from kubeschema.cel.cel_declarations import OPAQUE, PACKAGE, Declarations
 from kubeschema.cel.cel_functions import implementations
-from kubeschema.cel.rule_messages import OPAQUE, PACKAGE, Declarations
 from kubeschema.cel.type_shapes import CelType
 
 _UNPLANNED = "No overload found in reference resolve step"
@@ -169,7 +169,7 @@ def _running(pool: Any, variables: Mapping[str, Any], *, positions: bool) -> Any
         name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))
         for name in OPAQUE
     }
-    signatures = kubernetes_library.ours() + (kubernetes_library.positions() if positions else [])
+    signatures = cel_declarations.ours() + (cel_declarations.positions() if positions else [])
     extensions = ("bindings",) if positions else ("bindings", "strings")
     functions = implementations(messages)
     return _new_environment(
@@ -190,7 +190,7 @@ class _Functions:
 
     def configuration(self, variables: Mapping[str, Any]) -> Any:
         """Return the configuration with these variables, as the CEL library reads it."""
-        text = kubernetes_library.configuration(
+        text = cel_declarations.configuration(
             self.signatures, variables, *self.extensions, server=self.is_server
         )
         return load().NewEnvConfigFromYaml(text)
@@ -198,7 +198,7 @@ class _Functions:
 
 @functools.cache
 def _server_functions(*extensions: str) -> _Functions:
-    return _Functions(tuple(kubernetes_library.server()), extensions, is_server=True)
+    return _Functions(tuple(cel_declarations.server()), extensions, is_server=True)
 
 
 @functools.cache

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ground.linear_patterns import program_size
-from kubeschema.cel.kubernetes_library import evaluated_names
+from ground.regular_expressions import program_size
+from kubeschema.cel.cel_declarations import evaluated_names
 from kubeschema.cel.syntax_tree import ExpressionNode
 
 

@@ -19,8 +19,7 @@ from typing import Any
 from kubeschema.cel.cel_rules import HERE, RULES, CelRule, Context, RuleFault, compile_rule
 from kubeschema.cel.environments import HAS_OLD, OLD, Judge, UnavailableError, load
 from kubeschema.cel.evaluation import Activation, EvaluationOutcome, Meter
-from kubeschema.cel.rule_failures import cost_text, error_text, failure
-from kubeschema.cel.rule_fields import RuleField, rule_fields
+from kubeschema.cel.rule_failures import RuleField, cost_text, error_text, failure, rule_fields
 from kubeschema.cel.syntax_tree import read_tree
 from kubeschema.cel.type_shapes import CelType, Unbound, bind, shape_of
 from kubeschema.pruning import LIST_MAP_KEYS, LIST_TYPE, Schema

@@ -14,18 +14,18 @@ from pathlib import PurePath
 
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import CRD, Manifest
-from kubeschema.known.behaviours import BEHAVIOUR, Behaviour, Behaviours, Reference, read_behaviours
 from kubeschema.known.builtin_kinds import (
     METADATA,
     BuiltInKind,
+    RefusedUpdate,
     built_in,
     built_in_kinds,
     is_openapi,
     openapi_kind,
     openapi_layer,
+    refused_updates,
 )
 from kubeschema.known.crd_files import SOURCES
-from kubeschema.known.immutable_fields import RefusedUpdate, refused_updates
 from kubeschema.known.known_kinds import (
     GroupKind,
     KnownKind,
@@ -34,7 +34,14 @@ from kubeschema.known.known_kinds import (
     known_kind,
     layer_of,
 )
-from kubeschema.known.managed_kinds import completed_crd
+from kubeschema.known.managed_kinds import (
+    BEHAVIOUR,
+    Behaviour,
+    Behaviours,
+    Reference,
+    completed_crd,
+    read_behaviours,
+)
 from yamlfiles.documents import Files
 from yamlfiles.manifests import ManifestError, ManifestLimits, parse_manifests
 

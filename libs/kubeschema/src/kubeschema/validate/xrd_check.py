@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
-from ground import js_regex
+from ground import regular_expressions
 from ground.objects.kube_objects import CRD, XRD, Kind, Manifest, dig
 from kubeschema import structural
 from kubeschema.pruning import INT_OR_STRING, PRESERVE, default
@@ -144,7 +144,7 @@ def _pattern(schema: Schema, path: str, field: str) -> Iterator[Finding]:
     except PatternError:
         return  # the server reports this itself
     try:
-        js_regex.compile_pattern(pattern)
+        regular_expressions.compile_pattern(pattern)
     except ValueError as error:
         yield _unmeant(
             f"{path}.pattern",

@@ -34,8 +34,7 @@ from kubeschema.xrd.derived_crds import (
     schema_steps,
 )
 from kubeschema.xrd.dropped_keywords import Cut, cuts, dropped
-from kubeschema.xrd.own_schema import spec_schema
-from kubeschema.xrd.typed_schema import typed
+from kubeschema.xrd.typed_schema import spec_schema, typed
 
 __all__ = [
     "GROUP",

@@ -18,7 +18,7 @@ from typing import Any
 
 from ground.errors import OrderkitError
 from ground.objects.kube_objects import Kind, Manifest, dig, metadata
-from ground.objects.plain_data import copied
+from ground.objects.values import copied
 
 __all__ = ["spec_fields"]
 

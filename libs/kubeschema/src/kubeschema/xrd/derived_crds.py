@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ground.objects.kube_objects import CRD, Manifest, annotations_of, dig, labels_of, metadata
-from ground.objects.plain_data import NotPlainError, copied
+from ground.objects.values import NotPlainError, copied
 from kubeschema.xrd.definition import (
     XRD_KIND,
     BrokenXrdError,

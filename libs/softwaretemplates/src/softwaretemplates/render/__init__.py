@@ -7,8 +7,12 @@ tree_paths < tree``. Importing this package imports Jinja2 (about 50 ms), so com
 when they need it. No I/O.
 """
 
-from softwaretemplates.render.data import render_data
-from softwaretemplates.render.engine import Renderable, compile_template, used_backstage_filters
+from softwaretemplates.render.engine import (
+    Renderable,
+    compile_template,
+    render_data,
+    used_backstage_filters,
+)
 from softwaretemplates.render.javascript import (
     UNDEFINED,
     Undefined,
@@ -18,7 +22,7 @@ from softwaretemplates.render.javascript import (
     truthy,
 )
 from softwaretemplates.render.lexer import BACKSTAGE, COOKIECUTTER, Delimiters
-from softwaretemplates.render.render_errors import (
+from softwaretemplates.render.refusals import (
     LimitError,
     Position,
     RenderError,
@@ -36,7 +40,7 @@ from softwaretemplates.render.tree import (
     render_tree,
     treat,
 )
-from softwaretemplates.render.tree_paths import check_path
+from softwaretemplates.render.tree_files import check_path
 
 __all__ = [
     "BACKSTAGE",

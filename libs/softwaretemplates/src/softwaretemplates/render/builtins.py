@@ -21,15 +21,15 @@ from urllib.parse import parse_qsl
 
 from softwaretemplates.render import javascript as js
 from softwaretemplates.render import list_filters as lists
+from softwaretemplates.render import refusals
 from softwaretemplates.render import text_filters as texts
-from softwaretemplates.render import unsupported
 from softwaretemplates.render.global_functions import FUNCTIONS
 from softwaretemplates.render.integrations import has_integration, hosts_known
 from softwaretemplates.render.javascript import UNDEFINED, Function, Safe, Undefined, Value
 from softwaretemplates.render.methods import METHODS
 from softwaretemplates.render.operands import must_be_text, used
 from softwaretemplates.render.predicates import TESTS
-from softwaretemplates.render.render_errors import OperationFault, UnsupportedFault
+from softwaretemplates.render.refusals import OperationFault, UnsupportedFault
 from softwaretemplates.render.scopes import Keywords
 
 __all__ = [
@@ -101,7 +101,7 @@ def parse_entity_ref(value: Value, context: Value = UNDEFINED) -> Value:
     """Split ``kind:namespace/name``, or complete an object with these keys."""
     source = used(value)
     if isinstance(source, Safe):
-        raise UnsupportedFault.of(unsupported.SAFE_VALUE, "'parseEntityRef'")
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, "'parseEntityRef'")
     kind: Value
     namespace: Value
     name: Value
@@ -117,7 +117,7 @@ def parse_entity_ref(value: Value, context: Value = UNDEFINED) -> Value:
         namespace = defaults.get("defaultNamespace") or "default"
     for text, title in ((kind, "kind"), (namespace, "namespace"), (name, "name")):
         if isinstance(text, Safe):
-            raise UnsupportedFault.of(unsupported.SAFE_VALUE, "'parseEntityRef'")
+            raise UnsupportedFault.of(refusals.SAFE_VALUE, "'parseEntityRef'")
         if not isinstance(text, str) or not text:
             raise OperationFault(
                 f"parseEntityRef: {js.to_json(source)} has no {title}",
@@ -157,7 +157,7 @@ def _at(value: Value, path: Value) -> Value:
     if key == "" or (isinstance(value, dict) and key in value):
         return _own(value, key)
     if not _PATH.match(key):
-        raise UnsupportedFault.of(unsupported.ARGUMENTS, "pick")
+        raise UnsupportedFault.of(refusals.ARGUMENTS, "pick")
     steps = ["".join(match.groups(default="")) for match in _STEP.finditer(key)]
     return functools.reduce(_own, steps, value)
 
@@ -174,11 +174,11 @@ def _through_json(value: Value) -> Value:
         UnsupportedFault: JSON would change more, and not in every release of Backstage.
     """
     if isinstance(value, Safe):
-        raise UnsupportedFault.of(unsupported.SAFE_VALUE, "'pick'")
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, "'pick'")
     if isinstance(value, Function):
-        raise UnsupportedFault.of(unsupported.FUNCTION_VALUE, "'pick'")
+        raise UnsupportedFault.of(refusals.FUNCTION_VALUE, "'pick'")
     if isinstance(value, float) and not _in_json(value):
-        raise UnsupportedFault.of(unsupported.NOT_JSON, "pick")
+        raise UnsupportedFault.of(refusals.NOT_JSON, "pick")
     if isinstance(value, list):
         return [None if isinstance(item, Undefined) else _through_json(item) for item in value]
     if isinstance(value, dict):
@@ -218,9 +218,9 @@ class Filter:
 
     def _apply(self, name: str, value: Value, arguments: tuple[Value, ...]) -> Value:
         if isinstance(value, Function) and name not in {"default", "d"}:
-            raise UnsupportedFault.of(unsupported.FUNCTION_VALUE, f"'{name}'")
+            raise UnsupportedFault.of(refusals.FUNCTION_VALUE, f"'{name}'")
         if not self.takes_safe and any(isinstance(a, Safe | Function) for a in arguments):
-            raise UnsupportedFault.of(unsupported.SAFE_VALUE, f"an argument of '{name}'")
+            raise UnsupportedFault.of(refusals.SAFE_VALUE, f"an argument of '{name}'")
         keyword_values: Mapping[str, Value] = {}
         if arguments and isinstance(arguments[-1], Keywords):
             keyword_values = arguments[-1]

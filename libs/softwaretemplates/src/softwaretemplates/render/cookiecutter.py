@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from softwaretemplates.render import javascript as js
-from softwaretemplates.render import unsupported
+from softwaretemplates.render import refusals
 from softwaretemplates.render.javascript import UNDEFINED, Undefined, Value
 from softwaretemplates.render.methods import Method, push, run_method, table_of
 from softwaretemplates.render.operands import used
-from softwaretemplates.render.render_errors import OperationFault, UnsupportedFault
+from softwaretemplates.render.refusals import OperationFault, UnsupportedFault
 
 __all__ = ["LIST_METHODS", "MAP_METHODS"]
 
@@ -34,7 +34,7 @@ def _count(value: list[Value], target: Value) -> int:
 def _index(value: list[Value], target: Value) -> int:
     index = _find(value, target)
     if index < 0:
-        raise UnsupportedFault.of(unsupported.COMPAT_FAILED, "index")
+        raise UnsupportedFault.of(refusals.COMPAT_FAILED, "index")
     return index
 
 
@@ -45,7 +45,7 @@ def _find(value: list[Value], target: Value) -> int:
 def _remove(value: list[Value], target: Value) -> list[Value]:
     at = _find(value, target)
     if at < 0:
-        raise UnsupportedFault.of(unsupported.COMPAT_FAILED, "remove")
+        raise UnsupportedFault.of(refusals.COMPAT_FAILED, "remove")
     return [value.pop(at)]
 
 
@@ -80,9 +80,9 @@ def member(value: Value, key: Value) -> Value:
     """
     name = js.text(key) if isinstance(value, list | dict) else ""
     if isinstance(value, dict) and name in _MAP_NAMES:
-        raise UnsupportedFault.of(unsupported.COMPAT_MEMBER, name)
+        raise UnsupportedFault.of(refusals.COMPAT_MEMBER, name)
     if isinstance(value, list) and name in _LIST_NAMES:
-        raise UnsupportedFault.of(unsupported.OBJECT_MEMBER, name)
+        raise UnsupportedFault.of(refusals.OBJECT_MEMBER, name)
     if value == "" and isinstance(value, str):
         raise OperationFault("a member of an empty text", hint="ask first: `x and x.length`")
     return js.member(value, key)
@@ -98,7 +98,7 @@ def method(value: Value, name: str, *arguments: Value) -> Value:
     used(value)
     if isinstance(value, dict):
         if name in value:
-            raise UnsupportedFault.of(unsupported.COMPAT_MEMBER, name)
+            raise UnsupportedFault.of(refusals.COMPAT_MEMBER, name)
         return run_method(MAP_METHODS.get(name), value, name, arguments)
     methods = LIST_METHODS if isinstance(value, list) else {}
     return run_method(methods.get(name) or table_of(value).get(name), value, name, arguments)

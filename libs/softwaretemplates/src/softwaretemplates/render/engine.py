@@ -1,19 +1,26 @@
 """
-The template engine: ``compile_template(source, delimiters)`` returns a `Renderable`.
+The template engine: compile one template, or render JSON-like data whose strings are templates.
 
 The language is the part of Nunjucks 3.2.4 and Nunjitsu 0.7 that both read alike; Backstage has used
 both. Our own front end (``lexer``, ``grammar``, ``parser``) emits Jinja2's syntax tree, Jinja2
 compiles it, and ``operations`` implements the semantics. Everything outside the common part is
 refused: before rendering if the syntax shows it, otherwise when the operation runs, with line and
-column; ``unsupported`` has the table. Limited: source, nesting, loop rounds, calls, strings, lists,
-output. Not limited: time, which ``adapters.processes`` limits for untrusted templates.
+column; ``refusals`` has the table. Limited: source, nesting, loop rounds, calls, strings, lists,
+output. Not limited: time, which ``adapters.processes`` limits for untrusted templates. Compiled
+templates are cached: the 2,048 used last, up to 64 KB each. All share one environment.
 
-Compiled templates are cached: the 2,048 used last, up to 64 KB each. All share one environment.
+Data is rendered by the rules of scaffolder steps since Backstage 1.56; keys are no templates. A
+string that is exactly one ``${{ }}`` keeps the type of its value. A string that is exactly one
+block, such as ``{% if %}`` to ``{% endif %}``, is read as JSON if its text is JSON. Any other
+string becomes text, and an empty text becomes undefined. Undefined drops the key, and becomes null
+in a list. A failing expression is an error here, while Backstage would pass on the raw source.
 """
 
 from __future__ import annotations
 
 import functools
+import json
+import math
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
@@ -27,11 +34,20 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from softwaretemplates.render import javascript as js
 from softwaretemplates.render.builtins import FILTERS, FUNCTIONS
 from softwaretemplates.render.integrations import is_planning
-from softwaretemplates.render.javascript import UNDEFINED, Closed, Function, Value
+from softwaretemplates.render.javascript import (
+    SAFE_INTEGER,
+    UNDEFINED,
+    Closed,
+    Function,
+    Safe,
+    Undefined,
+    Value,
+    normal,
+)
 from softwaretemplates.render.lexer import BACKSTAGE, Delimiters
 from softwaretemplates.render.operations import OPERATIONS
 from softwaretemplates.render.parser import Statement, TemplateParser
-from softwaretemplates.render.render_errors import (
+from softwaretemplates.render.refusals import (
     LimitError,
     LimitFault,
     OperationFault,
@@ -235,3 +251,93 @@ def _cached_renderable(
     source: str, delimiters: Delimiters, *, capture: bool, _planning: bool
 ) -> Renderable:
     return Renderable(source, delimiters, capture=capture)
+
+
+def render_data(value: Value, context: Mapping[str, Value], *, name: str) -> Value:
+    """
+    Return `value` with every string in it rendered; undefined strings are dropped.
+
+    Args:
+        name: The place of the value, for messages: ``steps.fetch.input``.
+
+    Raises:
+        RenderError: A template in it is malformed, refused or fails; the message has its path.
+    """
+    if isinstance(value, str):
+        return _render_text(value, context, name=name)
+    if isinstance(value, list):
+        items = [render_data(v, context, name=f"{name}[{at}]") for at, v in enumerate(value)]
+        return [None if isinstance(item, Undefined) else item for item in items]
+    if isinstance(value, dict):
+        rendered = {k: render_data(v, context, name=f"{name}.{k}") for k, v in value.items()}
+        return {k: v for k, v in rendered.items() if not isinstance(v, Undefined)}
+    return _as_double(value)
+
+
+def _render_text(source: str, context: Mapping[str, Value], *, name: str) -> Value:
+    if "${{" not in source and "{%" not in source and "{#" not in source and "#}" not in source:
+        return source or UNDEFINED
+    try:
+        template = compile_template(source, capture=True)
+        if template.sole_expression:
+            return _detached(template.value(context))
+        text = template.render(context)
+        return _decoded(text) if template.sole_block else text or UNDEFINED
+    except RenderError as error:
+        raise error.named(name) from error
+
+
+def _decoded(text: str) -> Value:
+    """Return the value of a block: that of its JSON, else its text."""
+    source = text.json if isinstance(text, Encoded) else text
+    try:
+        return _detached(
+            json.loads(
+                source,
+                parse_int=_read_number,
+                parse_float=_read_number,
+                parse_constant=_refuse_constant,
+                object_pairs_hook=_read_map,
+            )
+        )
+    except ValueError:
+        return str.__str__(text) or UNDEFINED
+    except RecursionError as error:
+        raise LimitError("a value is nested too deeply") from error
+
+
+def _read_number(text: str) -> float:
+    return normal(float(text))
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)  # Python reads NaN and Infinity, JSON does not have them
+
+
+def _read_map(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
+    if any(key == "__proto__" for key, _ in pairs):
+        raise RenderError("a map has the key `__proto__`, which Backstage refuses")
+    return dict(pairs)
+
+
+def _detached(value: Value) -> Value:
+    """Copy a value, so that parameters and outputs cannot be changed through it."""
+    if isinstance(value, list):
+        return [None if isinstance(item, Undefined) else _detached(item) for item in value]
+    if isinstance(value, dict):
+        return {k: _detached(v) for k, v in value.items() if not isinstance(v, Undefined)}
+    if isinstance(value, Safe):
+        return str.__str__(value)
+    return UNDEFINED if isinstance(value, Undefined) else _as_double(value)
+
+
+def _as_double(value: Value) -> Value:
+    """Round an integer to a double, JavaScript's only kind of number; JSON has no infinite one."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) <= SAFE_INTEGER:
+        return value
+    try:
+        return int(float(value))
+    except OverflowError:
+        return None

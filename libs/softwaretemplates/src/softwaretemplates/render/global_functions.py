@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from softwaretemplates.render import javascript as js
-from softwaretemplates.render import unsupported
+from softwaretemplates.render import refusals
 from softwaretemplates.render.javascript import UNDEFINED, Function, Undefined, Value
 from softwaretemplates.render.operands import LIST_MAX, used
-from softwaretemplates.render.render_errors import LimitFault, OperationFault, UnsupportedFault
+from softwaretemplates.render.refusals import LimitFault, OperationFault, UnsupportedFault
 
 
 class Builtin(Function):
@@ -94,7 +94,7 @@ class _MakeCycler(Builtin):
 
     def run(self, arguments: tuple[Value, ...]) -> Value:
         if any(isinstance(argument, Function) for argument in arguments):
-            raise UnsupportedFault.of(unsupported.FUNCTION_VALUE, "cycler")
+            raise UnsupportedFault.of(refusals.FUNCTION_VALUE, "cycler")
         return Cycler(arguments)
 
 
@@ -118,7 +118,7 @@ class _MakeJoiner(Builtin):
     def run(self, arguments: tuple[Value, ...]) -> Value:
         separator = arguments[0] if arguments else UNDEFINED
         if isinstance(separator, Function):
-            raise UnsupportedFault.of(unsupported.FUNCTION_VALUE, "joiner")
+            raise UnsupportedFault.of(refusals.FUNCTION_VALUE, "joiner")
         return Joiner(separator if js.truthy(separator) else ",")
 
 

@@ -17,17 +17,17 @@ from typing import TypeVar
 
 from jinja2 import nodes
 
-from softwaretemplates.render import builtins, cookiecutter, methods, unsupported
+from softwaretemplates.render import builtins, cookiecutter, methods, refusals
 from softwaretemplates.render.integrations import is_planning
 from softwaretemplates.render.lexer import RESERVED, Tag, TemplateToken, TokenKind
 from softwaretemplates.render.precedence import COMPARISONS, Item, call, constant, fold
-from softwaretemplates.render.render_errors import (
+from softwaretemplates.render.refusals import (
     LimitError,
     Position,
     RenderError,
+    UnsupportedConstruct,
     UnsupportedError,
 )
-from softwaretemplates.render.unsupported import UnsupportedConstruct
 
 DEPTH_MAX = 40
 """Deepest nesting of brackets, calls and conditions in one expression."""
@@ -190,7 +190,7 @@ class ExpressionParser:
             raise self.error("expected the name of a test")
         name = "null" if token.text == "none" else token.text
         if name not in builtins.TESTS:
-            raise self.refused(unsupported.TEST, name)
+            raise self.refused(refusals.TEST, name)
         self._at += 1
         arguments = self._arguments() if self.take("(") else []
         if len(arguments) != builtins.TESTS[name].arguments:
@@ -225,7 +225,7 @@ class ExpressionParser:
         for sign, function in (("-", "negative"), ("+", "numeric")):
             if self.take(sign):
                 if self.peek("-", "+"):
-                    raise self.refused(unsupported.TWO_SIGNS)
+                    raise self.refused(refusals.TWO_SIGNS)
                 return [self._filtered(call(function, self._primary()))]
         return [self._filtered(self._primary())]
 
@@ -254,7 +254,7 @@ class ExpressionParser:
             return call("unknown filter", value, nodes.Const(name))
         if self._compat and builtins.FILTERS[name].of_backstage:
             self._at -= 1
-            raise self.refused(unsupported.COOKIECUTTER_FILTER, name)
+            raise self.refused(refusals.COOKIECUTTER_FILTER, name)
         of_backstage = builtins.FILTERS[name].of_backstage
         arguments = self._arguments(keywords=not of_backstage) if self.take("(") else []
         arguments_min, arguments_max = builtins.FILTERS[name].arguments
@@ -270,7 +270,7 @@ class ExpressionParser:
     def _unknown_filter(self, name: str) -> RenderError:
         self._at -= 1
         if name in builtins.FILTERS_REFUSED:
-            return self.refused(unsupported.FILTER, name)
+            return self.refused(refusals.FILTER, name)
         filter_names = f"filters: {', '.join(sorted(builtins.FILTERS))}"
         return self.error(f"there is no filter '{name}'", hint=filter_names)
 
@@ -296,7 +296,7 @@ class ExpressionParser:
     def _variable(self, name: str) -> nodes.Expr:
         """Read a name and the constant members after it: one look-up for ``values.a.b``."""
         if name in self._stale:
-            raise self.refused(unsupported.ELSE_NAME, name)
+            raise self.refused(refusals.ELSE_NAME, name)
         keys: list[nodes.Expr] = [constant(name)]
         while self.peek(".", "[") and (key := self._constant_key()) is not None:
             keys.append(constant(self._key(key)))
@@ -341,17 +341,17 @@ class ExpressionParser:
         if token is None or token.kind is not TokenKind.NAME:
             raise self.error("expected a name behind `.`")
         if token.text in _LITERALS:
-            raise self.refused(unsupported.LITERAL_MEMBER, token.text)
+            raise self.refused(refusals.LITERAL_MEMBER, token.text)
         self._at += 1
         return self._member(value, token.text)
 
     def _indexed(self, value: nodes.Expr) -> nodes.Expr:
         self._at += 1
         if self.peek(":"):
-            raise self.refused(unsupported.SLICE)
+            raise self.refused(refusals.SLICE)
         key = self.expression()
         if self.peek(":"):
-            raise self.refused(unsupported.SLICE)
+            raise self.refused(refusals.SLICE)
         self.expect("]")
         if isinstance(key, nodes.Const) and isinstance(key.value, str):
             return self._member(value, key.value)
@@ -360,7 +360,7 @@ class ExpressionParser:
     def _key(self, name: str) -> str:
         """Return a key that is written as text, unless it is refused."""
         if name in RESERVED:
-            raise self.refused(unsupported.RESERVED, name)
+            raise self.refused(refusals.RESERVED, name)
         return name
 
     def _member(self, value: nodes.Expr, name: str) -> nodes.Expr:
@@ -369,7 +369,7 @@ class ExpressionParser:
         if not self.take("("):
             return self._operation("member", value, constant(name))
         if name not in methods.METHODS and not (self._compat and name in cookiecutter.METHODS):
-            raise self.refused(unsupported.METHOD, name)
+            raise self.refused(refusals.METHOD, name)
         self.changes_lists |= name in methods.CHANGING or name in cookiecutter.CHANGING
         return self._operation("method", value, constant(name), *self._arguments())
 
@@ -383,7 +383,7 @@ class ExpressionParser:
             token = self._token
             if token and token.kind is TokenKind.NAME and self._follows("="):
                 if not keywords or token.text in _LITERALS:
-                    raise self.refused(unsupported.KEYWORD_IN_CALL)
+                    raise self.refused(refusals.KEYWORD_IN_CALL)
                 self._at += 2
                 pairs.append(nodes.Pair(constant(token.text), self.expression()))
             else:
@@ -405,7 +405,7 @@ class ExpressionParser:
                 self.expect(",")
             name = self.name()
             if name in {"caller", *names, *(default_name for default_name, _ in defaults)}:
-                raise self.refused(unsupported.PARAMETER, name)
+                raise self.refused(refusals.PARAMETER, name)
             if self.take("="):
                 defaults.append((name, self.expression()))
             else:
@@ -440,9 +440,9 @@ class ExpressionParser:
         if token is None or token.kind is TokenKind.OPERATOR:
             raise self.error("expected a key")
         if token.kind is TokenKind.NUMBER:
-            raise self.refused(unsupported.NUMBER_KEY)
+            raise self.refused(refusals.NUMBER_KEY)
         if token.kind is TokenKind.NAME and token.text in _LITERALS:
-            raise self.refused(unsupported.LITERAL_KEY)
+            raise self.refused(refusals.LITERAL_KEY)
         self._at += 1
         self.expect(":")
         return nodes.Pair(constant(self._key(token.text)), self.expression())

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import Any
 
-from softwaretemplates.render import unsupported
-from softwaretemplates.render.render_errors import (
+from softwaretemplates.render import refusals
+from softwaretemplates.render.refusals import (
     LimitFault,
     MissingFault,
     OperationFault,
@@ -221,7 +221,7 @@ def _container_text(value: Value) -> str:
         return ",".join("" if _is_nullish(item) else text(item) for item in value)
     if isinstance(value, Mapping):
         return "[object Object]"
-    raise UnsupportedFault.of(unsupported.FUNCTION_VALUE, "text")
+    raise UnsupportedFault.of(refusals.FUNCTION_VALUE, "text")
 
 
 def _is_nullish(value: Value) -> bool:
@@ -341,7 +341,7 @@ def contains(needle: Value, haystack: Value) -> bool:
     if isinstance(haystack, list):
         return any(strictly_equal(needle, item) for item in haystack)
     if isinstance(haystack, Safe):
-        raise UnsupportedFault.of(unsupported.SAFE_VALUE, "`in`")
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, "`in`")
     if isinstance(haystack, str):
         return text(needle) in haystack
     if isinstance(haystack, dict):
@@ -373,7 +373,7 @@ def member(value: Value, key: Value) -> Value:
         if name in value:
             return value[name]
         if name in OBJECT:
-            raise UnsupportedFault.of(unsupported.OBJECT_MEMBER, name)
+            raise UnsupportedFault.of(refusals.OBJECT_MEMBER, name)
         return value.missing(name) if isinstance(value, Closed | Unforeseen) else UNDEFINED
     if isinstance(value, Undefined):
         return value
@@ -382,10 +382,10 @@ def member(value: Value, key: Value) -> Value:
     if value is None:
         return UNDEFINED
     if isinstance(value, Function):
-        raise UnsupportedFault.of(unsupported.FUNCTION_VALUE, "a look-up")
+        raise UnsupportedFault.of(refusals.FUNCTION_VALUE, "a look-up")
     name = text(key)
     if name in (OBJECT if isinstance(value, bool) else NUMBER):
-        raise UnsupportedFault.of(unsupported.OBJECT_MEMBER, name)
+        raise UnsupportedFault.of(refusals.OBJECT_MEMBER, name)
     return UNDEFINED
 
 
@@ -395,10 +395,10 @@ def _item(value: str | list[Value], key: Value) -> Value:
     if key == "length" and isinstance(key, str):
         return utf16_length(value) if isinstance(value, str) else len(value)
     if isinstance(value, Safe):
-        raise UnsupportedFault.of(unsupported.SAFE_VALUE, "a look-up")
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, "a look-up")
     name = text(key)
     if name in (TEXT if isinstance(value, str) else LIST):
-        raise UnsupportedFault.of(unsupported.OBJECT_MEMBER, name)
+        raise UnsupportedFault.of(refusals.OBJECT_MEMBER, name)
     if not (name.isascii() and name.isdigit()) or str(int(name[:10])) != name:
         return UNDEFINED
     index = int(name)
@@ -415,7 +415,7 @@ def whole(value: str) -> str:
         UnsupportedFault: It has characters that are two units in JavaScript.
     """
     if not value.isascii() and utf16_length(value) != len(value):
-        raise UnsupportedFault.of(unsupported.HALF_CHARACTER)
+        raise UnsupportedFault.of(refusals.HALF_CHARACTER)
     return value
 
 
@@ -435,7 +435,7 @@ def to_json(value: Value, indent: Value = None) -> Value:
 def _json(value: Value, pad: str, newline: str) -> str:
     if isinstance(value, str):
         if isinstance(value, Safe):
-            raise UnsupportedFault.of(unsupported.SAFE_VALUE, "`dump`")
+            raise UnsupportedFault.of(refusals.SAFE_VALUE, "`dump`")
         return _quoted(value)
     if is_number(value):
         return number_text(value) if math.isfinite(float(value)) else "null"
@@ -476,7 +476,7 @@ def keyed(value: Mapping[str, Value]) -> Mapping[str, Value]:
         UnsupportedFault: Releases of Backstage disagree about its keys.
     """
     if isinstance(value, Ragged):
-        raise UnsupportedFault.of(unsupported.RAGGED_MAP)
+        raise UnsupportedFault.of(refusals.RAGGED_MAP)
     return value
 
 

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from softwaretemplates.render import unsupported
+from softwaretemplates.render import refusals
 from softwaretemplates.render.javascript import SPACE
-from softwaretemplates.render.render_errors import (
+from softwaretemplates.render.refusals import (
     LimitError,
     Position,
     RenderError,
+    UnsupportedConstruct,
     UnsupportedError,
 )
-from softwaretemplates.render.unsupported import UnsupportedConstruct
 
 __all__ = ["BACKSTAGE", "SOURCE_MAX", "Lexer", "Tag", "TemplateToken", "TokenKind"]
 
@@ -147,7 +147,7 @@ class Lexer:
         dashed = self.source[match.end() : match.end() + 1] == "-" and match[0] != "#}"
         if dashed and text.rstrip(SPACE) != trimmed:
             self._at = match.start()
-            raise self._refused(unsupported.RAW_DASH)
+            raise self._refused(refusals.RAW_DASH)
 
     @staticmethod
     def _literal(text: str, offset: int) -> Iterator[Literal]:
@@ -177,7 +177,7 @@ class Lexer:
         offset, block = self._at, mark == "{%"
         self._at += len(mark)
         if self.source.startswith("+", self._at) and block:
-            raise self._refused(unsupported.PLUS_TAG)
+            raise self._refused(refusals.PLUS_TAG)
         if self.source.startswith("-", self._at):
             self._at += 1
         tokens: list[TemplateToken] = []
@@ -216,7 +216,7 @@ class Lexer:
         if char in "\"'":
             return TemplateToken(TokenKind.TEXT, self._text(char), offset)
         if self.source.startswith("r/", offset):
-            raise self._refused(unsupported.REGEX)
+            raise self._refused(refusals.REGEX)
         if char in _DELIMITERS:
             operator = next((o for o in _COMPLEX if self.source.startswith(o, offset)), char)
             self._at += len(operator)
@@ -237,14 +237,14 @@ class Lexer:
                 self._at += len(fraction[0])
                 word += fraction[0]
             elif self.source.startswith(".", self._at):
-                raise self._refused(unsupported.NUMBER_DOT)
+                raise self._refused(refusals.NUMBER_DOT)
             return TemplateToken(TokenKind.NUMBER, word, offset)
         if not _NAME.match(word):
             self._at = offset
-            raise self._refused(unsupported.NAME, repr(word))
+            raise self._refused(refusals.NAME, repr(word))
         if word in RESERVED:
             self._at = offset
-            raise self._refused(unsupported.RESERVED, word)
+            raise self._refused(refusals.RESERVED, word)
         return TemplateToken(TokenKind.NAME, word, offset)
 
     def _text(self, quote: str) -> str:
@@ -276,7 +276,7 @@ class Lexer:
             if level == 0:
                 if "\n" in match[0]:
                     self._at = match.start()
-                    raise self._refused(unsupported.EMPTY_RAW_BEHIND)
+                    raise self._refused(refusals.EMPTY_RAW_BEHIND)
                 start, self._at = self._at, match.end()
                 yield from self._literal(self.source[start : match.start()], start)
                 return

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from softwaretemplates.render import javascript as js
-from softwaretemplates.render import unsupported
+from softwaretemplates.render import refusals
 from softwaretemplates.render.javascript import UNDEFINED, Safe, Undefined, Value
 from softwaretemplates.render.operands import (
     in_order,
@@ -22,7 +22,7 @@ from softwaretemplates.render.operands import (
     used,
 )
 from softwaretemplates.render.predicates import TESTS, run_test
-from softwaretemplates.render.render_errors import OperationFault, UnsupportedFault
+from softwaretemplates.render.refusals import OperationFault, UnsupportedFault
 
 _Fold = Callable[[str], str]
 
@@ -63,14 +63,14 @@ def last(value: Value) -> Value:
 
 def _edge(value: Value, name: str, index: int) -> Value:
     if isinstance(value, Safe):
-        raise UnsupportedFault.of(unsupported.SAFE_VALUE, f"'{name}'")
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, f"'{name}'")
     if value is None or isinstance(used(value), Undefined):
         raise OperationFault(
             f"filter '{name}' needs a list or text", hint=f"write `(x or []) | {name}`"
         )
     if isinstance(value, dict):
         if "length" in value:
-            raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
+            raise UnsupportedFault.of(refusals.ARGUMENTS, name)
         return value.get("NaN" if index else "0", UNDEFINED)
     if not isinstance(value, list | str):
         return UNDEFINED
@@ -82,7 +82,7 @@ def _edge(value: Value, name: str, index: int) -> Value:
 def to_list(value: Value) -> Value:
     """Make a list of characters, or of {key, value} for a map."""
     if isinstance(value, Safe):
-        raise UnsupportedFault.of(unsupported.SAFE_VALUE, "'list'")
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, "'list'")
     if isinstance(value, str):
         return list(js.whole(value))
     if isinstance(value, dict):
@@ -93,7 +93,7 @@ def to_list(value: Value) -> Value:
 def reverse(value: Value) -> Value:
     """Reverse a list or text."""
     if isinstance(value, Safe):
-        raise UnsupportedFault.of(unsupported.SAFE_VALUE, "'reverse'")
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, "'reverse'")
     if isinstance(value, str):
         return js.whole(value)[::-1]
     return _mapped(value, "reverse")[::-1]
@@ -190,7 +190,7 @@ def chooser(*, keep: bool) -> Callable[..., Value]:
             )
         items = sequence(value, name)
         if len(arguments) != TESTS[test_name].arguments:
-            raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
+            raise UnsupportedFault.of(refusals.ARGUMENTS, name)
         return [item for item in items if run_test(test_name, item, *arguments) is keep]
 
     return choose
@@ -226,7 +226,7 @@ def _own(item: Value, key: Value, name: str) -> Value:
     if isinstance(item, dict | list):
         return js.member(item, key)
     if isinstance(item, str) and (isinstance(item, Safe) or key == "length" or js.is_number(key)):
-        raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
+        raise UnsupportedFault.of(refusals.ARGUMENTS, name)
     return js.member(item, key)
 
 
@@ -274,7 +274,7 @@ def _folded(keys: list[Value], name: str, fold: _Fold) -> list[Value]:
     folded = [fold(key) if isinstance(key, str) else key for key in keys]
     plain = all(isinstance(key, str) and not isinstance(key, Safe) for key in keys)
     if not plain and folded != keys:
-        raise UnsupportedFault.of(unsupported.MIXED_ORDER, name)
+        raise UnsupportedFault.of(refusals.MIXED_ORDER, name)
     return folded
 
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from softwaretemplates.render import javascript as js
-from softwaretemplates.render import numbers, unsupported
+from softwaretemplates.render import numbers, refusals
 from softwaretemplates.render.global_functions import Cycler
 from softwaretemplates.render.javascript import UNDEFINED, Safe, Undefined, Value
 from softwaretemplates.render.list_filters import concatenated, joined
 from softwaretemplates.render.operands import LIST_MAX, limited, used, whole_number
-from softwaretemplates.render.render_errors import LimitFault, OperationFault, UnsupportedFault
+from softwaretemplates.render.refusals import LimitFault, OperationFault, UnsupportedFault
 
 __all__ = ["CYCLER_METHODS", "LIST_METHODS", "NUMBER_METHODS", "TEXT_METHODS", "Method"]
 
@@ -127,14 +127,14 @@ def _replace(value: str, old: Value, new: Value) -> str:
     replacement = js.text(new)
     # JavaScript expands "$&" and the like in a replacement.
     if "$" in replacement:
-        raise UnsupportedFault.of(unsupported.DOLLAR)
+        raise UnsupportedFault.of(refusals.DOLLAR)
     return limited(value.replace(js.text(old), replacement, 1), "replace")
 
 
 def _split(value: str, separator: Value = UNDEFINED, limit: Value = UNDEFINED) -> list[Value]:
     parts_max = LIST_MAX + 1 if isinstance(limit, Undefined) else whole_number(limit, "split")
     if parts_max < 0:
-        raise UnsupportedFault.of(unsupported.ARGUMENTS, "split")
+        raise UnsupportedFault.of(refusals.ARGUMENTS, "split")
     if isinstance(separator, Undefined):
         return [value][:parts_max]
     glue = js.text(separator)
@@ -262,7 +262,7 @@ def _unshift(value: list[Value], *items: Value) -> int:
 
 def _splice(value: list[Value], *arguments: Value) -> list[Value]:
     if any(isinstance(argument, Undefined) for argument in arguments[:2]):
-        raise UnsupportedFault.of(unsupported.ARGUMENTS, "splice")
+        raise UnsupportedFault.of(refusals.ARGUMENTS, "splice")
     _grown(value, arguments[2:])
     start = _place(arguments[0], len(value), 0) if arguments else len(value)
     count = _position(arguments[1], len(value), 0) if len(arguments) > 1 else len(value)
@@ -396,9 +396,9 @@ def run_method(
     if method_ is None or (isinstance(value, dict) and name in value):
         raise OperationFault(f"the value has no method '{name}'")
     if not method_.arguments_min <= len(arguments) <= method_.arguments_max:
-        raise UnsupportedFault.of(unsupported.METHOD_ARGUMENTS, name)
+        raise UnsupportedFault.of(refusals.METHOD_ARGUMENTS, name)
     if any(isinstance(argument, js.Function | Safe) for argument in arguments):
-        raise UnsupportedFault.of(unsupported.SAFE_VALUE, f"`.{name}()`")
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, f"`.{name}()`")
     if isinstance(value, Safe):
         value = str(value)
     return method_.run(js.number(value) if js.is_number(value) else value, *arguments)

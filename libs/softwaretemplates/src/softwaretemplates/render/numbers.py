@@ -11,8 +11,8 @@ import re
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 from softwaretemplates.render import javascript as js
-from softwaretemplates.render import unsupported
-from softwaretemplates.render.render_errors import LimitFault, OperationFault, UnsupportedFault
+from softwaretemplates.render import refusals
+from softwaretemplates.render.refusals import LimitFault, OperationFault, UnsupportedFault
 
 _FLOAT = re.compile(r"[+-]?(?:Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -53,7 +53,7 @@ def parse_int(text: str, radix: int) -> float:
         raise LimitFault(f"a number of more than {_LONGEST // 10} digits")
     number = int(digits, radix)
     if number > js.SAFE_INTEGER and radix != 10:  # noqa: PLR2004
-        raise UnsupportedFault.of(unsupported.BIG_INTEGER)
+        raise UnsupportedFault.of(refusals.BIG_INTEGER)
     if number == 0 and sign < 0:
         return -0.0
     return js.normal(js.double(sign * number))
@@ -137,9 +137,9 @@ def to_radix(number: float, radix: int) -> str:
     if radix == 10 or not math.isfinite(number):  # noqa: PLR2004
         return js.number_text(number)
     if not float(number).is_integer():
-        raise UnsupportedFault.of(unsupported.FRACTION_RADIX)
+        raise UnsupportedFault.of(refusals.FRACTION_RADIX)
     if abs(number) > js.SAFE_INTEGER:
-        raise UnsupportedFault.of(unsupported.BIG_INTEGER)
+        raise UnsupportedFault.of(refusals.BIG_INTEGER)
     remaining, digits = abs(int(number)), ""
     while remaining:
         remaining, digit = divmod(remaining, radix)

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable
 
 from softwaretemplates.render import javascript as js
-from softwaretemplates.render import unsupported
+from softwaretemplates.render import refusals
 from softwaretemplates.render.javascript import Safe, Undefined, Value
-from softwaretemplates.render.render_errors import LimitFault, OperationFault, UnsupportedFault
+from softwaretemplates.render.refusals import LimitFault, OperationFault, UnsupportedFault
 
 __all__ = ["LIST_MAX"]
 
@@ -39,7 +39,7 @@ def size(value: Value, name: str, *, least: int = 0) -> int:
     """Return a count between `least` and the maximum size of a list."""
     number = whole_number(value, name)
     if number < least:
-        raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
+        raise UnsupportedFault.of(refusals.ARGUMENTS, name)
     if number > LIST_MAX:
         raise LimitFault(f"'{name}' with {number}; at most {LIST_MAX}")
     return number
@@ -77,11 +77,11 @@ def sequence(value: Value, name: str) -> list[Value]:
     if isinstance(value, list):
         return list(value)
     if isinstance(value, Safe):
-        raise UnsupportedFault.of(unsupported.SAFE_VALUE, f"'{name}'")
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, f"'{name}'")
     if isinstance(value, str):
         return list(js.whole(value))
     if isinstance(value, dict) and "length" in value:
-        raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
+        raise UnsupportedFault.of(refusals.ARGUMENTS, name)
     if value is None or isinstance(value, Undefined):
         used(value)
         raise OperationFault(f"filter '{name}' needs a list", hint=f"write `(x or []) | {name}`")
@@ -125,7 +125,7 @@ def in_order(values: list[Value], name: str, *, alike: bool = False) -> list[Val
             return [units(js.text(value)) for value in values]
         if all(value is None or isinstance(value, bool | int) for value in values):
             return [js.number(value) for value in values]
-    raise UnsupportedFault.of(unsupported.MIXED_ORDER, name)
+    raise UnsupportedFault.of(refusals.MIXED_ORDER, name)
 
 
 def units(text: str) -> bytes:

@@ -13,12 +13,12 @@ from typing import Any
 
 import jinja2
 
-from softwaretemplates.render import builtins, cookiecutter, methods, unsupported
+from softwaretemplates.render import builtins, cookiecutter, methods, refusals
 from softwaretemplates.render import javascript as js
 from softwaretemplates.render.global_functions import Builtin, Cycler
 from softwaretemplates.render.javascript import Safe, Undefined, Unknown, Value
 from softwaretemplates.render.predicates import TESTS, calculate
-from softwaretemplates.render.render_errors import OperationFault, UnsupportedFault
+from softwaretemplates.render.refusals import OperationFault, UnsupportedFault
 from softwaretemplates.render.scopes import (
     Encoded,
     Frame,
@@ -118,7 +118,7 @@ def _items(sequence: Value, targets: int) -> tuple[list[Value], bool]:
         sequence.use()
         return [], False
     if isinstance(sequence, Safe):
-        raise UnsupportedFault.of(unsupported.SAFE_VALUE, "a loop")
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, "a loop")
     if isinstance(sequence, list):
         return sequence, targets > 1
     if isinstance(sequence, str):
@@ -127,17 +127,17 @@ def _items(sequence: Value, targets: int) -> tuple[list[Value], bool]:
     if isinstance(sequence, dict):
         return _entries(sequence, targets), False
     if isinstance(sequence, js.Function):
-        raise UnsupportedFault.of(unsupported.FUNCTION_VALUE, "a loop")
+        raise UnsupportedFault.of(refusals.FUNCTION_VALUE, "a loop")
     return [], False
 
 
 def _entries(sequence: dict[str, Value], targets: int) -> list[Value]:
     if targets == 1:
         if "length" in sequence:
-            raise UnsupportedFault.of(unsupported.LENGTH_LOOP)
+            raise UnsupportedFault.of(refusals.LENGTH_LOOP)
         return []
     if targets > 2:  # noqa: PLR2004 - a key and its value
-        raise UnsupportedFault.of(unsupported.PAIRS_LOOP)
+        raise UnsupportedFault.of(refusals.PAIRS_LOOP)
     return [[key, value] for key, value in js.ordered(sequence)]
 
 
@@ -171,7 +171,7 @@ def _call(function: Value, frame: Frame, *arguments: Value) -> Value:
         return function.call(frame, arguments, keywords)
     if isinstance(function, Builtin):
         if keywords:
-            raise UnsupportedFault.of(unsupported.KEYWORD_IN_CALL)
+            raise UnsupportedFault.of(refusals.KEYWORD_IN_CALL)
         return function.call(arguments)
     if callable(function) and not arguments and not keywords:
         return function()  # always() and failure(), which the interpreter of steps supplies
@@ -185,7 +185,7 @@ def _call(function: Value, frame: Frame, *arguments: Value) -> Value:
 
 def _call_with(function: Value, frame: Frame, content: Macro, *arguments: Value) -> Value:
     if not isinstance(function, Macro):
-        raise UnsupportedFault.of(unsupported.CALL_TARGET, "what is not a macro")
+        raise UnsupportedFault.of(refusals.CALL_TARGET, "what is not a macro")
     keywords = Keywords()
     if arguments and isinstance(arguments[-1], Keywords):
         keywords.update(arguments[-1])
@@ -241,7 +241,7 @@ def _negative(value: Value) -> Value:
 
 def _last(*values: Value) -> Value:
     if any(isinstance(value, js.Function) for value in values[:-1]):
-        raise UnsupportedFault.of(unsupported.FUNCTION_VALUE, "parentheses")
+        raise UnsupportedFault.of(refusals.FUNCTION_VALUE, "parentheses")
     return values[-1]
 
 

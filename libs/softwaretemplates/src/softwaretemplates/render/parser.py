@@ -16,17 +16,17 @@ from typing import ClassVar
 
 from jinja2 import nodes
 
-from softwaretemplates.render import unsupported
+from softwaretemplates.render import refusals
 from softwaretemplates.render.grammar import ExpressionParser
 from softwaretemplates.render.lexer import Delimiters, Lexer, Literal, Tag
 from softwaretemplates.render.precedence import call, constant
-from softwaretemplates.render.render_errors import (
+from softwaretemplates.render.refusals import (
     LimitError,
     Position,
     RenderError,
+    UnsupportedConstruct,
     UnsupportedError,
 )
-from softwaretemplates.render.unsupported import UnsupportedConstruct
 
 __all__ = ["BLOCKS_MAX", "LOOPS_MAX", "TAGS"]
 
@@ -164,7 +164,7 @@ class TemplateParser:
         reader = self._expressions(tag)
         value = reader.expression()
         if reader.peek(","):
-            raise reader.refused(unsupported.LIST_IN_TAG)
+            raise reader.refused(refusals.LIST_IN_TAG)
         reader.end()
         return self._printed(tag, call("print", value))
 
@@ -248,9 +248,9 @@ class TemplateParser:
         gap = self._body(_CASES)
         first = self._closing(tag, "endswitch")
         if gap:
-            raise self._refused(tag, unsupported.SWITCH_HEAD, "")
+            raise self._refused(tag, refusals.SWITCH_HEAD, "")
         if first.tokens[0].text != "case":
-            raise self._refused(first, unsupported.SWITCH_CASES, "")
+            raise self._refused(first, refusals.SWITCH_CASES, "")
         branches, otherwise = self._cases(tag, subject)
         self._place = place_before
         chain = branches[0]
@@ -272,7 +272,7 @@ class TemplateParser:
                 branches.append(nodes.If(_any(tests), body, [], [], lineno=at))
                 tests = []
             elif self._stop is not None and self._stop.offset != stop.end:
-                raise self._refused(stop, unsupported.SWITCH_GAP, "")
+                raise self._refused(stop, refusals.SWITCH_GAP, "")
         otherwise: list[nodes.Node] = []
         if stop.tokens[0].text == "default":
             reader = self._expressions(stop)
@@ -293,9 +293,9 @@ class TemplateParser:
         while reader.take(","):
             names.append(reader.name())
         if "loop" in names:
-            raise reader.refused(unsupported.LOOP_NAME)
+            raise reader.refused(refusals.LOOP_NAME)
         if twice := next((name for name in names if names.count(name) > 1), None):
-            raise reader.refused(unsupported.LOOP_NAME_TWICE, twice)
+            raise reader.refused(refusals.LOOP_NAME_TWICE, twice)
         reader.expect("in")
         sequence = reader.expression()
         reader.end()
@@ -335,7 +335,7 @@ class TemplateParser:
 
     def _set(self, tag: Tag, reader: ExpressionParser) -> nodes.Node:
         if self._place.sets:
-            raise self._refused(tag, unsupported.SET_HERE, self._place.sets)
+            raise self._refused(tag, refusals.SET_HERE, self._place.sets)
         names = [reader.name()]
         while reader.take(","):
             names.append(reader.name())
@@ -346,7 +346,7 @@ class TemplateParser:
             return self._statement_node(tag, call("assign", self._frame, value, *keys))
         reader.end()
         if tag.source.endswith("-%}"):
-            raise self._refused(tag, unsupported.SET_DASH, "")
+            raise self._refused(tag, refusals.SET_DASH, "")
         frame = self._frame
         body = self._separate(
             "endset", tag, macros="inside a set block", blocks="inside a set block"
@@ -375,10 +375,10 @@ class TemplateParser:
 
     def _macro(self, tag: Tag, reader: ExpressionParser) -> nodes.Node:
         if self._place.macros:
-            raise self._refused(tag, unsupported.MACRO_HERE, self._place.macros)
+            raise self._refused(tag, refusals.MACRO_HERE, self._place.macros)
         name = reader.name()
         if name == "loop" and self._loops:
-            raise reader.refused(unsupported.LOOP_NAME)
+            raise reader.refused(refusals.LOOP_NAME)
         reader.expect("(")
         names, defaults, preamble = self._parameters(tag, reader)
         reader.end()
@@ -424,7 +424,7 @@ class TemplateParser:
         callee = reader.expression()
         reader.end()
         if not isinstance(callee, nodes.Filter) or callee.name != "call" or callee.node is None:
-            raise self._refused(tag, unsupported.CALL_TARGET, "an expression")
+            raise self._refused(tag, refusals.CALL_TARGET, "an expression")
         context = "inside a call block"
         body = self._separate_after(
             preamble, "endcall", tag, macros=context, blocks=context, sets=context
@@ -435,7 +435,7 @@ class TemplateParser:
 
     def _block(self, tag: Tag, reader: ExpressionParser) -> nodes.Node:
         if self._place.blocks:
-            raise self._refused(tag, unsupported.BLOCK_HERE, self._place.blocks)
+            raise self._refused(tag, refusals.BLOCK_HERE, self._place.blocks)
         name = reader.name()
         reader.end()
         if name in self._names:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from softwaretemplates.render import javascript as js
-from softwaretemplates.render import unsupported
+from softwaretemplates.render import refusals
 from softwaretemplates.render.javascript import (
     EXPONENT_MAX,
     Function,
@@ -22,7 +22,7 @@ from softwaretemplates.render.javascript import (
     normal,
     number,
 )
-from softwaretemplates.render.render_errors import OperationFault, UnsupportedFault
+from softwaretemplates.render.refusals import OperationFault, UnsupportedFault
 
 __all__ = ["Test"]
 
@@ -60,7 +60,7 @@ def _power(a: float, b: float) -> float:
         return math.copysign(math.inf, a) if b % 2 == 1 else math.inf
     power = float(a**b)
     if not _exact_power(a, b, power):
-        raise UnsupportedFault.of(unsupported.ROUNDED_POWER)
+        raise UnsupportedFault.of(refusals.ROUNDED_POWER)
     return power
 
 
@@ -97,7 +97,7 @@ class Test:
 
         def judge(value: Value, *arguments: Value) -> bool:
             if not self.of_functions and isinstance(value, Function):
-                raise UnsupportedFault.of(unsupported.FUNCTION_VALUE, f"the test '{name}'")
+                raise UnsupportedFault.of(refusals.FUNCTION_VALUE, f"the test '{name}'")
             return self.run(value, *arguments)
 
         return judge

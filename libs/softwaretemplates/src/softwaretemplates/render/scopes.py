@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from softwaretemplates.render import unsupported
+from softwaretemplates.render import refusals
 from softwaretemplates.render.javascript import UNDEFINED, Function, Safe, Undefined, Value
-from softwaretemplates.render.render_errors import LimitFault, UnsupportedFault
+from softwaretemplates.render.refusals import LimitFault, UnsupportedFault
 
 __all__ = ["CALLS_MAX", "ROUNDS_MAX"]
 
@@ -105,7 +105,7 @@ class Frame:
             if name in frame.bound:
                 return frame.bound[name]
             if name in frame.stale:
-                raise UnsupportedFault.of(unsupported.STALE_MACRO, name)
+                raise UnsupportedFault.of(refusals.STALE_MACRO, name)
             if name in frame.variables:
                 value = frame.variables[name]
                 if not isinstance(value, Undefined):
@@ -128,7 +128,7 @@ class Frame:
         if around is not caller and not (
             isinstance(around, Undefined) and isinstance(caller, Undefined)
         ):
-            raise UnsupportedFault.of(unsupported.DYNAMIC_NAME, name)
+            raise UnsupportedFault.of(refusals.DYNAMIC_NAME, name)
         return around
 
     def _unknown(self, name: str) -> Value:
@@ -183,7 +183,7 @@ class Frame:
         frame: Frame | None = self
         while frame is not None:
             if name in frame.macros or name in frame.stale:
-                raise UnsupportedFault.of(unsupported.SET_MACRO, name)
+                raise UnsupportedFault.of(refusals.SET_MACRO, name)
             if name in frame.bound:
                 frame.bound[name] = value
                 if not frame.hidden:
@@ -200,7 +200,7 @@ class Frame:
             variables = frame.variables if frame.hidden or name not in frame.bound else frame.bound
             if name in variables and frame is not self:
                 if isinstance(variables[name], Undefined) or isinstance(value, Undefined):
-                    raise UnsupportedFault.of(unsupported.UNDEFINED_VARIABLE, name)
+                    raise UnsupportedFault.of(refusals.UNDEFINED_VARIABLE, name)
                 variables[name] = value
                 return
             if name in variables and not isinstance(variables[name], Undefined):
@@ -211,7 +211,7 @@ class Frame:
             frame = frame.parent
         outside = self.parent.find(name) if self.parent else UNDEFINED
         if isinstance(value, Undefined) and not isinstance(outside, Undefined):
-            raise UnsupportedFault.of(unsupported.UNDEFINED_VARIABLE, name)
+            raise UnsupportedFault.of(refusals.UNDEFINED_VARIABLE, name)
         self.variables[name] = value
 
 
@@ -297,5 +297,5 @@ def set_parameter(frame: Frame, value: Value, name: str) -> None:
     if isinstance(value, Undefined) and frame.parent is not None:
         outside = frame.parent.find(name)
         if not isinstance(outside, Undefined):
-            raise UnsupportedFault.of(unsupported.UNDEFINED_DEFAULT, name)
+            raise UnsupportedFault.of(refusals.UNDEFINED_DEFAULT, name)
     frame.variables[name] = value

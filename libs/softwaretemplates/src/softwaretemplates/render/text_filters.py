@@ -10,9 +10,9 @@ import math
 import re
 from urllib.parse import quote
 
-from ground.linear_patterns import compile_linear
+from ground.regular_expressions import compile_linear
 from softwaretemplates.render import javascript as js
-from softwaretemplates.render import unsupported
+from softwaretemplates.render import refusals
 from softwaretemplates.render.javascript import UNDEFINED, Safe, Undefined, Value
 from softwaretemplates.render.numbers import parse_float, parse_int, rounded
 from softwaretemplates.render.operands import (
@@ -23,7 +23,7 @@ from softwaretemplates.render.operands import (
     used,
     whole_number,
 )
-from softwaretemplates.render.render_errors import LimitFault, OperationFault, UnsupportedFault
+from softwaretemplates.render.refusals import LimitFault, OperationFault, UnsupportedFault
 
 _SPACES = f"[{re.escape(js.SPACE)}]+"
 _TAG = r"</?[A-Za-z][A-Za-z0-9]*\b[^>]*>|<!--(?s:.)*?-->"
@@ -112,7 +112,7 @@ def _length(value: Value, name: str) -> int:
     if isinstance(value, str):
         return js.utf16_length(value)
     if isinstance(value, dict) and "length" in value:
-        raise UnsupportedFault.of(unsupported.ARGUMENTS, name)
+        raise UnsupportedFault.of(refusals.ARGUMENTS, name)
     return len(value) if isinstance(value, list) else 0
 
 
@@ -128,7 +128,7 @@ def replace(value: Value, old: Value, new: Value, count: Value = -1) -> Value:
     if not isinstance(value, str):
         return value
     if isinstance(new, Undefined) and old == "":
-        raise UnsupportedFault.of(unsupported.ARGUMENTS, "replace")
+        raise UnsupportedFault.of(refusals.ARGUMENTS, "replace")
     count = -1 if isinstance(count, Undefined) else whole_number(count, "replace")
     replacement = js.text(new)
     if len(replacement) * (value.count(old) if old else len(value) + 1) > js.TEXT_MAX:
@@ -177,7 +177,7 @@ def forceescape(value: Value) -> Value:
     """Escape HTML again."""
     text = js.printed(value)
     if "\\" in text:
-        raise UnsupportedFault.of(unsupported.ESCAPED_BACKSLASH)
+        raise UnsupportedFault.of(refusals.ESCAPED_BACKSLASH)
     return Safe(limited(text.translate(_ENTITIES), "escape"))
 
 
@@ -198,7 +198,7 @@ def striptags(value: Value, preserve: Value = False) -> Value:  # noqa: FBT002 -
     tag = compile_linear(_TAG)
     text = tag.removed_from(plain_text(value, "striptags"))
     if tag.search(text):
-        raise UnsupportedFault.of(unsupported.NESTED_TAGS)
+        raise UnsupportedFault.of(refusals.NESTED_TAGS)
     text = text.strip(js.SPACE)
     if not js.truthy(preserve):
         return re.sub(_SPACES, " ", text)
@@ -209,7 +209,7 @@ def striptags(value: Value, preserve: Value = False) -> Value:  # noqa: FBT002 -
 def urlencode(value: Value) -> Value:
     """Escape text, or join pairs, for a URL."""
     if isinstance(value, Safe):
-        raise UnsupportedFault.of(unsupported.SAFE_VALUE, "'urlencode'")
+        raise UnsupportedFault.of(refusals.SAFE_VALUE, "'urlencode'")
     if isinstance(value, str):
         return _encoded(value)
     if isinstance(value, dict):
@@ -289,6 +289,6 @@ def to_round(value: Value, precision: Value = 0, method: Value = UNDEFINED) -> V
     """Round half up, or as 'ceil' or 'floor', to so many decimal places."""
     places = whole_number(precision, "round") if js.truthy(precision) else 0
     if not -20 <= places <= 20:  # noqa: PLR2004 - beyond, powers of ten are no exact doubles
-        raise UnsupportedFault.of(unsupported.ARGUMENTS, "round")
+        raise UnsupportedFault.of(refusals.ARGUMENTS, "round")
     factor = 10.0**places
     return js.normal(rounded(float(js.number(value)) * factor, method) / factor)

@@ -25,14 +25,18 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from ground.errors import OrderkitError, RefusedError
-from softwaretemplates.render.binary import HEAD_BYTES, is_binary
 from softwaretemplates.render.engine import KEPT_MAX, Renderable, compile_template
-from softwaretemplates.render.globs import matching
 from softwaretemplates.render.integrations import is_planning
 from softwaretemplates.render.javascript import Closed, Value
 from softwaretemplates.render.lexer import BACKSTAGE, Delimiters
-from softwaretemplates.render.render_errors import LimitError, RenderError
-from softwaretemplates.render.tree_paths import TakenPaths, check_path
+from softwaretemplates.render.refusals import LimitError, RenderError
+from softwaretemplates.render.tree_files import (
+    HEAD_BYTES,
+    TakenPaths,
+    check_path,
+    is_binary,
+    matching,
+)
 from softwaretemplates.size_limit import MIB, SIZE_LIMIT
 
 __all__ = [

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from yamlfiles.edit.edit_operations import EditRefusal, EditRefusedError, Step
-from yamlfiles.edit.readers import is_read_alike, read_12
 from yamlfiles.edit.stream import EventKind, ParserEvent, Stream
+from yamlfiles.edit.writing import is_read_alike, read_12
 
 _INDEX = re.compile(r"-?[0-9]{1,9}")
 

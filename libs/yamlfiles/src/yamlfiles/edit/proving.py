@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from yamlfiles.edit.edit_operations import EditRefusal, EditRefusedError, Value
-from yamlfiles.edit.readers import agree
 from yamlfiles.edit.stream import EventKind, ParserEvent, Stream
+from yamlfiles.edit.writing import agree
 
 
 @dataclass(frozen=True, slots=True)

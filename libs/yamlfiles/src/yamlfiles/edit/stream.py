@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from yamlfiles.edit.edit_operations import EditRefusal, EditRefusedError
-from yamlfiles.edit.readers import agree, readings
+from yamlfiles.edit.writing import agree, readings
 
 
 @dataclass(frozen=True, slots=True)

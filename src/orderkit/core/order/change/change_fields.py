@@ -23,12 +23,11 @@ from ground.objects.kube_objects import dig
 from ground.objects.values import ABSENT, Step, Steps, path_text, same, value_at, with_value
 from ground.suggestions import did_you_mean
 from kubeschema.field_paths import schema_at, steps_of
-from orderkit.core.kit.catalog_pickers import name_alone, names_alone
-from orderkit.core.kit.form_shapes import FieldPath
+from orderkit.core.kit.form_values import name_alone, names_alone, read_settings
+from orderkit.core.kit.kit_parts import FieldPath
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import KitField
-from orderkit.core.kit.yaml_settings import read_settings
 from orderkit.core.order.change.differences import differences
 from yamlfiles import assignments
 

@@ -22,11 +22,11 @@ from orderkit.core.kit.change_forms import (
     text_of,
 )
 from orderkit.core.kit.form_fields import entry_schema, properties_of
+from orderkit.core.kit.form_values import yaml_property, yaml_roots
 from orderkit.core.kit.kit_file import KitChange
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import KitField
-from orderkit.core.kit.yaml_settings import yaml_property, yaml_roots
 from orderkit.core.order.change.change_rules import judge_rules
 from orderkit.core.order.change.differences import FieldDifference
 

@@ -17,14 +17,16 @@ from dataclasses import replace
 from orderkit.core.order.change import same
 from orderkit.core.plan.assembly import Assembly
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
-from orderkit.core.plan.dangers.exposed_secrets import exposure_dangers, secret_values
+from orderkit.core.plan.dangers.exposure import (
+    access_dangers,
+    exposure_dangers,
+    guard_dangers,
+    secret_values,
+)
 from orderkit.core.plan.dangers.immutable_fields import immutable_dangers
 from orderkit.core.plan.dangers.losses import loss_dangers
-from orderkit.core.plan.dangers.order_effects import order_dangers
-from orderkit.core.plan.dangers.permissions import access_dangers, guard_dangers
-from orderkit.core.plan.dangers.restarts import restart_dangers
-from orderkit.core.plan.dangers.selectors import selector_dangers
-from orderkit.core.plan.dangers.takeovers import takeover_dangers
+from orderkit.core.plan.dangers.order_effects import order_dangers, takeover_dangers
+from orderkit.core.plan.dangers.workloads import restart_dangers, selector_dangers
 
 __all__ = ["Code", "Danger", "DangerContext", "dangers_of"]
 

@@ -19,11 +19,9 @@ from ground.objects.kube_objects import Kind, dig
 from ground.objects.quantities import NoQuantity, Unsure
 from ground.objects.values import Steps, path_text
 from orderkit.core.order.change import ABSENT, differences, same, shown, value_at
-from orderkit.core.plan.assembly import Assembly
+from orderkit.core.plan.assembly import Assembly, Pair, key_text, pairs_of
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
 from orderkit.core.plan.dangers.losses import holds_data, what_is_lost
-from orderkit.core.plan.object_texts import key_text
-from orderkit.core.plan.outcome_objects import Pair, pairs_of
 
 _RBAC = "rbac.authorization.k8s.io"
 _STORAGE = "storage.k8s.io"

@@ -26,11 +26,9 @@ from ground.objects.kube_objects import (
     metadata,
     wrapped_object,
 )
-from orderkit.core.plan.assembly import Assembly
+from orderkit.core.plan.assembly import Assembly, is_same, key_text, pairs_of
 from orderkit.core.plan.composed_tree import ANY_GROUP, PackRules
 from orderkit.core.plan.dangers.danger_codes import Code, Danger, DangerContext
-from orderkit.core.plan.object_texts import key_text
-from orderkit.core.plan.outcome_objects import is_same, pairs_of
 
 DATA_KINDS = frozenset(
     [

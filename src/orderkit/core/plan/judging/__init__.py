@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ground.objects.conditions import first_and_more
-from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig, metadata
-from orderkit.core.plan.assembly import Assembly
-from orderkit.core.plan.judging.crossplane_rights import judge_rights, missing_rights
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig, first_and_more, metadata
+from orderkit.core.plan.assembly import Assembly, OutcomeObject, objects_of
 from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule
 from orderkit.core.plan.judging.object_names import (
     adopted,
@@ -28,9 +26,12 @@ from orderkit.core.plan.judging.object_references import (
     references_of,
     wrapped_with,
 )
-from orderkit.core.plan.judging.object_schemas import judge_schemas
-from orderkit.core.plan.judging.refused_updates import judge_updates
-from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of
+from orderkit.core.plan.judging.refused_objects import (
+    judge_rights,
+    judge_schemas,
+    judge_updates,
+    missing_rights,
+)
 
 __all__ = [
     "JudgingFacts",

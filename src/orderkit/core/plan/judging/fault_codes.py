@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey
-from kubeschema.known.behaviours import Behaviours
 from kubeschema.known.known_kinds import GroupKind, SchemaSet
+from kubeschema.known.managed_kinds import Behaviours
 
 
 class OutcomeRule(StrEnum):

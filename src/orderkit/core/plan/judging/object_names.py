@@ -27,10 +27,16 @@ from kubeschema import structural
 from kubeschema.known.builtin_kinds import METADATA
 from kubeschema.pruning import default, prune
 from kubeschema.validate.object_check import nearest, shown
-from orderkit.core.plan.assembly import Assembly, Fault, Note
+from orderkit.core.plan.assembly import (
+    Assembly,
+    Fault,
+    Note,
+    OutcomeObject,
+    key_text,
+    objects_of,
+    parent_of,
+)
 from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule
-from orderkit.core.plan.object_texts import key_text
-from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, parent_of
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")

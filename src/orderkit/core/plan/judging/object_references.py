@@ -30,10 +30,15 @@ from ground.objects.kube_objects import (
 )
 from kubeschema.known.managed_kinds import config_group, is_modern
 from kubeschema.validate.object_check import shown
-from orderkit.core.plan.assembly import Assembly, Fault
+from orderkit.core.plan.assembly import (
+    Assembly,
+    Fault,
+    OutcomeObject,
+    key_text,
+    objects_of,
+    parent_of,
+)
 from orderkit.core.plan.judging.fault_codes import JudgingFacts, OutcomeRule
-from orderkit.core.plan.object_texts import key_text
-from orderkit.core.plan.outcome_objects import OutcomeObject, objects_of, parent_of
 from orderkit.core.unserved_kinds import unserved_advice
 
 SECRET = Kind("", "v1", "Secret")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from compositions.generated_passwords import (
+from compositions.resource_builders import (
     SEED_KEY,
     SEED_MIN_BYTES,
     SEED_NAME,

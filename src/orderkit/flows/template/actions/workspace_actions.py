@@ -54,8 +54,8 @@ from softwaretemplates.render import (
     compile_template,
     render_tree,
 )
-from softwaretemplates.render.globs import matching
 from softwaretemplates.render.tree import PLAIN_MODE, check_size, dotted, is_template
+from softwaretemplates.render.tree_files import matching
 
 
 def _template_folder(context: ActionContext, inputs: Inputs) -> Outputs:

@@ -1,7 +1,7 @@
 """
 Run a scaffolder Template: the same template.yaml and steps as in the portal.
 
-Inputs are rendered as Backstage's scaffolder renders them (``softwaretemplates.render.data``) and
+Inputs are rendered as Backstage's scaffolder renders them (``softwaretemplates.render.engine``) and
 checked against each action's schema. Where Backstage ignores an error (a broken ``if`` runs its
 step, a broken expression is passed on as text), this fails, mostly before any step runs. Secrets
 never reach logs, events, outputs or errors. ``docs/templates.md`` lists what is supported and the

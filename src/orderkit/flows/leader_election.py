@@ -7,7 +7,7 @@ process first saw it in that state*: clocks of different machines are never comp
 its own renews the Lease, also during a long pass. Election only saves work: a controller must stay
 correct if two leaders overlap for a moment.
 
-Used by ``controllers.loop`` and by the service.
+Used by ``controllers.running`` and by the service.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Wait for a condition with a deadline, without hiding the last reason why it does
 
 Repeat a compare-and-swap that another writer won.
 
-A thread that works until it is stopped; ``live.row_masks`` and ``notify.channel_worker`` are.
+A thread that works until it is stopped; ``live.row_looks`` and ``notify.channel_worker`` are.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 Metrics of the service in Prometheus' text format (version 0.0.4).
 
 Requests by operation and status, their durations, requests in progress, and refused requests by
-reason; orders by phase; campaigns; what the process counted (``core.process_counts``). Shown at
+reason; orders by phase; campaigns; what the process counted (``core.telemetry``). Shown at
 ``/metrics``; thread-safe.
 """
 

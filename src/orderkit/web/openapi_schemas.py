@@ -1,8 +1,7 @@
 """
 JSON Schemas of the OpenAPI document: parameters of paths and queries, and all answers by name.
 
-Bodies and answers are declared in ``request_bodies``, ``answers`` and the flows; what no class has
-is written here.
+Bodies and answers are declared in ``messages`` and the flows; what no class has is written here.
 
 The service's OpenAPI 3.1 document, made from the table that also checks requests.
 

@@ -2,7 +2,7 @@
 A scaffolder Template (``scaffolder.backstage.io/v1beta3``): parsing, checks, form answers.
 
 `parse_template` reads template.yaml. `Template.validate` applies the form's defaults
-(``form_defaults``) and checks each parameter page by JSON Schema draft 7, with patterns as
+(``form_answers``) and checks each parameter page by JSON Schema draft 7, with patterns as
 JavaScript reads them. `read_assignments` reads ``field=value``. Steps are read, not run. No I/O.
 """
 

@@ -1,7 +1,7 @@
 """
 Read from Gitea: our account, branches, trees, files and history.
 
-Reads need no protection against lost answers; writes do, in ``writing`` and ``retries``.
+Reads need no protection against lost answers; writes do, in ``writing`` and ``forges.answers``.
 
 Server behaviours that the client relies on, and what a version text of a server tells.
 

@@ -1,4 +1,4 @@
-"""A kit: the content of its XRD and kit.yaml with all defaults; ``kit_reader`` makes it."""
+"""A kit: the content of its XRD and kit.yaml with all defaults; ``pack`` makes it."""
 
 from __future__ import annotations
 

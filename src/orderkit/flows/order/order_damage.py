@@ -1,17 +1,10 @@
 """
 Find what was done to orders past Orderkit: in the ledger, on the forge, in the cluster.
 
-Find what was done to an order past Orderkit: in the ledger, on the forge, in the cluster. Most of
-it Argo CD and Crossplane show as a symptom elsewhere, or not at all: an order whose file left the
-ledger lives on, one whose ``main`` was moved back is Ready. Each finding says what happened, who
-did it as far as Git knows, and which command helps. ``flows.order.repairing`` mends what it safely
-can. Only reads.
-
-Find the damaged orders of a platform at little cost; called by ``orderkit doctor``. Only reads.
-
-Tell on the forge whether what was pushed to an order's main branch is valid. The status `CONTEXT`
-of the head is success, failure, or warning if the API server accepts what hardly anybody intends.
-It says what ``orderkit status`` says, in 140 characters, and links to the first faulty line.
+Most of it Argo CD and Crossplane show as a symptom elsewhere, or not at all: an order whose file
+left the ledger lives on, one whose ``main`` was moved back is Ready. Each finding says what
+happened, who did it as far as Git knows, and which command helps. ``flows.order.repairing`` mends
+what it safely can. `damaged_orders` looks at all orders of a platform at little cost. Only reads.
 """
 
 from __future__ import annotations

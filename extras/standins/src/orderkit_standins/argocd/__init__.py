@@ -8,7 +8,7 @@ cascading deletion, and the status fields. Every pass is level-based and all sta
 Applications, so a restart continues a waiting wave.
 
 Not supported: Helm, Kustomize, Jsonnet, plug-ins, overrides in Git, several sources, other
-clusters, what ``hooks`` leaves out of hooks, roles and sync windows of AppProjects (``projects``
+clusters, what ``targets`` leaves out of hooks, roles and sync windows of AppProjects (``projects``
 has what they permit), ApplicationSets, ignoreDifferences by jq or managers, dry runs, Applications
 outside ``argocd``, health Lua (``ground.argocd.health`` says the same as ``health_lua`` there). An
 unsupported request is refused in a condition.

@@ -11,7 +11,7 @@ longer gives (our field manager's entry in ``managedFields``) must be gone. Fiel
 (defaults, status, other controllers) do not count. No dry run is needed: nothing is written.
 
 Not done: quantities written differently (``1000m`` and ``1``). Fields that are to be ignored
-are made equal before (``ignored_differences``).
+are made equal before (``spec`` reads which).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ while its wave is waited for is applied again.
 
 Objects that the comparison just found in sync are not applied again: it would change nothing.
 
-Not supported: dry runs, Replace, Force; of hooks only what ``hooks`` says.
+Not supported: dry runs, Replace, Force; of hooks only what ``targets`` says.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class EmbeddedForge:
         Args:
             root: Its state folder.
             check_delay_s: How long a pull request is being checked after a push
-                (``merge_check_delay``).
+                (``pull_requests``).
             webhook_ports: Ports of the loopback that webhooks may call. None: any.
             gitlab: Speak GitLab's dialect too, below ``/api/v4``. None: Gitea's alone.
 

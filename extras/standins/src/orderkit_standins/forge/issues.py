@@ -1,8 +1,8 @@
 """
 Issues and what they have in common with pull requests: a number, a title, a text, comments.
 
-A pull request is an issue with branches (``pulls``). Both draw their numbers from one sequence per
-repository; a number is never given twice. Callers check permissions.
+A pull request is an issue with branches (``pull_requests``). Both draw their numbers from one
+sequence per repository; a number is never given twice. Callers check permissions.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 Twins of Crossplane's providers: what they do to the cluster's objects, without the world behind.
 
 A twin runs where a Provider object asks for it by the annotation ``embedded.orderkit.dev/twin``
-(``provider_objects``), or where `Providers.ask_for` makes one. ``kubernetes_twin`` plays
+(``provider_objects``), or where `Providers.ask_for` makes one. ``plain_twins`` plays
 provider-kubernetes, ``cloud_twin`` every other provider, by the pack's ``schemas/``. They work
 through the Cluster port alone, on the embedded cluster and on a real API server alike.
 

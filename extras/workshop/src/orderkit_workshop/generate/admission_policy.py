@@ -9,7 +9,7 @@ inside an XR. So these rules are enforced in the cluster:
 - the fields that name order and team match the name and never change; if the id does not show the
   team, its Application does (a second policy with the Applications of all orders as parameters);
 - hidden fields have the platform's value (a placeholder here, replaced when the pack is published);
-- ``never``, ``grow`` and ``step`` of kit.yaml's changes are enforced (``cel_transitions``), and an
+- ``never``, ``grow`` and ``step`` of kit.yaml's changes are enforced (``policy_rules``), and an
   immutable field of the XRD cannot be removed and set again.
 
 Always allowed: deletion, finalizers of deleted objects, status, Crossplane's own fields, and XRs

@@ -1,7 +1,7 @@
 """
 Read packages of Crossplane's providers from OCI registries.
 
-``registry_client`` finds credentials, speaks HTTP and proves digests, ``packages`` finds the layer
+``registry_client`` finds credentials, speaks HTTP and proves digests, ``images`` finds the layer
 that holds a package. Nothing is pushed, nothing is written to disk.
 """
 

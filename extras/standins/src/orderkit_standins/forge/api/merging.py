@@ -2,7 +2,8 @@
 Merge a pull request: Gitea's refusals in Gitea's order, then the base branch moves once.
 
 The commit is written first, then the merge is noted, then the base branch is moved by
-compare-and-swap, then the pull request is closed (``pulls`` says what a kill in between leaves).
+compare-and-swap, then the pull request is closed (``pull_requests`` says what a kill in between
+leaves).
 After a merge was tried and refused by git, Gitea checks every pull request of the base branch anew,
 so the next try is told to come back later; so it is here.
 

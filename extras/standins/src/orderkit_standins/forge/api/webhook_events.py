@@ -2,7 +2,7 @@
 Tell webhooks what happened: each method here is called after a change was made.
 
 They return at once and raise nothing: a payload is built only if an active webhook receives the
-event, and sent by ``deliveries``. An exception in here is logged, never the writer's problem.
+event, and sent by ``forge.webhooks``. An exception in here is logged, never the writer's problem.
 
 Endpoints of webhooks: of repositories, for their admins, and of organisations, for owners.
 

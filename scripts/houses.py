@@ -29,14 +29,14 @@ class House:
 
 
 HOUSES = (
-    House("libs/ground", "ground", 0, 2_400, 1_900),
-    House("libs/yamlfiles", "yamlfiles", 1, 2_360, 2_300),
-    House("libs/kubeschema", "kubeschema", 2, 6_800, 6_000),
-    House("libs/softwaretemplates", "softwaretemplates", 2, 5_520, 4_800),
-    House("libs/compositions", "compositions", 3, 4_450, 4_000),
-    House("src", "orderkit", 4, 70_950, 47_000),
-    House("extras/workshop", "orderkit_workshop", 5, 9_470, 7_000),
-    House("extras/standins", "orderkit_standins", 5, 21_820, 15_000),
+    House("libs/ground", "ground", 0, 2_380, 1_900),
+    House("libs/yamlfiles", "yamlfiles", 1, 2_320, 2_300),
+    House("libs/kubeschema", "kubeschema", 2, 6_790, 6_000),
+    House("libs/softwaretemplates", "softwaretemplates", 2, 5_510, 4_800),
+    House("libs/compositions", "compositions", 3, 4_430, 4_000),
+    House("src", "orderkit", 4, 70_360, 47_000),
+    House("extras/workshop", "orderkit_workshop", 5, 9_380, 7_000),
+    House("extras/standins", "orderkit_standins", 5, 21_650, 15_000),
 )
 LIBRARIES = tuple(house for house in HOUSES if house.folder.startswith("libs/"))
 

@@ -4,9 +4,7 @@ One live model of all orders: rows that watches of the cluster and reads of the 
 Followers (one thread for each kind) put what they read into `ClusterObjects`, which says whose row
 may have changed. One thread reads ledger and pack again when something hints that they moved, and
 now and then without a hint. One thread makes rows, only those whose sources changed, and adds what
-differs to the `ChangeLog`. Nothing is asked of cluster or forge for a row.
-
-Each process has its own. Made by ``web.service``, which starts and closes it with the server.
+differs to the `ChangeLog`. Nothing is asked of cluster or forge for a row. Each process has one.
 """
 
 from __future__ import annotations
@@ -426,12 +424,9 @@ class OrderModel:
         if entry is None:
             with self._lock:
                 self._notes.pop(order, None)
-            self._masks.forget(order)
-            self._costs.forget(order)
-            self._causes.forget(order)
-            self._heads.forget(order)
             self._checks.pop(order, None)
-            self._due.forget(order)
+            for known in (self._masks, self._costs, self._causes, self._heads, self._due):
+                known.forget(order)
             return None
         try:
             application = self._objects.application(order)
@@ -454,7 +449,6 @@ class OrderModel:
             sources = self._causes.added_to(order, key, sources)
             parts = sources.judged_parts
             declared, forge_url = kits.get(kit), self._platform.forge.base_url
-
             costs = self._costs.of(order, xr, records.pack_commit)
 
             def make(sources: OrderSources, secrets: SecretTexts) -> OrderRow:

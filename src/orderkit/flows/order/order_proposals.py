@@ -7,8 +7,6 @@ the branch, the pull request, its status. `Proposal.settle` brings an order as f
 allows: agreed to, it is merged and delivered; merged by somebody else, it is taken back or
 reported, as its kit says. Both are idempotent and resumable; any number of processes may do it at
 the same time, since each write states what it read.
-
-Called where an order is registered, and by ``settling`` and ``deciding``.
 """
 
 from __future__ import annotations
@@ -41,13 +39,8 @@ from orderkit.core.plan.plan_markdown import plain_line, to_markdown
 from orderkit.flows.argocd.commit_pinning import application_at
 from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
 from orderkit.flows.composing.on_demand import plan_new
-from orderkit.flows.order.agreements import (
-    agreed,
-    forge_user,
-    missing,
-    objection,
-    set_approval_status,
-)
+from orderkit.flows.order import agreements
+from orderkit.flows.order.agreements import agreed, forge_user, missing, objection
 from orderkit.flows.order.approvals import Asking, asking_of, foreseen, order_needs
 from orderkit.flows.order.commit_judging import CommitJudge, published_keys
 from orderkit.flows.order.expiry_note import new_lease, note_new_expiry
@@ -193,7 +186,7 @@ class Proposal:
         lacking, approvers = self._judge()
         is_written = self.live.entry.application_path in self.snapshot.blobs
         if self.pull.state == "open":
-            set_approval_status(
+            agreements.set_approval_status(
                 self.platform, self._repo, self.pull.head_commit, self.pull, lacking
             )
         if lacking and is_written:
@@ -462,7 +455,7 @@ def _ensure_pull(
     title = f"{entry.order}: ordered by {waiting.requester}"
     draft = PullDraft(title, _body(platform, live, waiting, needs), waiting.branch, MAIN)
     pull = forge.open_pull(repo, draft, operation)
-    set_approval_status(platform, repo, pull.head_commit, pull, sentence(needs))
+    agreements.set_approval_status(platform, repo, pull.head_commit, pull, sentence(needs))
     return pull
 
 

@@ -6,12 +6,11 @@ may be repeated after a crash. Applies are always server-side with force (a real
 only with ``ServerSideApply=true``; without it, fields that a CRD does not declare are left out, as
 a client-side apply loses them) and carry the tracking annotation. A wave waits for the health of
 the one before only when there is more than one, Progressing without limit, and Degraded fails the
-operation; the last is not waited for.
+operation; the last is not waited for. Objects that the comparison just found in sync are not
+applied again: it would change nothing.
 
 Better than Argo CD, on purpose: no pause of 2 s between waves, and an object that vanishes
 while its wave is waited for is applied again.
-
-Objects that the comparison just found in sync are not applied again: it would change nothing.
 
 Not supported: dry runs, Replace, Force; of hooks only what ``targets`` says.
 """
@@ -377,11 +376,7 @@ def _refusal(work: SyncOperation) -> SyncOutcome | None:
     if errors:
         text = ";".join(f"{error.type}: {error.message}" for error in errors)
         return SyncOutcome("Error", text, list(work.results))
-    shared = [
-        condition
-        for condition in work.comparison.conditions
-        if condition.type == "SharedResourceWarning"
-    ]
+    shared = [each for each in work.comparison.conditions if each.type == "SharedResourceWarning"]
     if shared and "FailOnSharedResource=true" in work.options:
         return SyncOutcome("Failed", f"Shared resource found: {shared[0].message}", [])
     return None
@@ -482,9 +477,7 @@ def _waiting(phase: str, tasks: Sequence[SyncTask]) -> str:
 def _failed(text: str, failed: Sequence[SyncTask], tasks: Sequence[SyncTask]) -> SyncOutcome:
     results = [task.result for task in failed if task.result]
     reasons = sorted({result.message for result in results if result.code == "SyncFailed"})
-    reason = (
-        f", reason: {','.join(reasons)}" if reasons else ""
-    )  # an unhealthy object gives no reason
+    reason = f", reason: {','.join(reasons)}" if reasons else ""  # an unhealthy object has none
     return _outcome("Failed", f"{text}{reason}", tasks)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.figure import Figure, size, timed_s
-from ground.argocd.delivery_hindrances import hindrance
+from ground.argocd.delivery_obstacles import obstacle_of
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
 
@@ -66,7 +66,7 @@ def _delivering(folder: Path) -> Iterator[Delivery]:
         delivery = Delivery(forge, cluster, organisation="bench")
         delivery.push({"a.yaml": _text(1)})
         delivery.deliver("default")
-        delivery.await_application(lambda found: hindrance(found) is None)
+        delivery.await_application(lambda found: obstacle_of(found) is None)
         yield delivery
 
 
@@ -75,7 +75,7 @@ def _taken_s(delivery: Delivery, number: int, told: Callable[[], object]) -> flo
 
     def wait() -> None:
         told()
-        delivery.await_application(lambda found: hindrance(found, commit) is None)
+        delivery.await_application(lambda found: obstacle_of(found, commit) is None)
 
     return timed_s(wait)
 

@@ -9,7 +9,7 @@ import pytest
 from commands import Done
 from packcopies import UNRUNNABLE, ExtraLayer, copied_pack
 
-from ground.argocd.delivery_hindrances import pinned
+from ground.argocd.delivery_obstacles import pinned
 from ground.objects.kube_objects import CONFIG_MAP, FUNCTION, ObjectKey, dig
 from orderkit.cli.main import run
 from orderkit.flows.argocd.refreshing import application_key

@@ -27,7 +27,7 @@ from deliveryfaults import (
 from lab.realargocd import ArgoCD
 from lab.realgitea import Gitea
 
-from ground.argocd.delivery_hindrances import hindrance
+from ground.argocd.delivery_obstacles import obstacle_of
 from ground.objects.kube_objects import NAMESPACE, Manifest, ObjectKey, dig
 from orderkit.adapters.gitea.client import GiteaForge
 from orderkit.adapters.kube.cluster import KubeCluster
@@ -65,7 +65,7 @@ def make_namespace(cluster: KubeCluster, name: str) -> None:
 def check(fault: Fault, application: Manifest) -> None:
     if os.environ.get("ORDERKIT_RECORD"):
         record(fault.name, application)
-    found = hindrance(application)
+    found = obstacle_of(application)
     told = (found.reason, found.advice, found.failing) if found else ("", "", True)
     assert (fault.says in told[0], fault.advises in told[1], told[2]) == (
         True,
@@ -100,7 +100,7 @@ def test_a_repo_server_that_is_down_is_told_and_a_refresh_helps_afterwards(
         finally:
             real_argocd.start("repo-server")
         delivery.refresh()
-        delivery.await_application(lambda found: hindrance(found) is None)
+        delivery.await_application(lambda found: obstacle_of(found) is None)
 
 
 def test_the_advice_for_a_commit_given_up_has_it_tried_again(
@@ -111,7 +111,7 @@ def test_the_advice_for_a_commit_given_up_has_it_tried_again(
         later = f"{namespace}-later"
         commit = delivery.push({"a.yaml": config_map("a", namespace=later)})
         delivery.deliver(namespace, syncPolicy={**AUTOMATED, "retry": RETRY})
-        given_up = hindrance(delivery.await_application(operation("Failed")))
+        given_up = obstacle_of(delivery.await_application(operation("Failed")))
         make_namespace(cluster, later)
         assert given_up is not None
         command = given_up.advice.partition("tried again: ")[2]
@@ -123,7 +123,7 @@ def test_the_advice_for_a_commit_given_up_has_it_tried_again(
             capture_output=True,
             timeout=60,
         )
-        found = delivery.await_application(lambda found: hindrance(found, commit) is None)
+        found = delivery.await_application(lambda found: obstacle_of(found, commit) is None)
         cluster.delete(ObjectKey(NAMESPACE, later))
 
     assert dig(found, "status", "operationState", "phase") == "Succeeded"

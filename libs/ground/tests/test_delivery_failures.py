@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ground.argocd.delivery_hindrances import refusals
+from ground.argocd.delivery_obstacles import refusals
 
 AT = "2026-11-23T01:02:03Z"
 COMMIT = "a" * 40

@@ -24,7 +24,7 @@ from typing import Any
 from tests.conformance.delivery.builders import HOLD
 from tests.conformance.delivery.eventlog import Event, per_object
 
-from ground.argocd.delivery_hindrances import tracker
+from ground.argocd.delivery_obstacles import tracker
 from ground.argocd.sync_rules import wave_of
 from ground.objects.kube_objects import (
     APPLICATION,

@@ -10,7 +10,7 @@ from commands import Command, Done, as_process
 from labplatform import LabPlatform
 from packcopies import UNRUNNABLE, ExtraLayer, copied_pack
 
-from ground.argocd.delivery_hindrances import pinned
+from ground.argocd.delivery_obstacles import pinned
 from ground.objects.kube_objects import CONFIG_MAP, FUNCTION, Manifest, ObjectKey, dig
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.repeating import until

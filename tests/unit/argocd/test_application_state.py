@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from deliveryfaults import FAULTS, RECORDED, REPO_SERVER_DOWN, TERMINATE, Fault, recorded
 
-from ground.argocd.delivery_hindrances import automated, delivers_nothing, hindrance, pinned
+from ground.argocd.delivery_obstacles import automated, delivers_nothing, obstacle_of, pinned
 from ground.objects.kube_objects import Manifest, dig
 
 HEAD, OLD = "a" * 40, "b" * 40
@@ -19,7 +19,7 @@ HINDERED = [fault for fault in (*FAULTS, REPO_SERVER_DOWN) if fault.says]
 
 @pytest.mark.parametrize("fault", HINDERED, ids=lambda fault: fault.name)
 def test_a_fault_on_a_real_argo_cd_is_told_in_words(fault: Fault) -> None:
-    found = hindrance(recorded(fault.name))
+    found = obstacle_of(recorded(fault.name))
 
     assert found is not None
     assert found.failing is fault.failing
@@ -39,7 +39,7 @@ def test_every_recorded_application_is_judged() -> None:
 def test_what_is_synced_is_not_hindered(name: str) -> None:
     application = recorded(name)
 
-    assert hindrance(application, dig(application, "status", "sync", "revision")) is None
+    assert obstacle_of(application, dig(application, "status", "sync", "revision")) is None
     assert delivers_nothing(application) is (name == "unrecognised")
 
 
@@ -48,18 +48,18 @@ def test_a_commit_that_took_back_what_failed_is_delivered_without_a_sync() -> No
     found = application({"phase": "Failed", "syncResult": {"revision": OLD}})
     found["status"]["sync"]["status"] = "Synced"
 
-    assert hindrance(found, HEAD) is None
+    assert obstacle_of(found, HEAD) is None
 
 
 def test_a_delivered_commit_is_not_another_one() -> None:
-    found = hindrance(recorded("delivered"), OLD)
+    found = obstacle_of(recorded("delivered"), OLD)
 
     assert found is not None
     assert (found.failing, "Git is at bbbbbbbb" in found.reason) == (False, True)
 
 
 def test_the_object_waited_for_can_be_looked_up() -> None:
-    found = hindrance(recorded("waiting-wave"))
+    found = obstacle_of(recorded("waiting-wave"))
 
     assert found is not None
     assert found.waits_for is not None
@@ -149,7 +149,7 @@ MADE = [
 
 @pytest.mark.parametrize("made", MADE, ids=lambda made: made.reason)
 def test_operations(made: Made) -> None:
-    found = hindrance(made.application)
+    found = obstacle_of(made.application)
 
     assert found is not None
     assert made.says in found.reason
@@ -166,7 +166,7 @@ def test_a_version_that_is_not_served_is_told_like_a_kind_that_is_not() -> None:
             "find lab.example.org/Widget", 'find version "v1" of lab.example.org/Widget'
         )
 
-    found = hindrance(told)
+    found = obstacle_of(told)
 
     assert found is not None
     assert "the kind Widget of lab.example.org in version v1" in found.reason

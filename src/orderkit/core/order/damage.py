@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from ground.argocd.delivery_hindrances import hindrance, pinned
+from ground.argocd.delivery_obstacles import obstacle_of, pinned
 from ground.errors import shorten
 from ground.names import CommitSha, OrderId, RepoId, TeamName
 from ground.objects.kube_objects import Manifest, annotations_of, dig, labels_of, metadata
@@ -252,7 +252,7 @@ def in_cluster(
         return
     commit = ledger.delivered_commit(application) or head
     if (commit and pinned(application) not in ("", commit)) or _gave_up(application):
-        obstacle = hindrance(application, commit)
+        obstacle = obstacle_of(application, commit)
         if obstacle and (obstacle.failing or obstacle.waits_for):
             yield Damage(DamageKind.STUCK, "")
     yield from _recreated(application, xr)

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from ground.argocd.delivery_hindrances import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
+from ground.argocd.delivery_obstacles import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
 from ground.names import CommitSha, OrderId, RepoId, TeamName
 from ground.objects.kube_objects import Manifest, annotations_of, dig, labels_of
 

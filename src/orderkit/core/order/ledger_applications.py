@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
-from ground.argocd.delivery_hindrances import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
+from ground.argocd.delivery_obstacles import ORDER_LABEL as ORDER_LABEL  # noqa: PLC0414 - exported
 from ground.argocd.sync_rules import SYNC_OPTIONS, sync_options
 from ground.names import MAIN, CommitSha, RepoId, TeamName
 from ground.objects.kube_objects import (

@@ -1,7 +1,7 @@
 """
 Determine the state of an order from what Argo CD and Crossplane wrote about it.
 
-No single field is enough: ``ground.argocd.delivery_hindrances`` explains this for Argo CD, and
+No single field is enough: ``ground.argocd.delivery_obstacles`` explains this for Argo CD, and
 Ready keeps its last value when a pipeline fails (observed on Crossplane 2.3.4). *Delivered* means:
 Synced at exactly this commit by an operation that succeeded. *Ready* means: delivered, plus Synced
 and Ready observed at the current generation. Responsive must be observed there too: Crossplane sets
@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from compositions.paused import PAUSED, annotate_command, how_to_resume, is_paused
 from compositions.python_functions import is_not_run
-from ground.argocd.delivery_hindrances import Hindrance, delivers_nothing, hindrance, short
+from ground.argocd.delivery_obstacles import Obstacle, delivers_nothing, obstacle_of, short
 from ground.argocd.sync_rules import steering_annotations
 from ground.names import CommitSha
 from ground.objects.kube_objects import Kind, Manifest, condition, dig, metadata
@@ -118,7 +118,7 @@ def judge(
     return OrderState(phase, why.reason, head, revision, advice, throttled, is_held)
 
 
-def with_undelivered(state: OrderState, why: Hindrance | None) -> OrderState:
+def with_undelivered(state: OrderState, why: Obstacle | None) -> OrderState:
     """
     Return the state of an order whose protected ``main`` may be ahead of what is delivered.
 
@@ -131,13 +131,13 @@ def with_undelivered(state: OrderState, why: Hindrance | None) -> OrderState:
 
 def _judge(
     application: Manifest | None, xr: Manifest | None, commit: str | None, *, ending: bool
-) -> tuple[Phase, Hindrance]:
+) -> tuple[Phase, Obstacle]:
     if ending:
-        why = Hindrance("the order is ending", "repeat 'orderkit destroy' to finish it")
+        why = Obstacle("the order is ending", "repeat 'orderkit destroy' to finish it")
         return "Ending", why
     if application is None:
-        return "Written", Hindrance("Argo CD has no Application for it yet")
-    obstacle = hindrance(application, commit)
+        return "Written", Obstacle("Argo CD has no Application for it yet")
+    obstacle = obstacle_of(application, commit)
     if obstacle:
         return ("Failing" if obstacle.failing else "Delivering"), obstacle
     if xr is None:
@@ -145,23 +145,23 @@ def _judge(
     return _judge_xr(xr)
 
 
-def _judge_xr(xr: Manifest) -> tuple[Phase, Hindrance]:
+def _judge_xr(xr: Manifest) -> tuple[Phase, Obstacle]:
     if is_paused(xr):
         return "Attention", paused(xr)
     problem = xr_failure(xr)
     if problem:
-        return "Failing", Hindrance(problem)
+        return "Failing", Obstacle(problem)
     unready = xr_unready(xr)
     if is_throttled(xr):
         advice = against_throttling(xr)
-        return "Assembling" if unready else "Ready", Hindrance(unready or THROTTLED, advice)
-    return "Assembling" if unready else "Ready", Hindrance(unready)
+        return "Assembling" if unready else "Ready", Obstacle(unready or THROTTLED, advice)
+    return "Assembling" if unready else "Ready", Obstacle(unready)
 
 
 PAUSED_PART = "it is paused"
 """How the reason of a part begins that nobody acts on."""
-_ABSENT = Hindrance("its composite resource is not in the cluster")
-_NOTHING = Hindrance(
+_ABSENT = Obstacle("its composite resource is not in the cluster")
+_NOTHING = Obstacle(
     "Argo CD finds no object in its repository",
     "Argo CD silently ignores files without apiVersion, kind and metadata: check manifests/",
 )
@@ -184,7 +184,7 @@ def against_throttling(xr: Manifest) -> str:
     )
 
 
-def paused(xr: Manifest) -> Hindrance:
+def paused(xr: Manifest) -> Obstacle:
     """Say that a paused XR stays as it is, and how it is resumed."""
     kind = Kind.of(xr).kind
     reason = (
@@ -192,18 +192,18 @@ def paused(xr: Manifest) -> Hindrance:
         "changes and deletes nothing until it is resumed"
     )
     git = how_to_resume(xr, in_git=True)
-    return Hindrance(reason, f"{git}; if Git has none: {how_to_resume(xr, in_git=False)}")
+    return Obstacle(reason, f"{git}; if Git has none: {how_to_resume(xr, in_git=False)}")
 
 
 def undelivered(application: Manifest, commit: str | None) -> str:
     """Return why the Application is not delivered at `commit`; empty if it is."""
-    obstacle = hindrance(application, commit)
+    obstacle = obstacle_of(application, commit)
     return obstacle.reason if obstacle else ""
 
 
 def delivery_failure(application: Manifest) -> str:
     """Return why the delivery failed; empty while it is done or in progress."""
-    obstacle = hindrance(application)
+    obstacle = obstacle_of(application)
     return obstacle.reason if obstacle and obstacle.failing else ""
 
 

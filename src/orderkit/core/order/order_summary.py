@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-from ground.argocd.delivery_hindrances import applied, hindrance
+from ground.argocd.delivery_obstacles import applied, obstacle_of
 from ground.errors import InvalidInputError, RefusedError
 from ground.objects.kube_objects import Manifest, annotations_of, condition, dig, metadata
 from ground.shapes import changed, located
@@ -401,7 +401,7 @@ def _since(state: OrderState, application: Manifest | None, xr: Manifest | None)
     match state.phase:
         case "Ending":
             times = [metadata(application or {}).get("deletionTimestamp")]
-        case "Delivering" | "Failing" if application and (why := hindrance(application)):
+        case "Delivering" | "Failing" if application and (why := obstacle_of(application)):
             times = [why.since]
         case "Assembling" | "Ready" | "Failing" if xr:
             times = [

@@ -26,7 +26,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec import field
 from msgspec.structs import force_setattr
 
-from ground.argocd.delivery_hindrances import Hindrance
+from ground.argocd.delivery_obstacles import Obstacle
 from ground.errors import InvalidInputError, NotFoundError
 from ground.names import fold_reference
 from ground.objects.kube_objects import Manifest, ObjectKey
@@ -70,7 +70,7 @@ class OrderSources:
     """Who has to agree before it is delivered, and why; empty: nobody."""
     change_approval: str = ""
     """Which open changes of it wait for whose agreement, and why; empty: none."""
-    undelivered: Hindrance | None = None
+    undelivered: Obstacle | None = None
     """Why what is on its protected main is not delivered; None: it is, or nobody looked."""
     check: CommitCheck | None = None
     """What is wrong with the files of its main; None: nobody looked."""

@@ -24,7 +24,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from compositions.paused import is_paused
-from ground.argocd.delivery_hindrances import hindrance
+from ground.argocd.delivery_obstacles import obstacle_of
 from ground.objects.kube_objects import (
     APPLICATION,
     Kind,
@@ -92,7 +92,7 @@ def part_failure(obj: Manifest) -> PartFailure | None:
         return None
     kind = Kind.of(obj)
     if (kind.group, kind.kind) == (APPLICATION.group, APPLICATION.kind):
-        obstacle = hindrance(obj)
+        obstacle = obstacle_of(obj)
         failing = obstacle and obstacle.failing
         return _failure(obstacle.reason, obstacle.since) if obstacle and failing else None
     inner = dig(obj, "status", "atProvider", "manifest")  # of provider-kubernetes

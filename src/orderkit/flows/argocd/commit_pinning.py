@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 
-from ground.argocd.delivery_hindrances import Hindrance
+from ground.argocd.delivery_obstacles import Obstacle
 from ground.argocd.health_lua import LAYER_LABEL
 from ground.errors import ConflictError, IncompleteError, MovedError, RefusedError, RemoteError
 from ground.names import MAIN, CommitSha
@@ -199,14 +199,14 @@ def _commits_in_cluster(platform: Platform) -> Iterator[tuple[str, CommitSha | N
             yield order, ledger.delivered_commit(application)
 
 
-def undelivered(platform: Platform, entry: OrderEntry, head: CommitSha | None) -> Hindrance | None:
+def undelivered(platform: Platform, entry: OrderEntry, head: CommitSha | None) -> Obstacle | None:
     """Say that ``main``, whose head is `head`, holds what nobody delivered; None if not so."""
     application = application_of(_read(platform, entry))
     pinned = ledger.delivered_commit(application)
     if application is None or pinned is None or head is None or head == pinned:
         return None
     kit = ledger.kit_of(application)
-    return Hindrance(
+    return Obstacle(
         f"{MAIN} is at {short(head)}, and the ledger has {short(pinned)} delivered: someone wrote"
         f" to {MAIN} and bypassed Orderkit, or a command was interrupted",
         f"see 'orderkit history {entry.order}'; to deliver what is on {MAIN}:"

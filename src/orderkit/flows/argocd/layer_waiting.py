@@ -7,7 +7,7 @@ healthy.
 
 from __future__ import annotations
 
-from ground.argocd.delivery_hindrances import pinned
+from ground.argocd.delivery_obstacles import pinned
 from ground.argocd.health import Health, HealthStatus, health_of
 from ground.errors import IncompleteError
 from ground.names import CommitSha

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ground.argocd.delivery_hindrances import (
+from ground.argocd.delivery_obstacles import (
     TERMINATE,
-    Hindrance,
+    Obstacle,
     automated,
-    hindrance,
+    obstacle_of,
     pinned,
     sync_request,
 )
@@ -299,7 +299,7 @@ _DEEPEST = 5
 
 def obstacle(
     platform: Platform, application: Manifest, commit: str | None = None
-) -> Hindrance | None:
+) -> Obstacle | None:
     """
     Say why an Application is not delivered at `commit`; None when it is.
 
@@ -315,57 +315,55 @@ def explained(
     if application is not None:
         if state.phase not in ("Delivering", "Failing"):
             return state
-        hindrance = obstacle(platform, application, state.head)
-        return (
-            replace(state, reason=hindrance.reason, advice=hindrance.advice) if hindrance else state
-        )
+        found = obstacle(platform, application, state.head)
+        return replace(state, reason=found.reason, advice=found.advice) if found else state
     if state.phase != "Written":
         return state
     parent = get_object(platform, application_key(ledger.team_application(team)))
-    hindrance = obstacle(platform, parent) if parent else None
-    if parent is None or hindrance is None:
+    found = obstacle(platform, parent) if parent else None
+    if parent is None or found is None:
         return state
-    reason = f"{state.reason}; {ledger.team_application(team)}: {hindrance.reason}"
-    return replace(state, reason=reason, advice=hindrance.advice)
+    reason = f"{state.reason}; {ledger.team_application(team)}: {found.reason}"
+    return replace(state, reason=reason, advice=found.advice)
 
 
 def _obstacle(
     platform: Platform, application: Manifest, commit: str | None, deeper: int
-) -> Hindrance | None:
-    first_hindrance = hindrance(application, commit)
-    if first_hindrance is None or first_hindrance.waits_for is None or not deeper:
-        return first_hindrance
-    why = _why_unready(platform, first_hindrance.waits_for, deeper)
-    reason = f"{first_hindrance.reason}: {why.reason}" if why.reason else first_hindrance.reason
+) -> Obstacle | None:
+    first = obstacle_of(application, commit)
+    if first is None or first.waits_for is None or not deeper:
+        return first
+    why = _why_unready(platform, first.waits_for, deeper)
+    reason = f"{first.reason}: {why.reason}" if why.reason else first.reason
     return replace(
-        first_hindrance,
+        first,
         reason=reason,
-        advice=why.advice or first_hindrance.advice,
-        failing=first_hindrance.failing or why.failing,
+        advice=why.advice or first.advice,
+        failing=first.failing or why.failing,
     )
 
 
-def _why_unready(platform: Platform, key: ObjectKey, deeper: int) -> Hindrance:
+def _why_unready(platform: Platform, key: ObjectKey, deeper: int) -> Obstacle:
     waited = get_object(platform, key)
     if waited is None:
-        return Hindrance("it is not in the cluster")
+        return Obstacle("it is not in the cluster")
     if (key.kind.group, key.kind.kind) == (APPLICATION.group, APPLICATION.kind):
         return _obstacle(platform, waited, None, deeper - 1) or _health(waited)
     if dig(waited, "metadata", "deletionTimestamp"):
         finalizers = ", ".join(dig(waited, "metadata", "finalizers", default=()))
-        return Hindrance(
+        return Obstacle(
             f"it is being deleted, held by {finalizers}" if finalizers else "it is being deleted"
         )
     if condition(waited, "Synced") or condition(waited, "Ready"):
         problem = order_state.xr_failure(waited)
-        return Hindrance(problem or order_state.xr_unready(waited), failing=bool(problem))
-    return Hindrance(_first_condition(waited))
+        return Obstacle(problem or order_state.xr_unready(waited), failing=bool(problem))
+    return Obstacle(_first_condition(waited))
 
 
-def _health(application: Manifest) -> Hindrance:
+def _health(application: Manifest) -> Obstacle:
     health = dig(application, "status", "health", default={})
     words = filter(None, (health.get("status"), health.get("message")))
-    return Hindrance(": ".join(map(str, words)))
+    return Obstacle(": ".join(map(str, words)))
 
 
 def _first_condition(waited: Manifest) -> str:

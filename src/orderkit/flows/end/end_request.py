@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ground.argocd.delivery_hindrances import tracker
+from ground.argocd.delivery_obstacles import tracker
 from ground.errors import NotFoundError, RefusedError
 from ground.names import TeamName
 from ground.objects.kube_objects import Manifest, ObjectKey

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compositions.composed import COMPOSITE_LABEL
-from ground.argocd.delivery_hindrances import tracker
+from ground.argocd.delivery_obstacles import tracker
 from ground.errors import AccessError
 from ground.names import OrderId
 from ground.objects.kube_objects import (

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ground.argocd.delivery_hindrances import Hindrance
+from ground.argocd.delivery_obstacles import Obstacle
 from ground.errors import AccessError, OrderkitError
 from ground.objects.kube_objects import (
     APPLICATION,
@@ -303,15 +303,15 @@ def _layers(platform: Platform) -> DoctorFinding:
 
 def _unhealthy(
     platform: Platform, application: Manifest, applications: Mapping[str, Manifest]
-) -> Hindrance | None:
+) -> Obstacle | None:
     """
     Say what is wrong with a layer: it is not delivered, or what it delivers is not healthy.
 
     Not of one that delivers an unhealthy Application: that is judged itself, as layer or order.
     """
-    hindrance = obstacle(platform, application)
-    if hindrance:
-        return hindrance
+    found = obstacle(platform, application)
+    if found:
+        return found
     health = dig(application, "status", "health", default={})
     delivered = dig(application, "status", "resources", default=()) or ()
     names = (str(child.get("name")) for child in delivered if child.get("kind") == APPLICATION.kind)
@@ -321,7 +321,7 @@ def _unhealthy(
     ):
         return None
     message = health.get("message") or "what it delivers is not healthy"
-    return Hindrance(f"{health.get('status', 'Unknown')}: {message}")
+    return Obstacle(f"{health.get('status', 'Unknown')}: {message}")
 
 
 def _portal(platform: Platform) -> DoctorFinding:

@@ -23,7 +23,7 @@ from itertools import islice
 from typing import Any
 
 from compositions.composed import COMPOSITE_LABEL, composed_keys
-from ground.argocd.delivery_hindrances import tracker
+from ground.argocd.delivery_obstacles import tracker
 from ground.errors import shorten
 from ground.objects.kube_objects import (
     Kind,

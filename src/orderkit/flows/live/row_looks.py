@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from ground.argocd.delivery_hindrances import Hindrance
+from ground.argocd.delivery_obstacles import Obstacle
 from ground.errors import OrderkitError
 from ground.names import CommitSha
 from ground.objects.kube_objects import Manifest, ObjectKey, metadata
@@ -153,7 +153,7 @@ _SURE_AFTER_S = 2.0
 _Pinned = tuple[OrderEntry, CommitSha]
 
 
-class RowHeads(RowLooks[_Pinned, tuple[CommitSha, Hindrance | None]]):
+class RowHeads(RowLooks[_Pinned, tuple[CommitSha, Obstacle | None]]):
     """Why what is on a protected ``main`` is not delivered."""
 
     EVERY_S = 60.0
@@ -161,9 +161,9 @@ class RowHeads(RowLooks[_Pinned, tuple[CommitSha, Hindrance | None]]):
     def __init__(self, platform: Platform, on_found: Callable[[str], None]) -> None:
         """Take who is called with an order's id once its main is ahead, or not any more."""
         super().__init__("live heads", platform, on_found)
-        self._suspected: dict[str, Hindrance] = {}
+        self._suspected: dict[str, Obstacle] = {}
 
-    def of(self, entry: OrderEntry, pinned: CommitSha | None) -> Hindrance | None:
+    def of(self, entry: OrderEntry, pinned: CommitSha | None) -> Obstacle | None:
         """
         Return why an order's main is not delivered; None: it is, or nobody knows yet.
 
@@ -177,7 +177,7 @@ class RowHeads(RowLooks[_Pinned, tuple[CommitSha, Hindrance | None]]):
         commit, why = self._last(entry.order, (entry, pinned)) or (pinned, None)
         return why if commit == pinned else None
 
-    def _look(self, order: str, target: _Pinned) -> tuple[CommitSha, Hindrance | None]:
+    def _look(self, order: str, target: _Pinned) -> tuple[CommitSha, Obstacle | None]:
         entry, pinned = target
         head = self._platform.forge.head(entry.repository)
         why = None if head == pinned else undelivered(self._platform, entry, head)

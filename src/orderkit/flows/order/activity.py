@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import ClassVar
 
-from ground.argocd.delivery_hindrances import ORDER_LABEL
+from ground.argocd.delivery_obstacles import ORDER_LABEL
 from ground.errors import InvalidInputError, NotFoundError, OrderkitError
 from ground.names import CommitSha, OrderId, RepoId, TeamName
 from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, Manifest, dig, labels_of

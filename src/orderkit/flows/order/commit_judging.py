@@ -23,7 +23,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from ground.argocd.delivery_hindrances import pinned, short
+from ground.argocd.delivery_obstacles import pinned, short
 from ground.errors import OrderkitError
 from ground.names import CommitSha, RepoId
 from ground.objects.kube_objects import Manifest, metadata

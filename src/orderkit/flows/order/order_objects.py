@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 
-from ground.argocd.delivery_hindrances import refusals
+from ground.argocd.delivery_obstacles import refusals
 from ground.errors import NotFoundError
 from ground.objects.kube_objects import CLUSTER_SCOPED_HOME, EVENT, Kind, Manifest, ObjectKey
 from ground.secrets import MASK

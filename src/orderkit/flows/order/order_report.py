@@ -23,7 +23,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from ground.argocd.delivery_hindrances import Hindrance, applied, tracker
+from ground.argocd.delivery_obstacles import Obstacle, applied, tracker
 from ground.errors import NotFoundError, RefusedError
 from ground.names import LABEL, MAIN, OrderId, TeamName
 from ground.objects.kube_objects import (
@@ -235,14 +235,14 @@ _HEADS_MAX = 20
 
 def _ahead(
     platform: Platform, living: Sequence[OrderEntry], applications: Mapping[str, Manifest]
-) -> dict[OrderEntry, Hindrance]:
+) -> dict[OrderEntry, Obstacle]:
     """
     Return the orders whose protected main is ahead of what is delivered.
 
     A few orders are looked at: the service looks at all, and ``doctor`` does.
     """
 
-    def look(entry: OrderEntry) -> Hindrance | None:
+    def look(entry: OrderEntry) -> Obstacle | None:
         head = head_of_main(platform, entry)
         is_pinned = head == ledger.delivered_commit(applications.get(entry.order))
         return None if is_pinned else undelivered(platform, entry, head)
@@ -278,7 +278,7 @@ def _listed(
     *,
     ending: bool,
     waiting: WaitingOrder | None,
-    undelivered: Hindrance | None,
+    undelivered: Obstacle | None,
     file: LedgerFile,
 ) -> OrderReport:
     application = cluster_state.applications.get(entry.order)

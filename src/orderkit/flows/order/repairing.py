@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ground.argocd.delivery_hindrances import TERMINATE, kubectl_patch, pinned, sync_request
+from ground.argocd.delivery_obstacles import TERMINATE, kubectl_patch, pinned, sync_request
 from ground.errors import (
     AccessError,
     ConflictError,

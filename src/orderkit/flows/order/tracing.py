@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from compositions.composed import composed_keys, is_controlled_by
-from ground.argocd.delivery_hindrances import Hindrance
+from ground.argocd.delivery_obstacles import Obstacle
 from ground.errors import AccessError, RemoteError
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, controller, dig
 from ground.shapes import LocatedAnswer, located
@@ -119,10 +119,10 @@ def trace_of(platform: Platform, report: OrderReport) -> Trace:
     if any(_may_show_secrets(node) for child in children for _, node in child.walk()):
         texts = secrets_of(platform, report)
         children = [_without_secrets(child, texts) for child in children]
-    hindrance = obstacle(platform, application) if application else None
-    if hindrance and report.check and report.check.errors:
-        hindrance = replace(hindrance, reason=report.state.reason)
-    root = _application_node(key, application, hindrance, tuple(children))
+    found = obstacle(platform, application) if application else None
+    if found and report.check and report.check.errors:
+        found = replace(found, reason=report.state.reason)
+    root = _application_node(key, application, found, tuple(children))
     own = [_state(node) for node in root.children]
     states = (*_part_states(root, report.xr), *own)
     state = with_parts(report.state, states, platform.clock.now())
@@ -238,7 +238,7 @@ def _without_secrets(node: TraceNode, texts: SecretTexts) -> TraceNode:
 def _application_node(
     key: ObjectKey,
     application: Manifest | None,
-    hindrance: Hindrance | None,
+    found: Obstacle | None,
     children: tuple[TraceNode, ...],
 ) -> TraceNode:
     if application is None:
@@ -246,9 +246,9 @@ def _application_node(
     health = dig(application, "status", "health", "status", default="Unknown")
     return TraceNode(
         key,
-        synced="False" if hindrance else "True",
+        synced="False" if found else "True",
         ready="True" if health == "Healthy" else "False",
-        reason=hindrance.reason if hindrance else "",
+        reason=found.reason if found else "",
         children=children,
     )
 

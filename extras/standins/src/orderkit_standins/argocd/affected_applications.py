@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ground.argocd.delivery_hindrances import tracker
+from ground.argocd.delivery_obstacles import tracker
 from ground.names import RepoId
 from ground.objects.kube_objects import Manifest, ObjectKey
 from orderkit_standins.argocd.compare import Identity, identity

@@ -22,7 +22,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ground.argocd.delivery_hindrances import tracker
+from ground.argocd.delivery_obstacles import tracker
 from ground.objects.kube_objects import (
     ARGOCD_NAMESPACE,
     TRACKING_ID,

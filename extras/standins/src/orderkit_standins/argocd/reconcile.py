@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ground.argocd.delivery_hindrances import tracker
+from ground.argocd.delivery_obstacles import tracker
 from ground.argocd.sync_rules import FINALIZERS
 from ground.errors import ConflictError, NotFoundError
 from ground.objects.kube_objects import (

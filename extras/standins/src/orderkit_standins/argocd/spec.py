@@ -10,7 +10,7 @@ but a sync still writes it, unless ``RespectIgnoreDifferences=true``. jq express
 managers are refused.
 
 Argo CD's tracking annotation is as it is written at every apply;
-``ground.argocd.delivery_hindrances.tracker`` reads it.
+``ground.argocd.delivery_obstacles.tracker`` reads it.
 """
 
 from __future__ import annotations

@@ -34,12 +34,12 @@ from ground.objects.kube_objects import (
 __all__ = [
     "ORDER_LABEL",
     "TERMINATE",
-    "Hindrance",
+    "Obstacle",
     "applied",
     "automated",
     "delivers_nothing",
-    "hindrance",
     "kubectl_patch",
+    "obstacle_of",
     "pinned",
     "refusals",
     "short",
@@ -67,7 +67,7 @@ _UNTIL = {
 
 
 @dataclass(frozen=True, slots=True)
-class Hindrance:
+class Obstacle:
     """Why an Application is not delivered, in words."""
 
     reason: str
@@ -81,7 +81,7 @@ class Hindrance:
     """The object that the operation waits for."""
 
 
-def hindrance(application: Manifest, commit: str | None = None) -> Hindrance | None:
+def obstacle_of(application: Manifest, commit: str | None = None) -> Obstacle | None:
     """
     Say why the Application is not delivered; None when it is.
 
@@ -139,7 +139,7 @@ def applied(application: Manifest) -> str:
     ``status.sync.revision`` is only what it compared last. The history has the operations that
     succeeded; a commit that changes no object needs none.
     """
-    if not delivers_nothing(application) and hindrance(application) is None:
+    if not delivers_nothing(application) and obstacle_of(application) is None:
         return _revision(application)
     history = dig(application, "status", "history", default=()) or ()
     return str((history[-1] if history else {}).get("revision") or "")
@@ -207,7 +207,7 @@ def _revision(application: Manifest) -> str:
     return str(dig(application, "status", "sync", "revision", default="") or "")
 
 
-def _conditions(application: Manifest, types: Iterable[str]) -> Hindrance | None:
+def _conditions(application: Manifest, types: Iterable[str]) -> Obstacle | None:
     conditions = dig(application, "status", "conditions", default=()) or ()
     if dig(application, "status", "sync", "status") == "Synced" and "SyncError" in types:
         return None  # left over from before, or a warning about what did not hinder
@@ -216,24 +216,24 @@ def _conditions(application: Manifest, types: Iterable[str]) -> Hindrance | None
             if entry.get("type") == type_:
                 message = str(entry.get("message") or type_)
                 since = str(entry.get("lastTransitionTime") or "")
-                return Hindrance(plain(message), advice_for(message), failing=True, since=since)
+                return Obstacle(plain(message), advice_for(message), failing=True, since=since)
     return None
 
 
-def _hooks(application: Manifest) -> Hindrance | None:
+def _hooks(application: Manifest) -> Obstacle | None:
     """Judge what Argo CD shows of hooks, which an order has none of: it may be Synced with them."""
     found = found_hooks(application) if ORDER_LABEL in labels_of(application) else ""
-    return Hindrance(found, HINT, failing=True) if found else None
+    return Obstacle(found, HINT, failing=True) if found else None
 
 
-def _removal(application: Manifest) -> Hindrance | None:
+def _removal(application: Manifest) -> Obstacle | None:
     since = metadata(application).get("deletionTimestamp")
     if not since:
         return None
     waits = _waits_for(application)
     if waits is None:
-        return Hindrance("the Application is being removed", since=since)
-    return Hindrance(
+        return Obstacle("the Application is being removed", since=since)
+    return Obstacle(
         f"the Application is to be removed, but its sync still waits for {waits}",
         f"end that sync: {_ending(application)}",
         failing=True,
@@ -242,23 +242,23 @@ def _removal(application: Manifest) -> Hindrance | None:
     )
 
 
-def _unread(application: Manifest) -> Hindrance | None:
+def _unread(application: Manifest) -> Obstacle | None:
     if not _revision(application) or dig(application, "status", "sync", "status") == "Unknown":
-        return Hindrance("Argo CD has not read the repository yet")
+        return Obstacle("Argo CD has not read the repository yet")
     return None
 
 
-def _operation(application: Manifest, commit: str | None) -> Hindrance | None:
+def _operation(application: Manifest, commit: str | None) -> Obstacle | None:
     """Judge the running operation."""
     state = _state(application)
     phase = state.get("phase")
     started_at = str(state.get("startedAt") or "")
     if phase == "Terminating":
-        return Hindrance(f"Argo CD ends its sync of {short(pinned(application))}", since=started_at)
+        return Obstacle(f"Argo CD ends its sync of {short(pinned(application))}", since=started_at)
     if phase != "Running":
         is_requested = "operation" in application
         compared_revision = short(_revision(application))
-        return Hindrance(f"Argo CD is applying {compared_revision}") if is_requested else None
+        return Obstacle(f"Argo CD is applying {compared_revision}") if is_requested else None
     target_revision = commit or _revision(application)
     applied = pinned(application) or target_revision
     if state.get("retryCount"):
@@ -266,10 +266,10 @@ def _operation(application: Manifest, commit: str | None) -> Hindrance | None:
     waits = _waits_for(application)
     if waits is not None:
         return _waiting(application, waits, applied, target_revision)
-    return Hindrance(f"Argo CD is applying {short(applied)}", since=started_at)
+    return Obstacle(f"Argo CD is applying {short(applied)}", since=started_at)
 
 
-def _retrying(application: Manifest, applied: str, target_revision: str) -> Hindrance:
+def _retrying(application: Manifest, applied: str, target_revision: str) -> Obstacle:
     """A failed operation that Argo CD retries: it blocks newer commits."""
     state = _state(application)
     why, advice = _why_failed(application)
@@ -280,12 +280,12 @@ def _retrying(application: Manifest, applied: str, target_revision: str) -> Hind
         reason += f"; {short(target_revision)} has to wait"
         advice = f"let the newer commit through: {_ending(application)}"
     since = str(state.get("startedAt") or "")
-    return Hindrance(reason, advice, failing=True, since=since)
+    return Obstacle(reason, advice, failing=True, since=since)
 
 
 def _waiting(
     application: Manifest, waits: ObjectKey, applied: str, target_revision: str
-) -> Hindrance:
+) -> Obstacle:
     """An operation that waits for an object, without a time limit."""
     state = _state(application)
     since = str(state.get("startedAt") or "")
@@ -297,7 +297,7 @@ def _waiting(
     if applied != target_revision:
         reason += f"; {short(target_revision)} has to wait"
         advice = f"let the newer commit through: {_ending(application)}"
-    return Hindrance(f"{reason}, since {since}", advice, since=since, waits_for=waits)
+    return Obstacle(f"{reason}, since {since}", advice, since=since, waits_for=waits)
 
 
 def _waits_for(application: Manifest) -> ObjectKey | None:
@@ -318,14 +318,14 @@ def _waits_for(application: Manifest) -> ObjectKey | None:
     return None
 
 
-def _behind(application: Manifest, commit: str | None) -> Hindrance | None:
+def _behind(application: Manifest, commit: str | None) -> Obstacle | None:
     compared_revision = _revision(application)
     if commit and compared_revision != commit:
-        return Hindrance(f"Git is at {short(commit)}, Argo CD has seen {short(compared_revision)}")
+        return Obstacle(f"Git is at {short(commit)}, Argo CD has seen {short(compared_revision)}")
     return None
 
 
-def _gave_up(application: Manifest) -> Hindrance | None:
+def _gave_up(application: Manifest) -> Obstacle | None:
     """Judge the last operation: Argo CD never retries a failed commit by itself."""
     state = _state(application)
     if state.get("phase") not in ("Failed", "Error"):
@@ -336,7 +336,7 @@ def _gave_up(application: Manifest) -> Hindrance | None:
             return None  # the newer commit took back what failed: there is nothing to apply
         # Until it looks at Git again it takes the failed attempt for one at this commit
         # (alreadyAttemptedSync of Argo CD 3.6.1), so what was deleted meanwhile comes back later.
-        return Hindrance(
+        return Obstacle(
             f"Argo CD is about to apply {short(_revision(application))}, when it looks at Git next:"
             " within three minutes"
         )
@@ -344,7 +344,7 @@ def _gave_up(application: Manifest) -> Hindrance | None:
     retries = state.get("retryCount", 0)
     after = f" after {retries} {'retry' if retries == 1 else 'retries'}" if retries else ""
     again = f"or have this commit tried again: {_again(application)}"
-    return Hindrance(
+    return Obstacle(
         f"Argo CD gave up on {short(at or _revision(application))}{after}: {why}",
         f"{advice or 'correct it with a new commit'}, {again}",
         failing=True,
@@ -352,13 +352,13 @@ def _gave_up(application: Manifest) -> Hindrance | None:
     )
 
 
-def _difference(application: Manifest) -> Hindrance | None:
+def _difference(application: Manifest) -> Obstacle | None:
     compared_revision = short(_revision(application))
     if dig(application, "status", "sync", "status") == "Synced":
         return None
     if kept := extraneous(application):
         names = ", ".join(map(str, kept))
-        return Hindrance(
+        return Obstacle(
             f"{compared_revision} does not hold {names} any more, and Argo CD keeps what an order"
             " delivered until the order ends",
             "put it back under its name (git revert), or end the order: orderkit destroy",
@@ -367,8 +367,8 @@ def _difference(application: Manifest) -> Hindrance | None:
     policy = dig(application, "spec", "syncPolicy", "automated")
     if policy is None or policy.get("enabled") is False:
         reason = f"the cluster differs from {compared_revision}, and auto-sync is off"
-        return Hindrance(reason, f"sync it by hand: {_again(application)}", failing=True)
-    return Hindrance(f"the cluster differs from {compared_revision}")
+        return Obstacle(reason, f"sync it by hand: {_again(application)}", failing=True)
+    return Obstacle(f"the cluster differs from {compared_revision}")
 
 
 def _why_failed(application: Manifest) -> tuple[str, str]:

@@ -189,7 +189,7 @@ def _from_cluster(
             f"{key} is being deleted", hint="an XR that is being deleted cannot become an order"
         )
     manifest = authored(xr)
-    head = "---\n# Taken over from the cluster. Edit it, commit, and the change is delivered.\n"
+    head = "---\n# Taken over from the cluster: what `main` has of it is delivered.\n"
     text = head + yaml11.dump_block(manifest)
     path = MANIFESTS / f"{kit.kind.kind.lower()}.yaml"
     return _Subject(kit, manifest, path, text.encode(), None)

@@ -81,7 +81,7 @@ def _manifest(kit: Kit, fields: KitFields) -> str:
     if kit.xr_name != "order":
         name = _expression(kit.xr_name)
     head = (
-        "---\n# This file is the order. Edit it, commit, and the change is delivered.\n"
+        "---\n# This file is the order: what `main` has of it is delivered.\n"
         f"apiVersion: {kit.kind.api_version}\nkind: {kit.kind.kind}\n"
         f"metadata:\n  name: {_dumped(name)}\n{_namespace(kit)}"
     )
@@ -157,7 +157,7 @@ def _readme(kit: Kit, manifest: PurePosixPath) -> str:
         f"The {plain(' '.join(kit.title.split()))} of team ${{{{ values.team }}}}, "
         "ordered with Orderkit.\n\n"
         "| File | What it is |\n|---|---|\n"
-        f"| `{manifest}` | the order: edit it, commit, and the change is delivered |\n"
+        f"| `{manifest}` | the order: what `main` has of it is delivered. Change it here, or with `orderkit change` |\n"
         "| `catalog-info.yaml` | how the portal's catalog shows it |\n"
         "| `.orderkit/order.yaml` | the order as it was placed; never edited |\n\n"
         "```sh\n"

@@ -108,16 +108,15 @@ def register(platform: Platform, registration: Registration) -> Registered:
     protect_main(platform.forge, entry.repository, kit)
     forbid_squash(platform.forge, entry.repository)
     _ensure_webhook(platform, entry.repository)
+    attempt = _Attempt(platform, registration, live, snapshot, is_new)
     bypassed = ""
     if is_new:
         live_order.check_observes(platform, live)
-        if proposed := _propose(platform, registration, live, snapshot):
+        if proposed := attempt.propose():
             return proposed
     elif head := platform.forge.head(entry.repository):
-        bypassed = _bypassed(platform, registration, live, head)
-    commit = _enter_in_place(
-        platform, registration, live, snapshot, is_new=is_new, bypassed=bypassed
-    )
+        bypassed = attempt.bypassed(head)
+    commit = attempt.enter_in_place(bypassed)
     if commit is None:
         return register(platform, registration)
     if commit.changed:
@@ -145,189 +144,177 @@ def _ensure_webhook(platform: Platform, repo: RepoId) -> None:
             forge.ensure_webhook(repo, webhook)
 
 
-def _bypassed(
-    platform: Platform, registration: Registration, live: live_order.LiveOrder, head: CommitSha
-) -> str:
-    """Return what is delivered without an agreement, by this registration or an earlier one."""
-    asking = _asking(registration)
-    if lacking := refuse_bypass(platform, live, head, asking):
-        return f"delivered by {registration.requester} without {lacking}"
-    return noted_bypass(platform, live, head, asking)
-
-
-def _enter_in_place(
-    platform: Platform,
-    registration: Registration,
-    live: live_order.LiveOrder,
-    snapshot: RepositorySnapshot,
-    *,
-    is_new: bool,
-    bypassed: str,
-) -> Written | None:
-    """Enter an order for which its team has room; None: it was taken back and can be asked for."""
-    entry, kit, team = live.entry, live.kit, live.team
-    is_counted = team.limits.cost is not None or team_limits.is_counted(team, kit.name)
-    is_raced = is_counted and (is_new or _is_entering(platform, entry, snapshot))
-    stage: ledger_applications.Stage = "entering" if is_raced else "living"
-    is_leased = is_new and not registration.is_adopted
-    lease = new_lease(platform, live, registration.requester) if is_leased else {}
-    commit = _enter(
-        platform,
-        registration,
-        live,
-        snapshot,
-        stage=stage,
-        lease=lease,
-        bypassed=bypassed,
-    )
-    if is_raced and (no_place := _no_place(platform, live, commit.commit)):
-        _refuse_last(platform, registration, no_place)
-        return None
-    _refuse_second(platform, registration, entry, snapshot, commit)
-    if not is_raced:
-        return commit
-    return _enter(platform, registration, live, ledger_snapshot(platform), stage="living")
-
-
-def _refuse_last(platform: Platform, registration: Registration, why: _NoPlace) -> None:
-    """Take back an order above its team's limit; refuse it unless the team may ask for it."""
-    entry = OrderEntry(registration.team, registration.order)
-    _take_back(platform, registration, entry, why.reason)
-    if not why.may_ask:
-        limit_check.check_may_order(platform, entry, registration.kit, ledger_snapshot(platform))
-        raise why.refusal
-
-
-def _refuse_second(
-    platform: Platform,
-    registration: Registration,
-    entry: OrderEntry,
-    snapshot: RepositorySnapshot,
-    written: Written,
-) -> None:
-    """Take back and refuse an order whose id another team got at the same moment."""
-    if _came_second(platform, entry, snapshot, written):
-        _take_back(platform, registration, entry, "taken by another team")
-        raise AlreadyOrderedError(f"{entry.order} is taken", hint="order another name")
-
-
-def _propose(
-    platform: Platform,
-    registration: Registration,
-    live: live_order.LiveOrder,
-    snapshot: RepositorySnapshot,
-) -> Registered | None:
-    """Propose an order that needs approval; None if it needs none. A settled one is registered."""
-    entry = live.entry
-    is_waiting = entry.waiting_path in snapshot.blobs
-    may_need = may_need_approval(live) or is_waiting or bool(registration.agent)
-    head = platform.forge.head(entry.repository) if may_need else None
-    if head is None:
-        return None
-    xr = live_order.read_xr(platform, live, head).xr
-    asking = _asking(registration)
-    needs = order_needs(platform, live, xr, asking, snapshot)
-    if not (needs or is_waiting):
-        return None
-    platform.forge.protect_branch(entry.repository, MAIN, checks=checks_of(live.kit))
-    waiting = order_proposals.propose(platform, live, needs, asking, snapshot)
-    proposal = order_proposals.proposal_of(platform, entry)
-    settled = proposal.settle() if proposal else None
-    if settled and settled.state == "closed":
-        raise AlreadyOrderedError(
-            f"{entry.order}: its pull request was closed, which withdraws the order",
-            hint=f"order another name, or free this one: orderkit destroy {entry.order}"
-            " --delete-repository",
-        )
-    commit = platform.forge.head(platform.ledger) or snapshot.commit
-    waits = waiting.approval if settled and settled.state == "waiting" else ""
-    return Registered(
-        entry.order, entry.team, live.kit.name, str(entry.repository), commit, not is_waiting, waits
-    )
-
-
-def _asking(registration: Registration) -> Asking:
-    return Asking(registration.requester, registration.proof, registration.agent)
-
-
-def _enter(
-    platform: Platform,
-    registration: Registration,
-    live: live_order.LiveOrder,
-    snapshot: RepositorySnapshot,
-    *,
-    stage: ledger_applications.Stage,
-    lease: Mapping[str, str] | None = None,
-    bypassed: str = "",
-) -> Written:
-    entry, kit = live.entry, live.kit
-    recorded = commit_pinning.application_at(platform, entry, snapshot.commit)
-    is_entering = ledger_applications.is_entering(recorded)
-    before = None if is_entering else ledger.delivered_commit(recorded)
-    commit = commit_pinning.commit_to_pin(platform, entry, kit, before)
-    if stage == "entering":  # so that nothing pushed meanwhile runs if it is taken back
-        commit = commit or platform.forge.head(entry.repository)
-        if commit:
-            live_order.check_hooks(platform, live, commit)
-    requester = registration.requester
-    if recorded and not ledger.requester_of(recorded):  # by a version that did not write it there
-        requester = registered_by(platform, entry)
-    application = ledger_applications.order_application(
-        entry,
-        kit=registration.kit,
-        forge_url=platform.forge.base_url,
-        commit=commit,
-        stage=stage,
-        refreshes=knows_retry_refresh(platform),
-        recorded=recorded,
-        requester=requester,
-        lease=lease,
-    )
-    note_bypass(application, bypassed)
-    return write_ledger(
-        platform,
-        {entry.application_path: yaml11.dump(application)},
-        Operation(
-            f"{REGISTER}{registration.order}",
-            registration.requester,
-            f"{registration.order}: ordered",
-            registration.proof,
-            agent_notes(registration.agent),
-        ),
-        base=snapshot,
-    )
-
-
-def _is_entering(platform: Platform, entry: OrderEntry, snapshot: RepositorySnapshot) -> bool:
-    """Say whether an order was entered by somebody who was stopped before its place was sure."""
-    return ledger_applications.is_entering(
-        commit_pinning.application_at(platform, entry, snapshot.commit)
-    )
-
-
 def _lease_in(platform: Platform, entry: OrderEntry, kit: Kit) -> dict[str, str]:
     if not kit.lease.is_declared:
         return {}
     return lease_annotations(commit_pinning.application_at(platform, entry))
 
 
-def _came_second(
-    platform: Platform, entry: OrderEntry, snapshot: RepositorySnapshot, written: Written
-) -> bool:
-    """
-    Say whether another team had the id when this order was entered.
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One attempt to enter an order, as its repository and the ledger were read."""
 
-    Two teams that register an id at the same moment write different files, so the forge refuses
-    neither. Of an order that was entered before (its writer was stopped before it took it back),
-    only what the ledger shows as taken twice is looked up.
-    """
-    if not written.changed and not ledger.teams_besides(snapshot.blobs, entry):
-        return False
-    entered_at = written.commit if written.changed else _entered_at(platform, entry)
-    if entered_at is None:
-        return False
-    blobs = platform.forge.tree(platform.ledger, entered_at)
-    return bool(ledger.teams_besides(blobs, entry))
+    platform: Platform
+    registration: Registration
+    live: live_order.LiveOrder
+    snapshot: RepositorySnapshot
+    is_new: bool
+
+    @property
+    def _asking(self) -> Asking:
+        asked = self.registration
+        return Asking(asked.requester, asked.proof, asked.agent)
+
+    def bypassed(self, head: CommitSha) -> str:
+        """Return what is delivered without an agreement, by this registration or an earlier one."""
+        if lacking := refuse_bypass(self.platform, self.live, head, self._asking):
+            return f"delivered by {self.registration.requester} without {lacking}"
+        return noted_bypass(self.platform, self.live, head, self._asking)
+
+    def propose(self) -> Registered | None:
+        """Propose an order that needs approval; None if it needs none, or it is settled."""
+        platform, live, entry = self.platform, self.live, self.live.entry
+        is_waiting = entry.waiting_path in self.snapshot.blobs
+        may_need = may_need_approval(live) or is_waiting or bool(self.registration.agent)
+        head = platform.forge.head(entry.repository) if may_need else None
+        if head is None:
+            return None
+        xr = live_order.read_xr(platform, live, head).xr
+        needs = order_needs(platform, live, xr, self._asking, self.snapshot)
+        if not (needs or is_waiting):
+            return None
+        platform.forge.protect_branch(entry.repository, MAIN, checks=checks_of(live.kit))
+        waiting = order_proposals.propose(platform, live, needs, self._asking, self.snapshot)
+        proposal = order_proposals.proposal_of(platform, entry)
+        settled = proposal.settle() if proposal else None
+        if settled and settled.state == "closed":
+            raise AlreadyOrderedError(
+                f"{entry.order}: its pull request was closed, which withdraws the order",
+                hint=f"order another name, or free this one: orderkit destroy {entry.order}"
+                " --delete-repository",
+            )
+        commit = platform.forge.head(platform.ledger) or self.snapshot.commit
+        waits = waiting.approval if settled and settled.state == "waiting" else ""
+        repository = str(entry.repository)
+        return Registered(
+            entry.order, entry.team, live.kit.name, repository, commit, not is_waiting, waits
+        )
+
+    def enter_in_place(self, bypassed: str) -> Written | None:
+        """Enter an order for which its team has room; None: taken back, and can be asked for."""
+        kit, team = self.live.kit, self.live.team
+        is_counted = team.limits.cost is not None or team_limits.is_counted(team, kit.name)
+        is_raced = is_counted and (self.is_new or self._is_entering())
+        stage: ledger_applications.Stage = "entering" if is_raced else "living"
+        is_leased = self.is_new and not self.registration.is_adopted
+        requester = self.registration.requester
+        lease = new_lease(self.platform, self.live, requester) if is_leased else {}
+        commit = self._enter(self.snapshot, stage=stage, lease=lease, bypassed=bypassed)
+        if is_raced and (no_place := _no_place(self.platform, self.live, commit.commit)):
+            self._refuse_last(no_place)
+            return None
+        self._refuse_second(commit)
+        if not is_raced:
+            return commit
+        return self._enter(ledger_snapshot(self.platform), stage="living")
+
+    def _is_entering(self) -> bool:
+        """Say whether it was entered by somebody who was stopped before its place was sure."""
+        return ledger_applications.is_entering(
+            commit_pinning.application_at(self.platform, self.live.entry, self.snapshot.commit)
+        )
+
+    def _enter(
+        self,
+        snapshot: RepositorySnapshot,
+        *,
+        stage: ledger_applications.Stage,
+        lease: Mapping[str, str] | None = None,
+        bypassed: str = "",
+    ) -> Written:
+        platform, entry, registration = self.platform, self.live.entry, self.registration
+        recorded = commit_pinning.application_at(platform, entry, snapshot.commit)
+        is_entering = ledger_applications.is_entering(recorded)
+        before = None if is_entering else ledger.delivered_commit(recorded)
+        commit = commit_pinning.commit_to_pin(platform, entry, self.live.kit, before)
+        if stage == "entering":  # so that nothing pushed meanwhile runs if it is taken back
+            commit = commit or platform.forge.head(entry.repository)
+            if commit:
+                live_order.check_hooks(platform, self.live, commit)
+        requester = registration.requester
+        if recorded and not ledger.requester_of(recorded):  # by a version that did not write it
+            requester = registered_by(platform, entry)
+        application = ledger_applications.order_application(
+            entry,
+            kit=registration.kit,
+            forge_url=platform.forge.base_url,
+            commit=commit,
+            stage=stage,
+            refreshes=knows_retry_refresh(platform),
+            recorded=recorded,
+            requester=requester,
+            lease=lease,
+        )
+        note_bypass(application, bypassed)
+        return write_ledger(
+            platform,
+            {entry.application_path: yaml11.dump(application)},
+            Operation(
+                f"{REGISTER}{registration.order}",
+                registration.requester,
+                f"{registration.order}: ordered",
+                registration.proof,
+                agent_notes(registration.agent),
+            ),
+            base=snapshot,
+        )
+
+    def _refuse_last(self, why: _NoPlace) -> None:
+        """Take back an order above its team's limit; refuse it unless the team may ask for it."""
+        platform, entry = self.platform, self.live.entry
+        self._take_back(why.reason)
+        if not why.may_ask:
+            kit = self.registration.kit
+            limit_check.check_may_order(platform, entry, kit, ledger_snapshot(platform))
+            raise why.refusal
+
+    def _refuse_second(self, written: Written) -> None:
+        """Take back and refuse an order whose id another team got at the same moment."""
+        if self._came_second(written):
+            self._take_back("taken by another team")
+            order = self.live.entry.order
+            raise AlreadyOrderedError(f"{order} is taken", hint="order another name")
+
+    def _came_second(self, written: Written) -> bool:
+        """
+        Say whether another team had the id when this order was entered.
+
+        Two teams that register an id at the same moment write different files, so the forge
+        refuses neither. Of an order that was entered before (its writer was stopped before it took
+        it back), only what the ledger shows as taken twice is looked up.
+        """
+        platform, entry = self.platform, self.live.entry
+        if not written.changed and not ledger.teams_besides(self.snapshot.blobs, entry):
+            return False
+        entered_at = written.commit if written.changed else _entered_at(platform, entry)
+        if entered_at is None:
+            return False
+        blobs = platform.forge.tree(platform.ledger, entered_at)
+        return bool(ledger.teams_besides(blobs, entry))
+
+    def _take_back(self, reason: str) -> None:
+        """Remove the entry, for which another, written at the same moment, leaves no place."""
+        registration = self.registration
+        write_ledger(
+            self.platform,
+            {self.live.entry.application_path: None},
+            Operation(
+                f"{REFUSE}{registration.order}",
+                registration.requester,
+                f"{registration.order}: {reason}",
+                registration.proof,
+            ),
+        )
 
 
 def _entered_at(platform: Platform, entry: OrderEntry) -> CommitSha | None:
@@ -335,22 +322,6 @@ def _entered_at(platform: Platform, entry: OrderEntry) -> CommitSha | None:
     prefix = f"{REGISTER}{entry.order}-on-"
     history = platform.forge.commits(platform.ledger, path=entry.application_path)
     return next((commit.id for commit in history if commit.operation.startswith(prefix)), None)
-
-
-def _take_back(
-    platform: Platform, registration: Registration, entry: OrderEntry, reason: str
-) -> None:
-    """Remove an entry for which another one, written at the same moment, leaves no place."""
-    write_ledger(
-        platform,
-        {entry.application_path: None},
-        Operation(
-            f"{REFUSE}{registration.order}",
-            registration.requester,
-            f"{registration.order}: {reason}",
-            registration.proof,
-        ),
-    )
 
 
 @dataclass(frozen=True, slots=True)

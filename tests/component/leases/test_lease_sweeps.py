@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -311,6 +312,48 @@ def test_the_service_sweeps_by_itself_and_one_of_two_replicas_does(
 
     messages = [commit.message for commit in platform.forge.commits(platform.ledger, limit=50)]
     assert sum(f"{order}: warned 24h" in message for message in messages) == 1
+
+
+class SlowForge:
+    """A forge whose writes take their time, and are counted."""
+
+    def __init__(self, forge: Any, write_s: float) -> None:
+        self._forge, self._write_s = forge, write_s
+        self.writes = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._forge, name)
+
+    def write(self, *arguments: Any) -> Any:
+        self.writes += 1
+        time.sleep(self._write_s)
+        return self._forge.write(*arguments)
+
+
+def test_a_sweep_that_takes_longer_than_the_lease_lasts_keeps_it(
+    platform: Platform, order: str, leases: Leases
+) -> None:
+    leases.delivered(order)
+    leases.clock.moved = timedelta(days=2, minutes=1)
+    slow, other = SlowForge(platform.forge, 3.0), SlowForge(platform.forge, 0.0)
+    replicas = [
+        LeaseSweeper(replace(platform, forge=forge), interval_s=0.2)  # type: ignore[arg-type]
+        for forge in (slow, other)
+    ]
+    replicas[0].start()
+    until(SystemClock(), lambda: slow.writes, bool, timeout_s=60, goal="a sweep has begun")
+    replicas[1].start()
+    until(
+        SystemClock(),
+        lambda: orderkit_warning(platform, order),
+        lambda stage: stage == "24h",
+        timeout_s=60,
+        goal="the warning",
+    )
+    for replica in replicas:
+        replica.close()
+
+    assert (slow.writes, other.writes) == (1, 0)
 
 
 def test_replicas_whose_clocks_differ_end_an_order_once_and_no_earlier_than_they_differ(

@@ -1,8 +1,8 @@
 """
 Sweep leases now and then, in a thread of the service.
 
-Of several replicas one sweeps: the holder of a Kubernetes Lease, which is taken or renewed before
-each sweep. If two sweep at once, nothing is done twice; the Lease only saves work. Nobody sweeps
+Of several replicas one sweeps: the holder of a Kubernetes Lease, which is renewed however long a
+sweep takes. If two sweep at once, nothing is done twice; the Lease only saves work. Nobody sweeps
 right after a start: whoever restarts the service again and again is not in a hurry.
 """
 
@@ -54,16 +54,25 @@ class LeaseSweeper:
         self._election.release()
 
     def _keep_sweeping(self) -> None:
-        while not self._stop.wait(self._interval_s):
-            try:
-                if self._election.try_acquire():
-                    self._sweep()
-            except NotFoundError as error:
-                logger.info("leases are not swept: %s", error)  # not bootstrapped yet
-            except OrderkitError as error:
-                logger.warning("leases cannot be swept now: %s", error)
-            except Exception:
-                logger.exception("a bug while sweeping leases")
+        if self._stop.wait(self._interval_s):
+            return
+        self._election.start()
+        while True:
+            self._sweep_if_leading()
+            if self._stop.wait(self._interval_s):
+                return
+
+    def _sweep_if_leading(self) -> None:
+        if not self._election.is_leader():
+            return
+        try:
+            self._sweep()
+        except NotFoundError as error:
+            logger.info("leases are not swept: %s", error)  # not bootstrapped yet
+        except OrderkitError as error:
+            logger.warning("leases cannot be swept now: %s", error)
+        except Exception:
+            logger.exception("a bug while sweeping leases")
 
     def _sweep(self) -> None:
         swept = sweep(self._platform, SweepRequest(timeout_s=_END_S), on_order=_log)

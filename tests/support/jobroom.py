@@ -35,8 +35,15 @@ def furnish(platform: Running) -> None:
     furnish_cluster(platform.settings, platform.platform.cluster)
 
 
-def furnish_cluster(settings: PlatformSettings, cluster: Cluster) -> None:
-    """Put what Jobs need into a cluster."""
+def furnish_cluster(
+    settings: PlatformSettings, cluster: Cluster, *, has_node: bool = False
+) -> None:
+    """
+    Put what Jobs need into a cluster.
+
+    Args:
+        has_node: Pods reach the API server by its name, and its authority is published to them.
+    """
     kubeconfig = yaml.safe_load(Path(settings.cluster.kubeconfig).read_text())
     server = kubeconfig["clusters"][0]["cluster"]
     values = {
@@ -47,15 +54,19 @@ def furnish_cluster(settings: PlatformSettings, cluster: Cluster) -> None:
     }
     for file in (*sorted(_MANIFESTS.glob("*.yaml")), _MANIFESTS / "campaigns" / "rights.yaml"):
         text = SENTINEL.sub(lambda found: values[found[1]].encode(), file.read_bytes()).decode()
-        text = text.replace("https://kubernetes.default.svc", server["server"])
+        if not has_node:
+            text = text.replace("https://kubernetes.default.svc", server["server"])
+        if settings.forge.allow_http:
+            text = text.replace(
+                "tokenFile: forge-token\n", "tokenFile: forge-token\n        allowHttp: true\n"
+            )
         for each in yaml.safe_load_all(text):
             cluster.apply(each, owner="platform")
-    authority = (
-        Path(settings.cluster.kubeconfig).parent / server["certificate-authority"]
-    ).read_text()
-    roots = {"name": "kube-root-ca.crt", "namespace": NAMESPACE}
-    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": roots}
-    cluster.apply({**made, "data": {"ca.crt": authority}}, owner="platform")
+    if not has_node:
+        _publish_authority(
+            cluster,
+            Path(settings.cluster.kubeconfig).parent / server["certificate-authority"],
+        )
     files = {
         "forge-token": settings.forge.token_file,
         "portal-token": settings.portal.token_file,
@@ -69,6 +80,13 @@ def furnish_cluster(settings: PlatformSettings, cluster: Cluster) -> None:
     meta = {"name": CREDENTIALS, "namespace": NAMESPACE}
     secret: Manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data}
     cluster.apply(secret, owner="platform")
+
+
+def _publish_authority(cluster: Cluster, file: Path) -> None:
+    """Do what the controller manager does in each namespace."""
+    meta = {"name": "kube-root-ca.crt", "namespace": NAMESPACE}
+    made: Manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+    cluster.apply({**made, "data": {"ca.crt": file.read_text()}}, owner="platform")
 
 
 def runner_of(

@@ -1,0 +1,141 @@
+"""
+A campaign's Jobs on a real node: kubelet, containerd and runc run the image of the project.
+
+Real Gitea, API server, Job controller and Argo CD; our assembler stands for Crossplane.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import labplatform
+import pytest
+import yaml
+from bays import EVE
+from changingpack import changing_pack
+from commands import Command, as_process
+from jobroom import furnish_cluster
+from jobrunner import JOB
+from lab import realnode
+from lab.realkube import AGGREGATION
+from labplatform import bootstrapped
+
+from ground.names import OrderId, TeamName
+from ground.objects.kube_objects import Kind, Manifest, dig
+from ground.shapes import changed
+from orderkit.core.campaign.definition import CAMPAIGN_TRAILER
+from orderkit.core.campaign.record import CampaignRecord
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.portal.runner_job import NAMESPACE, image_of
+from orderkit.flows.campaign.campaign_reads import read_campaign
+from orderkit.flows.order import placing
+from orderkit.flows.platform import Platform
+from orderkit.flows.repeating import until
+
+pytestmark = [
+    pytest.mark.timeout(900),  # the lab and the node come up within the first test's time
+    pytest.mark.skipif(bool(realnode.reason_not_possible()), reason=realnode.reason_not_possible()),
+]
+POD = Kind("", "v1", "Pod")
+TEAMS = ("ae86", "fd3s", "rx7")
+WAIT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Site:
+    """The lab with a node, furnished for Jobs, with orders."""
+
+    platform: Platform
+    orderkit: Command
+    folder: Path
+    entries: tuple[OrderEntry, ...]
+
+    def jobs(self) -> list[Manifest]:
+        return list(self.platform.cluster.list(JOB, namespace=NAMESPACE).items)
+
+    def pods(self) -> list[Manifest]:
+        return list(self.platform.cluster.list(POD, namespace=NAMESPACE).items)
+
+    def record(self, name: str) -> CampaignRecord:
+        found = read_campaign(self.platform, name).record
+        assert found is not None
+        return found
+
+    def states(self) -> str:
+        """Return how the Pods are, for who waits."""
+        return str([(pod["metadata"]["name"], dig(pod, "status")) for pod in self.pods()])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("node-campaign")
+    (folder / "lab").mkdir()
+    pack = changing_pack(folder / "pack")
+    with contextlib.ExitStack() as undo:
+        lab = undo.enter_context(
+            labplatform.serving(
+                folder / "lab",
+                teams=TEAMS,
+                pack=pack,
+                more_controllers=(*realnode.CONTROLLERS, AGGREGATION),
+            )
+        )
+        port = urlsplit(lab.gitea.url).port
+        assert port is not None
+        images = [image_of("registry.local")]
+        undo.enter_context(realnode.serving(folder / "n", lab.kube, names=images, ports=[port]))
+        forge = changed(lab.settings.forge, url=f"http://{realnode.HOST}:{port}", allow_http=True)
+        lab = replace(lab, settings=changed(lab.settings, forge=forge))
+        lab.file.write_text(lab.settings.to_yaml())
+        platform = undo.enter_context(bootstrapped(lab, pack))
+        furnish_cluster(lab.settings, lab.cluster, has_node=True)
+        with ThreadPoolExecutor(len(TEAMS)) as threads:
+            entries = tuple(threads.map(lambda team: _placed(platform, team), TEAMS))
+        yield Site(platform, as_process(lab.file), folder, entries)
+
+
+def _placed(platform: Platform, team: str) -> OrderEntry:
+    wanted = placing.TaskRequest("garage", {"team_name": team, "stage": "stage1"}, EVE)
+    done = placing.order(platform, wanted, wait_s=WAIT_S)
+    return OrderEntry(TeamName(done.team), OrderId(done.order))
+
+
+def test_a_campaign_is_carried_out_by_pods_of_the_node(site: Site) -> None:
+    campaign = {
+        "apiVersion": "orderkit.dev/v1alpha1",
+        "kind": "Campaign",
+        "metadata": {"name": "node"},
+        "spec": {
+            "reason": "to see it on a real node",
+            "what": {"fields": {"set": {"stage": "stage2"}}},
+            "which": {"kit": "garage"},
+            "how": "direct",
+            "waves": [{"name": "canary", "orders": [f"garage-{TEAMS[0]}"]}],
+            "gates": {"ready": "3m"},
+        },
+    }
+    file = site.folder / "node.yaml"
+    file.write_text(yaml.safe_dump(campaign))
+
+    begun = site.orderkit("campaign", "start", str(file), "--in-cluster", "--shards=2")
+
+    assert begun.code == 0, begun.err
+    record = until(
+        site.platform.clock, lambda: site.record("node"), lambda found: found.state == "done",
+        timeout_s=WAIT_S, goal="the campaign is done", why_not=lambda _: site.states(),
+    )  # fmt: skip
+    results = [out.result for wave in record.waves for out in wave.outcomes.values()]
+    assert results == ["ready"] * len(TEAMS)
+    for entry in site.entries:
+        commits = site.platform.forge.commits(entry.repository, limit=50)
+        assert [c.trailers.get(CAMPAIGN_TRAILER) for c in commits].count(record.id) == 1
+    pods = site.pods()
+    images = {dig(pod, "spec", "containers")[0]["image"] for pod in pods}
+    assert images == {image_of("registry.local")}
+    assert {dig(pod, "spec", "nodeName") for pod in pods} == {"node"}
+    assert len(site.jobs()) == 3, "the coordinator's, and one of each wave"

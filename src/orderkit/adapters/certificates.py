@@ -1,13 +1,13 @@
 """
 Certificates in files: when they expire, and the authority of a cluster that idpbuilder made.
 
-Read when the certificates expire that platform.yaml and a kubeconfig name. Reads local files only.
-Tokens have no date and are ignored.
+`ends_of` and `kubeconfig_certificates` find when the certificates expire that platform.yaml and a
+kubeconfig name. They read local files only. Tokens have no date and are ignored.
 
-Trust the authority of a cluster that idpbuilder made, instead of checking no certificate.
-idpbuilder keeps its self-signed authority in Secret ``default/idpbuilder-cert``, key ``ca.crt``. It
-is not a secret; a copy goes into the user's cache, under a name made of its content, because
-clients want a file.
+`authority_file` lets a client trust the authority of a cluster that idpbuilder made, instead of
+checking no certificate. idpbuilder keeps its self-signed authority in Secret
+``default/idpbuilder-cert``, key ``ca.crt``. It is not a secret; a copy goes into the user's cache,
+under a name made of its content, because clients want a file.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """
 What our HTTP clients share: checks of addresses, judged connections, and a cap on answers.
 
-Where a name leads: it is looked up once, every address is judged, and a judged one is connected. A
-second look-up could give other addresses than those that were judged.
+Where a name leads is looked up once (`look_up`), every address is judged, and a judged one is
+connected (`connected`). A second look-up could give other addresses than those that were judged.
 
-Sessions, retries and the meaning of answers are theirs.
+Sessions, retries and the meaning of answers are the clients' own.
 """
 
 from __future__ import annotations

@@ -1,21 +1,18 @@
 """
 Keep others out of what Orderkit uses on the forge: its organisations, and ``main`` of orders.
 
-Refuse organisations and repositories of the forge into which somebody else has a way. Anybody who
-may create organisations could have made one of a name that a platform will use, and would own what
-is put there. So whatever exists is checked before it is used, and again after it was made, because
-somebody may have been faster.
+`refuse_foreign_access` refuses organisations and repositories into which somebody else has a way.
+Anybody who may create organisations could have made one of a name that a platform will use, and
+would own what is put there. So whatever exists is checked before it is used, and again after it was
+made, because somebody may have been faster.
 
-Protect ``main`` of an order's repository on the forge, if its kit says who may change what, or how.
-Without that, a push would pass by ``how: review`` and ``who``. On a protected branch only the
+`protect_main` protects ``main`` of an order's repository if its kit says who may change what, or
+how. Without that, a push would pass by ``how: review`` and ``who``. On a protected branch only the
 platform's account pushes and merges; it asks the kit's rules first. What a kit's changes allow
 everybody of the team to do directly needs no protection.
 
-No order's pull request may be squashed: the forge would write a new commit, without the signature
-that proves who asked.
-
-Called where an order enters the ledger, where its team is brought up to date, before a pull request
-is opened, after an upgrade, and by ``orderkit doctor``.
+`forbid_squash` keeps every order's pull requests from being squashed: the forge would write a new
+commit, without the signature that proves who asked.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """
 Repeat: wait for a condition, make a lost write again, work in a thread until it is stopped.
 
-Wait for a condition with a deadline, without hiding the last reason why it does not hold.
-
-Repeat a compare-and-swap that another writer won.
-
-A thread that works until it is stopped; ``live.row_looks`` and ``notify.channel_worker`` are.
+`until` waits for a condition with a deadline and does not hide the last reason why it does not
+hold. `in_rounds` repeats a compare-and-swap that another writer won. `WorkerThread` works until it
+is stopped.
 """
 
 from __future__ import annotations

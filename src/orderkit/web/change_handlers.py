@@ -2,8 +2,7 @@
 Handlers for changes of live orders: open their forms, change one, show its history.
 
 A form of the portal sends all its values, the commit it was opened on and ``whole: true``; a
-program sends only what it wants to change. ``flows.change`` detects conflicts in both cases. Called
-by ``request_pipeline``, listed in ``operation_table``.
+program sends only what it wants to change. ``flows.change`` detects conflicts in both cases.
 
 A link of an order's page redirects a browser to a form of the portal, filled in with the values in
 Git. A link that a person clicks carries no token. So the forms of an order are open to everybody

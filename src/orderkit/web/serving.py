@@ -1,9 +1,9 @@
 """
 Run ASGI apps in background threads, stop them again, and replace the app of a running server.
 
-Used by the embedded forge, cluster and catalog, which listen on 127.0.0.1 only, and by the
-service, which ``orderkit serve`` may bind to another address. A server answers only under its own
-names, and refuses writes that a page of another site makes a browser send (`OwnSite`).
+The embedded forge, cluster and catalog listen on 127.0.0.1 only; ``orderkit serve`` may bind the
+service to another address. A server answers only under its own names, and refuses writes that a
+page of another site makes a browser send (`OwnSite`).
 
 An app is replaced so that changed settings and secrets count without a restart (`RenewedApp`). The
 new app is started before it gets requests. The old one ends after a moment in which its requests

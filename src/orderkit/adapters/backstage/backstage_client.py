@@ -1,17 +1,17 @@
 """
 A client of Backstage: one HTTP request, and the Portal and Catalog ports on its backend.
 
-One HTTP request to a portal or a service: time-outs, no redirects, a size cap, no proxies. A
-connection per request: calls are few, and nothing stays open behind a command. Credentials go over
-plain HTTP to this machine only.
+`send` sends one HTTP request to a portal or a service: time-outs, no redirects, a size cap, no
+proxies. A connection per request: calls are few, and nothing stays open behind a command.
+Credentials go over plain HTTP to this machine only.
 
-The Portal port: HTTP through a Backstage backend, or past it to the same services.
+`BackstagePortal` goes through a Backstage backend, or past it to the same services.
 ``/proxy/<endpoint>/…`` goes straight to the target configured for the endpoint, with the headers
 the portal's proxy would add and without those it would drop (as docs/portal.md sets it up), so that
 an order can be placed by command when the portal has no such endpoint or there is no portal at all.
 Every other path goes to the portal's ``/api``. A token is added only where the step sets none.
 
-The Catalog port on Backstage's ``/api/catalog``. Works with a static token of the backend
+`BackstageCatalog` uses ``/api/catalog``. It works with a static token of the backend
 (``externalAccess``) and with the embedded catalog, which answers the same calls. Registering is
 made idempotent here: Backstage answers 409 for a location it knows. Unregistering also deletes the
 entities, which Backstage may keep as orphans. Backstage makes a Location entity for each registered

@@ -1,10 +1,8 @@
 """
 Files of manifests on this machine, for ``orderkit plan`` and ``orderkit validate``.
 
-Files of manifests on this machine, for ``orderkit validate``.
-
-What ``orderkit plan`` reads and writes on this machine: schemas, XRs, and recorded plans. The
-pack's own ``schemas/`` is read with the pack.
+A plan reads schemas and XRs, and reads and writes recorded plans. The pack's own ``schemas/`` is
+read with the pack.
 """
 
 from __future__ import annotations

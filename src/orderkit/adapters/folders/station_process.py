@@ -1,21 +1,18 @@
 """
 Load a pack's stations, and run them in a process that talks with its owner.
 
-Load the stations of a pack folder. ``stations/<name>/station.py`` defines ``station``; or
+`load_stations` loads those of a pack folder. ``stations/<name>/station.py`` defines ``station``; or
 ``stations``, a mapping by name, and each is then called ``<folder>/<name>``. A folder is imported
 as a package under a private name, so two packs (or two versions of one) never meet in
 ``sys.modules``. A station runs as part of this process with all its rights, so only processes that
-are confined call this, and tests of packs.
+are confined call this, and tests of packs. A folder that cannot be loaded does not affect the
+others: its station is a `BrokenStation`, which refuses every order of that kit with the reason.
 
-A folder that cannot be loaded does not affect the others: its station is a `BrokenStation`, which
-refuses every order of that kit with the reason.
-
-The process in which a pack's stations run, and the messages between it and its owner.
-`serve_stations` is the entry of an isolated child (``adapters.processes``). Requests are
-marshalled: the owner is trusted, and both are one Python. Answers are JSON, and `response_of`
-checks them: stations are not trusted. Neither side repeats what the other has: the observed state,
-which is the same for every step, is sent once, and an answer leaves out resources that the station
-did not change.
+`serve_stations` is the entry of an isolated child (``adapters.processes``), the process in which a
+pack's stations run. Requests are marshalled: the owner is trusted, and both are one Python. Answers
+are JSON, and `response_of` checks them: stations are not trusted. Neither side repeats what the
+other has: the observed state, which is the same for every step, is sent once, and an answer leaves
+out resources that the station did not change.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """
 Folders of templates on disk: read in pieces, and written or rendered as a whole.
 
-A template's folder on disk, read on demand and in pieces, and trees written to disk. Reading never
-follows a symbolic link: links are handed on as links, which renderers refuse. Modes are git's: a
-file its owner may execute is 100755. Writing makes a whole folder or none: it is built beside its
-place and renamed.
+`read_values` reads the values for a skeleton. `DiskFolder` reads a template's folder on demand and
+in pieces, `read_skeleton` every file of a skeleton when it is needed. Neither follows a symbolic
+link: links are handed on as links, which renderers refuse. Modes are git's: a file its owner may
+execute is 100755.
 
-Skeletons and their values on this machine, and the folders into which they are rendered. The result
-is all or nothing: the tree is written into a folder beside the target, which then takes its place
-in one step.
+Writing is all or nothing: `write_tree` and `write_rendered` build the folder beside its place,
+which it then takes in one step.
 """
 
 from __future__ import annotations

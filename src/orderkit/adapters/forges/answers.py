@@ -1,14 +1,12 @@
 """
 Answers of a forge, the errors for those that failed, and how a write is tried again.
 
-Answers of a forge, and the errors that stand for missing, incomplete or failed ones. Texts of the
-server are shortened and redacted before they enter a message.
+Errors stand for missing, incomplete or failed answers. Texts of the server are shortened and
+redacted before they enter a message.
 
-Coordinate writes: one at a time per repository, pauses between tries, and the loop of tries.
-``settle`` makes every step of the client safe to repeat: it checks whether the step is already done
-before it acts, and checks again before it reports a failure.
-
-``transport`` has its pauses for reads from here.
+Writes go one at a time per repository (`turn`), with pauses between tries (`pauses`). `settle`, the
+loop of tries, makes every step of the client safe to repeat: it checks whether the step is already
+done before it acts, and checks again before it reports a failure.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """
 What the parts of every forge's client share: fields of an answer, and files of commits.
 
-A cache of the files of commits: a commit never changes, and most folders of the next are the same.
-A small repository needs one request. Of a large one (more than a page of entries, such as a ledger)
-only the folders that differ from the last commit are requested: git names a folder by its content.
-The cache is bounded: some commits, and one commit's folders of a few large repositories.
+`ForgeCalls` has the forge's address. `object_in`, `text_in` and the like read an object or a field
+of an answer. `ForgeClient` says who we are, and closes the client.
 
-Shared by the parts of every forge's client: read an object or a field of an answer. The parts of
-every forge's client that say who we are, and close it.
+`Trees` is a cache of the files of commits: a commit never changes, and most folders of the next are
+the same. A small repository needs one request. Of a large one (more than a page of entries, such as
+a ledger) only the folders that differ from the last commit are requested: git names a folder by its
+content. The cache is bounded: some commits, and one commit's folders of a few large repositories.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """
 Pull requests, their branches, comments and statuses, each safe to repeat: what forges share.
 
-Comments and commit statuses that are there once: what forges share. Forges allow duplicate comments
-and only ever add statuses, so each method reads first: a hidden line identifies our comment, and
-the context identifies our status.
+`SharedPulls` opens, finds, updates and closes pull requests. A hidden line at the end of the body
+carries operation and requester, so that a repeated command recognises its own pull request even
+after it was merged.
 
-Open, find, update and close pull requests, each safe to repeat: what forges share. A hidden line at
-the end of the body carries operation and requester, so that a repeated command recognises its own
-pull request even after it was merged.
+`SharedNotes` keeps comments and commit statuses that are there once. Forges allow duplicate
+comments and only ever add statuses, so each method reads first: a hidden line identifies our
+comment, and the context identifies our status.
 
-Make and remove branches, each safe to repeat: what forges share.
+`SharedBranches` makes and removes branches.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
 """
 Stations of this machine: in confined processes, of other processes, and functions' programs.
 
-The network of a function's program: the hosts that a person of this machine granted, and no other.
-A program has no network of its own. Its init passes each connection to the port of a proxy out to
-this process, which connects it to a granted host. So the program reaches names and ports that
-somebody typed, and neither this machine's own services nor what a name of its choice leads to: a
-granted name is judged again for each connection, because who owns the name can change its address.
-The program has to use the proxy (``HTTPS_PROXY``), as Go's and Python's clients do.
+`LocalFunctions` has all three. Connections to functions of other processes are kept between calls
+and shared: a service plans many times.
 
-A function's own program as a station: started confined at its first call, and kept. It is called as
-Crossplane calls it, by gRPC, over a socket that only this user can reach. A program that ends is
-started again once; one that ends again, does not answer in time, or answers something else, makes a
-fatal result with its last words, so that nothing that exists is changed. It ends with this process.
+`ProgramFunction` is a function's own program as a station: started confined at its first call, and
+kept. It is called as Crossplane calls it, by gRPC, over a socket that only this user can reach. A
+program that ends is started again once; one that ends again, does not answer in time, or answers
+something else, makes a fatal result with its last words, so that nothing that exists is changed. It
+ends with this process.
 
-Stations in confined processes, and functions of other processes as stations to call. Connections
-are kept between calls and shared: a service plans many times. Used by plans and by ``orderkit kit
-test``.
+`serve` is the network of such a program: the hosts that a person of this machine granted, and no
+other. A program has no network of its own. Its init passes each connection to the port of a proxy
+out to this process, which connects it to a granted host. So the program reaches names and ports
+that somebody typed, and neither this machine's own services nor what a name of its choice leads to:
+a granted name is judged again for each connection, because who owns the name can change its
+address. The program has to use the proxy (``HTTPS_PROXY``), as Go's and Python's clients do.
 """
 
 from __future__ import annotations

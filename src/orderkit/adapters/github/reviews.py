@@ -1,11 +1,11 @@
 """
 Reviews of pull requests on GitHub, given and required, rights of people, and workflow runs.
 
-Reviews and events of pull requests on GitHub, and rights of people. GitHub does not say which
-review counts. Here the last verdict of each reviewer counts, if they may write now and it was not
-dismissed.
+`GitHubReviews` reads reviews and events of pull requests, and rights of people. GitHub does not say
+which review counts. Here the last verdict of each reviewer counts, if they may write now and it was
+not dismissed.
 
-Required reviews and workflow runs on GitHub, for templates.
+`Workflows` requires reviews and starts workflow runs, for templates.
 """
 
 from __future__ import annotations

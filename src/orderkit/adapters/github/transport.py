@@ -1,22 +1,20 @@
 """
 HTTP to one GitHub: pacing, tokens of an App, paths, lists by their links, GraphQL.
 
-Reads are asked for again only if they changed (ETag): such an answer counts for no limit.
+`GitHubTransport` asks for what was read before only if it changed (ETag): such an answer counts for
+no limit. `GitHubCalls` is shared by all parts of the GitHub client.
 
-Act as a GitHub App: a signed token of the App, and a token for each organisation, renewed in time.
+`AppTokens` acts as a GitHub App: it signs the App's own token, and has one for each organisation
+(installation), renewed in time, because it ends after an hour. The App's own token (RS256, ten
+minutes at most) is only used to ask for those. Read from GitHub's page "Authenticating as a GitHub
+App installation".
 
-An installation's token ends after an hour. The App's own token (RS256, ten minutes at most) is only
-used to ask for those. Read from GitHub's page "Authenticating as a GitHub App installation".
-
-GitHub's limits of speed.
-
-Source: its pages "Rate limits for the REST API" and "… GraphQL API". GitHub.com takes 80 requests a
-minute and 500 an hour that create content, and of each minute 900 points of the API (a read is 1, a
-write 5) and 2,000 of GraphQL; an Enterprise Server has no limits unless its admin sets some. A
-refusal is a 429, or a 403 with ``retry-after``, no requests left, or a link to that page; of
-GraphQL a 200 with an error of the type ``RATE_LIMITED``.
-
-Shared by all parts of the GitHub client: paths, lists by their links, GraphQL.
+`Pacer` keeps within GitHub's limits of speed. Source: its pages "Rate limits for the REST API" and
+"… GraphQL API". GitHub.com takes 80 requests a minute and 500 an hour that create content, and of
+each minute 900 points of the API (a read is 1, a write 5) and 2,000 of GraphQL; an Enterprise
+Server has no limits unless its admin sets some. A refusal is a 429, or a 403 with ``retry-after``,
+no requests left, or a link to that page; of GraphQL a 200 with an error of the type
+``RATE_LIMITED``.
 """
 
 from __future__ import annotations

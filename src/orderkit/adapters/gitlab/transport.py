@@ -1,16 +1,15 @@
 """
 HTTP to one GitLab: limits, moved projects, paths below our group, lists, refusals.
 
-GitLab answers a GET of a project's old path with a redirect to its number, and any other method
-with 405 (lib/api/helpers.rb, `find_project!`).
+`GitLabTransport` finds moved projects: GitLab answers a GET of a project's old path with a redirect
+to its number, and any other method with 405 (lib/api/helpers.rb, `find_project!`).
 
-GitLab's limits of speed: whatever its answers say; it counts by minutes.
-
+`GitLabPacer` keeps within the limits of speed that GitLab's answers name; GitLab counts by minutes.
 Source: doc/administration/settings/user_and_ip_rate_limits.md (`RateLimit-*`, `Retry-After`).
 
-Shared by all parts of the GitLab client: paths below our group, lists, refusals. Everything
-Orderkit knows lies in one group of GitLab (``forge.group``): the repository ``ae86/x`` is the
-project ``GROUP/ae86/x``. So no flow needs to know how deep the group is.
+`GitLabCalls` is shared by all parts of the GitLab client. Everything Orderkit knows lies in one
+group of GitLab (``forge.group``): the repository ``ae86/x`` is the project ``GROUP/ae86/x``. So no
+flow needs to know how deep the group is.
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
 """
 Send notifications: through Apprise, or as signed webhooks.
 
-Send notifications to mail, Slack, Teams and Matrix through Apprise. Apprise reaches far more, files
-and programs of this machine among it: only the schemes of `SCHEMES` are taken. An address holds
+`AppriseNotifier` reaches mail, Slack, Teams and Matrix. Apprise reaches far more, files and
+programs of this machine among it: only the schemes of `SCHEMES` are taken. An address holds
 secrets; it comes from a file and is in no message. The text is declared to be plain, and what chats
 read as markup is taken away before, because Apprise's Slack plug-in restores mentions that it had
-escaped.
+escaped. Needs the extra ``notifications``.
 
-Needs the extra ``notifications``.
-
-Send notifications as signed webhooks: CloudEvents in structured JSON over HTTP. The signature
-covers a timestamp, so that a receiver can refuse a recorded request. Redirects are failures. An
-address is looked up once per request, every result of it is judged, and the connection goes to one
-that was judged: a name that resolves to this machine, the cluster or a metadata service reaches
-nothing, also when it resolves to something else a moment later.
+`WebhookNotifier` sends CloudEvents in structured JSON over HTTP. The signature covers a timestamp,
+so that a receiver can refuse a recorded request. Redirects are failures. An address is looked up
+once per request, every result of it is judged, and the connection goes to one that was judged: a
+name that resolves to this machine, the cluster or a metadata service reaches nothing, also when it
+resolves to something else a moment later.
 """
 
 from __future__ import annotations

@@ -1,31 +1,28 @@
 """
 Prove the person behind a bearer token: of an OpenID Connect provider, or of Backstage.
 
-Bearer tokens of several kinds: each is passed to the checker of its kind. The kind is read from the
-token itself and proves nothing; it only chooses who has to. Called by ``web`` through the port
-``requesters``.
+`BearerRequesters` passes each token to the checker of its kind. The kind is read from the token
+itself and proves nothing; it only chooses who has to. The checkers and `JudgedGroups` are
+thread-safe.
 
-Prove the person behind a token of an OpenID Connect provider. Signature (a published key, an
-algorithm of the allow-list), issuer, audience and times are checked; the requester and the groups
-are claims of the token. It keeps no sessions and asks the provider for nothing but its keys.
-Thread-safe.
+`OidcRequesters` checks a token of an OpenID Connect provider: signature (a published key, an
+algorithm of the allow-list), issuer, audience and times. The requester and the groups are claims of
+the token. It keeps no sessions and asks the provider for nothing but its keys.
 
-Prove the person behind a request that came through Backstage, by Backstage's signatures. The step
-``http:backstage:request`` sends a token of the scaffolder (``vnd.backstage.plugin``, audience
-``proxy``, an hour) that holds, as ``obo``, a token of the person who runs the task
-(``vnd.backstage.limited-user``); a person's own call through the proxy sends theirs
-(``vnd.backstage.user``). Observed on Backstage 1.55. Each is checked with the keys its signer
-publishes below the portal's address. A task of a service account names no person.
+`BackstageRequesters` proves who is behind a request that came through Backstage, by Backstage's
+signatures. The step ``http:backstage:request`` sends a token of the scaffolder
+(``vnd.backstage.plugin``, audience ``proxy``, an hour) that holds, as ``obo``, a token of the
+person who runs the task (``vnd.backstage.limited-user``); a person's own call through the proxy
+sends theirs (``vnd.backstage.user``). Observed on Backstage 1.55. Each is checked with the keys its
+signer publishes below the portal's address. A task of a service account names no person.
 
-A person's groups are the token's own claim ``ent``. The limited token has none; then Backstage is
-asked for them with the token itself (``/api/auth/v1/userinfo``), as its own plugins do, and the
-answer is kept for half a minute.
+A person's groups are the claim ``ent`` of Backstage's token. The limited token has none; then
+Backstage is asked for them with the token itself (``/api/auth/v1/userinfo``), as its own plugins
+do, and the answer is kept for half a minute.
 
-Thread-safe.
-
-Leave out groups of the platform that are organisations of somebody else. Groups in a token of the
-forge are its organisations, and anybody may create one of a name that ``platformGroups`` lists.
-Thread-safe.
+`JudgedGroups` leaves out groups of the platform that are organisations of somebody else: groups in
+a token of the forge are its organisations, and anybody may create one of a name that
+``platformGroups`` lists.
 """
 
 from __future__ import annotations

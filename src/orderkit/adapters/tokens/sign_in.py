@@ -1,16 +1,17 @@
 """
 Sign a person in: with an OpenID Connect provider, or with GitHub.
 
-Sign a person in with an OpenID Connect provider: authorization code with PKCE (RFC 7636, S256).
-Only the ID token is used. The access token is discarded at once: Gitea issues one with all scopes
-if no scope of its API was asked for (observed on Gitea 1.26), so ``read:user`` is asked for
-although nothing is read. Thread-safe.
+Both use the authorization code with PKCE (RFC 7636, S256), and both are thread-safe.
 
-Sign a person in with GitHub: its web application flow, with PKCE (RFC 7636, S256). GitHub is no
-OpenID provider for people: there is no ID token. The access token that a code brings reads two
-things, who the person is and in which organisations they are active, and is revoked at once. A
-group is an organisation. Anybody may have an account of GitHub.com, under a name that somebody else
-has elsewhere; so only members of an organisation that platform.yaml names sign in. Thread-safe.
+`OpenIdSignIn` uses only the ID token. The access token is discarded at once: Gitea issues one with
+all scopes if no scope of its API was asked for (observed on Gitea 1.26), so ``read:user`` is asked
+for although nothing is read.
+
+`GitHubSignIn` uses GitHub's web application flow. GitHub is no OpenID provider for people: there is
+no ID token. The access token that a code brings reads two things, who the person is and in which
+organisations they are active, and is revoked at once. A group is an organisation. Anybody may have
+an account of GitHub.com, under a name that somebody else has elsewhere; so only members of an
+organisation that platform.yaml names sign in.
 """
 
 from __future__ import annotations

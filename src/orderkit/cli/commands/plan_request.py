@@ -1,9 +1,9 @@
 """
 What ``orderkit plan`` was asked for, and its answer for one order.
 
-`PlanRequest` says which options go together. Made by ``cli.commands.plan``; `run_order` answers it
-for an order with edits, a file or two commits, on the platform or from a snapshot; ``plan_fleet``
-and ``plan_pulls``, which import much more, answer the others.
+`PlanRequest` says which options go together. `run_order` answers it for an order with edits, a file
+or two commits, on the platform or from a snapshot; ``plan_fleet`` and ``plan_pulls``, which import
+much more, answer the others.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ would accept values that the server refuses, or the reverse.
 
 Of CEL rules, comparisons, sizes, choices and patterns of one value that is always set (or is tested
 with ``has``) become keywords. All other rules, and every rule about changes, become a sentence.
-Called by ``core.kit.xrd_fields``.
 """
 
 from __future__ import annotations

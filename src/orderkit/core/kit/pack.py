@@ -3,8 +3,8 @@ Read a pack and its kits.
 
 ``pack.yaml`` marks the root and names the kits. Each kit has three folders: ``templates/<kit>``
 with ``kit.yaml`` and ``template.yaml``, ``stations/<kit>`` and ``gitops/apis/<kit>``. A kit is read
-from ``definition.yaml`` and, if there is one, ``kit.yaml``. This module reads from a mapping of
-paths to bytes; the caller fetches them from a folder, a wheel or a repository.
+from ``definition.yaml`` and, if there is one, ``kit.yaml``. All is read from a mapping of paths to
+bytes; the caller fetches them from a folder, a wheel or a repository.
 
 Messages name file, line, key and the way out. Whether both files of a kit agree is not checked
 here: that is done before a pack is published (``core.kit.consistency``).

@@ -2,8 +2,7 @@
 Rewrite a template for the portal, and copy one for a portal that cannot reach the service.
 
 New values for keys of ``spec`` replace the old ones in the text, and the form stays byte for byte.
-Then the text is parsed again and must equal the intended result. ``core.portal.service_copy`` uses
-this too.
+Then the text is parsed again and must equal the intended result.
 
 For a portal that cannot reach the service, a step that calls it (``http:backstage:request`` to its
 proxy) becomes a step that applies a Job (``cnoe:kubernetes:apply``). The Job runs the same
@@ -19,7 +18,7 @@ action fails with the fixed text "Unable to complete request" (observed on Roadi
 quotes a header value that HTTP does not allow, before it sends anything. So requests continue on a
 refusal, and the next step has the sentence as such a header.
 
-Pure; called by ``core.portal.profile``, before the pack is baked.
+Pure. Works on the pack before it is baked.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ follows the order, and a refusal is the task's own error. The actions put out th
 as ``body``, as the request did, so outputs stay as they are. Any other request stays a request,
 with a step that fails with the sentence of a refusal.
 
-Pure; called by ``core.portal.profile``, before the pack is baked.
+Pure. Works on the pack before it is baked.
 """
 
 from __future__ import annotations

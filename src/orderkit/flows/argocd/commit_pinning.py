@@ -1,20 +1,17 @@
 """
 Let Argo CD deliver a commit of a protected order, and find Applications that are less safe.
 
-Find Applications that earlier releases wrote less safely: their tools, and what they delete.
-Without ``source.directory.include`` Argo CD looks at the files: a Chart.yaml, a kustomization.yaml
-or a plugin's discovery decides, and the tool runs with the credential of the repository. What
-Orderkit writes is pinned (`core.order.ledger_applications.MANIFESTS_ONLY`); what an earlier release
-wrote is not. It also pruned, and took an order's XR along when it was deleted. Called by
-``doctor``, by bootstrap and by upgrades. Only reads.
-
-Let Argo CD deliver a commit of a protected order, not whatever is called ``main``. Argo CD takes
-any branch, tag or other ref whose short name is ``targetRevision``, and whoever may push to a
+A protected order is delivered at a commit, not at whatever is called ``main``: Argo CD takes any
+branch, tag or other ref whose short name is ``targetRevision``, and whoever may push to a
 repository may push most of them. So the Application of an order whose ``main`` is protected names a
 commit, in the ledger. Each write to ``main`` is followed by one to the ledger (`deliver`); until
 then the commit is not delivered, and ``orderkit status`` says so.
 
-Called wherever Orderkit writes to ``main`` of an order, and where an order enters the ledger.
+`unpinned_applications` and `unsafe_applications` find what earlier releases wrote less safely. They
+only read. Without ``source.directory.include`` Argo CD looks at the files: a Chart.yaml, a
+kustomization.yaml or a plugin's discovery decides, and the tool runs with the credential of the
+repository. What Orderkit writes is pinned (`core.order.ledger_applications.MANIFESTS_ONLY`); what
+an earlier release wrote is not. It also pruned, and took an order's XR along when it was deleted.
 """
 
 from __future__ import annotations

@@ -1,18 +1,17 @@
 """
 Tell Argo CD to read Git now, end what blocks a commit, and say what blocks a delivery.
 
-Tell Argo CD to read Git now instead of at its next poll, and end operations that block a commit.
-The annotation ``argocd.argoproj.io/refresh: normal`` re-resolves the revision without cache; the
-controller removes it when done (read from source, observed on Argo CD 3.2.11).
+`refresh` makes Argo CD read Git now instead of at its next poll; `nudge` also ends an operation
+that blocks a commit. The annotation ``argocd.argoproj.io/refresh: normal`` re-resolves the revision
+without cache; the controller removes it when done (read from source, observed on Argo CD 3.2.11).
 
-Say how two commits of a repository are related.
+`Ancestry` says how two commits of a repository are related. While a flow waits for a commit, other
+people commit too: a later commit that contains it counts as well. A history that somebody replaced
+has nothing in common with the one before.
 
-While a flow waits for a commit, other people commit too: a later commit that contains it counts as
-well. A history that somebody replaced has nothing in common with the one before.
-
-Say what blocks the delivery of an Application, down to the object it waits for. The Application
-only names that object; this module reads it and, if it is an Application itself, follows what
-blocks that one. Nothing is written.
+`obstacle` says what blocks the delivery of an Application, down to the object it waits for. The
+Application only names that object; it is read here, and if it is an Application itself, what blocks
+that one is followed. `obstacle` writes nothing.
 """
 
 from __future__ import annotations

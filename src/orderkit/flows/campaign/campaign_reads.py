@@ -1,14 +1,13 @@
 """
 What a campaign reads: its files in the ledger, its orders, and the forge, each thing once.
 
-Read and write the files of campaigns in the ledger.
+`read_campaign` and `write_record` read and write a campaign's files in the ledger. `select` finds
+the orders that it is about.
 
-Find the orders that a campaign is about.
-
-A forge for a batch of orders: it asks each thing once, until something is written there. Many
-orders need the same of pack and ledger, and one change looks at its repository in several places.
-Safe, because every write names the blob that was read: after a write, and after one that was
-refused, the repository is read again.
+`SharedReads` is a forge for a batch of orders: it asks each thing once, until something is written
+there. Many orders need the same of pack and ledger, and one change looks at its repository in
+several places. Safe, because every write names the blob that was read: after a write, and after one
+that was refused, the repository is read again.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
 """
 The kinds of campaigns that change files, and the work of two: programs and templates.
 
-Let somebody's own program edit the files of an order. It runs confined and sees only the text files
-of this order's repository. Its answer is judged as a change by hand would be: paths that Orderkit
-keeps are refused, the XR has to fit its XRD, and where its values change people look first.
+`drafter_of` returns what does a kind's work, `check_kind` checks what the kind needs first.
 
-Bring the generated files of an order's repository to the pack's present skeleton. What people added
-or changed stays (``core.campaign.three_way``). Clean merges are one commit; conflicts, and what
-would change the XR's ``spec``, are a pull request that shows them. Where a kit wants reviews,
-everything is a pull request.
+`RunDrafter` lets somebody's own program edit the files of an order. It runs confined and sees only
+the text files of this order's repository. Its answer is judged as a change by hand would be: paths
+that Orderkit keeps are refused, the XR has to fit its XRD, and where its values change people look
+first.
 
-What a kit's skeleton renders for an order: with the pack as it is, and as it was at a commit.
+`TemplateDrafter` brings the generated files of an order's repository to the pack's present
+skeleton. What people added or changed stays (``core.campaign.three_way``). Clean merges are one
+commit; conflicts, and what would change the XR's ``spec``, are a pull request that shows them.
+Where a kit wants reviews, everything is a pull request.
 
-An order's record names the commit of the pack that it was placed from, or brought to later. That is
-a commit of the pack's own repository, so the platform's copy is searched for the one that was
-published from it.
-
-The kinds of campaigns that change files: what does a kind's work, and what it needs first.
+`Skeletons` renders a kit's skeleton for an order, with the pack as it is, and as it was at a
+commit. An order's record names the commit of the pack that it was placed from, or brought to later.
+That is a commit of the pack's own repository, so the platform's copy is searched for the one that
+was published from it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """
 Carry out a change, by fields or by a form: rounds until it is committed, proposed or refused.
 
-Called through ``flows.change.change``.
-
-Change an order by the values of a form, as a portal sends them. The form was opened on a commit
-(`ChangeRequest.base`): a value that is still the same as then is no edit.
+`change_by_form` changes an order by the values of a form, as a portal sends them. The form was
+opened on a commit (`ChangeRequest.base`): a value that is still the same as then is no edit.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 """
 The request and the outcome of a change, and what would refuse it.
 
-Numbers of the live XR below which a change may not set its field: ``atLeast`` in kit.yaml. A budget
-below what is spent already, for example, would pause an agent at once. Where the cluster has no
-such number, nothing is refused.
+`check_least_values` has numbers of the live XR below which a change may not set its field:
+``atLeast`` in kit.yaml. A budget below what is spent already, for example, would pause an agent at
+once. Where the cluster has no such number, nothing is refused.
 
-Plan what a change will do, for its pull request and its answer.
-
-A change whose plan fails is still possible; the reason stands in place of the plan. A change that
-would delete data, break a healthy order, or wait for a paused one, is not committed unless the
-caller accepts that.
+`plan_change` plans what a change will do, for its pull request and its answer. A change whose plan
+fails is still possible; the reason stands in place of the plan. A change that would delete data,
+break a healthy order, or wait for a paused one, is not committed unless the caller accepts that.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """
 What a plan asks the cluster, and its outcome judged by schemas, names and rights there.
 
-The cluster reads that a plan needs, and their order. Answered by a cluster, by a recorded snapshot,
-or by a cluster's objects read in bulk. Called by the flows that plan.
+A `Lookup` has the cluster reads that a plan needs; their order is here, too. They are answered by a
+cluster, by a recorded snapshot, or by a cluster's objects read in bulk.
 
-Judge an outcome by the schemas, names and rights of the cluster. What the cluster does not answer
-is reported as unknown; the pack's own part is judged anyway. Reads only what the order needs: the
-CRDs of the kinds it composes, by name, and the OpenAPI documents of built-in kinds, once per
-connection.
+`judged` judges an outcome. What the cluster does not answer is reported as unknown; the pack's own
+part is judged anyway. It reads only what the order needs: the CRDs of the kinds it composes, by
+name, and the OpenAPI documents of built-in kinds, once per connection.
 """
 
 from __future__ import annotations

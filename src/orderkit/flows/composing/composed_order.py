@@ -1,12 +1,12 @@
 """
 What a living order costs, and which Secrets it has: composed by the published pack.
 
-What a living order costs a month: its XR, composed by the published pack, at the pack's prices. The
-same for rows, views, limits and, at each commit, for statements: what a plan of the order would
-say. The cluster is asked only for what stations require, and never for a Secret: no sentence about
-a cost can show the value of one.
+`cost_of` says what an order costs a month: its XR, composed by the published pack, at the pack's
+prices. The same for rows, views, limits and, at each commit, for statements: what a plan of the
+order would say. The cluster is asked only for what stations require, and never for a Secret: no
+sentence about a cost can show the value of one.
 
-The Secrets of a living order: those that it composes, and those that its stations require. The
+`order_secrets` has the Secrets that an order composes, and those that its stations require. The
 flows that report an order's state mask their values in what the cluster says about it: a station or
 provider may write a password into a condition or an event. A text that the stations made of a value
 that is easy to guess, or in which no value can be found, is masked as a whole wherever it stands.

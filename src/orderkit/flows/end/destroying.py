@@ -1,24 +1,9 @@
 """
 End an order and prove that it is gone; before that, say what survives and change it.
 
-Change an order before it ends, and list what survives it: kit.yaml's ``end``. The same way removes
-resources that would survive and that the caller asks to take along (``end.survives`` with a name).
-
-Crossplane runs no function for an XR that is being deleted. So the last work of its stations
-(``end.first``) is a normal change that is delivered before the end begins. If the process is
-killed, a repetition finds the fields set and waits again. An order that is not delivered, or whose
-repository is gone, is skipped.
-
-Runs before the end is recorded.
-
-Say what the end of an order deletes and what it leaves, before anything is written.
-
-What stays: what the kit says survives, managed resources that their provider may not delete, claims
-that a StatefulSet made, and an archived repository.
-
-Removing the only manifest does not prune it: Argo CD answers "app path does not exist" or
-"auto-sync will wipe out all resources" (observed on 3.2.11). Hence the order of steps, each
-recorded in the ledger before it is taken:
+`destroy` ends an order. Removing the only manifest does not prune it: Argo CD answers
+"app path does not exist" or "auto-sync will wipe out all resources" (observed on 3.2.11). Hence the
+order of steps, each recorded in the ledger before it is taken:
 
     marked         end mark; the Application without self-heal, pruning, allowed to become empty
     emptying       the manifests replaced by .gitkeep; everything seen to be gone, twice
@@ -26,8 +11,18 @@ recorded in the ledger before it is taken:
     unregistering  the entity out of the catalog
     closing        the repository archived or deleted; the tombstone
 
-A repetition continues at the recorded step. Functions do not run for deleted XRs, so nothing here
-depends on them.
+A repetition continues at the recorded step. Crossplane runs no function for an XR that is being
+deleted, so no step depends on one.
+
+For the same reason the last work of an order's stations (``end.first`` of kit.yaml) is a normal
+change that is delivered before the end begins and is recorded (`make_first`). If the process is
+killed, a repetition finds the fields set and waits again. An order that is not delivered, or whose
+repository is gone, is skipped. The same way removes resources that would survive and that the
+caller asks to take along (``end.survives`` with a name).
+
+`preview_end` says what the end deletes and what it leaves, before anything is written. What stays:
+what the kit says survives (`survivors`), managed resources that their provider may not delete,
+claims that a StatefulSet made, and an archived repository.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """
 What an end is asked for, refused for, and comes to; and the end of an order that waits.
 
-What an end is asked for, and what it comes to.
+`check_may_end` refuses to end an order that is protected, or that another order still needs. It is
+asked before the first step of an end, never later: an end that has begun is finished.
 
-Refuse to end an order that is protected, or that another order still needs. Checked before the
-first step of an end, never later: an end that has begun is finished.
-
-The end of an order that waits for approval: it has no parts, and nothing of it was delivered.
+An order that waits for approval has no parts, and nothing of it was delivered: `begin_withdrawal`
+and `close_proposals` end it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """
 What one check of a platform found, and what the releases of its servers are.
 
-What one check of a platform found.
-
-The releases of the servers of a platform, as they tell them themselves, and what is known of them.
-A release that no server tells is said to be unknown; nothing is derived from what a server can do.
-Of several images of one server the oldest counts, because an upgrade may be under way.
+`check_releases` goes by what the servers tell themselves, and by what is known of their releases. A
+release that no server tells is said to be unknown; nothing is derived from what a server can do. Of
+several images of one server the oldest counts, because an upgrade may be under way.
 """
 
 from __future__ import annotations

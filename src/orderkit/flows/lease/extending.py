@@ -1,14 +1,15 @@
 """
 Show and extend the lease of one order, also for an AI agent, who may only ask.
 
-The ledger's file of the order is read, judged and written back with the blob id that was read: a
-sweep that ends the order at the same moment either comes first, or sees the extension. Called by
-``orderkit lease``, the service and the console.
+`extend_lease` reads the ledger's file of the order, judges it and writes it back with the blob id
+that was read: a sweep that ends the order at the same moment either comes first, or sees the
+extension.
 
-An AI agent asks to extend or to end an order: as a pull request of the ledger. The pull request
-holds the lease's record as the extension, or the end, would write it. Someone who may write to the
-ledger merges it. Then the next sweep ends the order, after it has checked again that the order is
-not protected and that no other order needs it. Nothing here writes to ``main``.
+An AI agent asks to extend or to end an order by a pull request of the ledger (`propose_extension`,
+`propose_end`), which holds the lease's record as the extension, or the end, would write it. Someone
+who may write to the ledger merges it. Then the next sweep ends the order, after it has checked
+again that the order is not protected and that no other order needs it. Neither proposal writes to
+``main``.
 """
 
 from __future__ import annotations

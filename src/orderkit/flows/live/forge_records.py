@@ -1,10 +1,11 @@
 """
 What the live model reads of the forge: orders, campaigns, kits, and changes that wait.
 
-Both are read again only if their head moved.
+`ForgeRecords` come from the ledger and the pack. Both are read again only if their head moved.
 
-Which open changes of orders wait for somebody's agreement, as the rows of the live model say. It
-costs a request for each team that may have such changes, and several more for a change that moved.
+`WaitingChanges` says which open changes of orders wait for somebody's agreement, for the rows of
+the live model. It costs a request for each team that may have such changes, and several more for a
+change that moved.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
 """
 Rows of the live model: their JSON, changes, costs, when they are due, and the model's state.
 
-One row of the live model, with its JSON made once for all who read it. The changes of rows,
-numbered, for those who follow them: the last few thousand.
+A `LiveRow` has its JSON made once for all who read it.
 
-A position names the last change that somebody knows, ``<epoch>-<number>``. The epoch is another one
+`ChangeLog` numbers the changes of rows, for those who follow them: the last few thousand. A
+position names the last change that somebody knows, ``<epoch>-<number>``. The epoch is another one
 after each start, so that a position of another process is not mistaken for one of this.
 
-How far the live model can be relied on, and its figures. How long orders take from being ordered to
-their first Ready, as this process sees it.
+`RowCosts` composes what orders cost in one thread, again only after a change. The cost of an order
+follows from its XR's values and the published pack, so a change of a status or of a part computes
+nothing. Until the cost is known, the row has none.
 
-An order that is Ready when it is seen first was so before: it says nothing. Not thread-safe.
+`DueRows` says when rows are made again without a change: an error of a part has lasted too long to
+pass.
 
-When rows are made again without a change: an error of a part has lasted too long to pass.
-
-What the orders of the live model cost: composed in one thread, again only after a change. The cost
-of an order follows from its XR's values and the published pack, so a change of a status or of a
-part computes nothing. Until the cost is known, the row has none.
+`ModelState` says how far the live model can be relied on, with its figures. `ReadyTimes` says how
+long orders take from being ordered to their first Ready, as this process sees it. An order that is
+Ready when it is seen first was so before: it says nothing. `ReadyTimes` is not thread-safe.
 """
 
 from __future__ import annotations

@@ -1,22 +1,20 @@
 """
 Look for what no watch tells of orders, and which values of Secrets to keep out of rows.
 
-Look at orders one after the other, at a bounded rate, for what no watch tells. One thread for each
-kind of look: rows need no request. It makes so many requests a second, however many orders there
-are: those not looked at yet come first, then those whose last look is longest ago.
+`RowLooks` looks at orders one after the other, at a bounded rate, in one thread for each kind of
+look: rows need no request. It makes so many requests a second, however many orders there are: those
+not looked at yet come first, then those whose last look is longest ago.
 
-Look whether the protected ``main`` of orders is ahead of what is delivered.
+`RowHeads` looks whether the protected ``main`` of orders is ahead of what is delivered. Argo CD
+delivers the commit in the ledger and knows of no other one. The forge's webhook brings a look at
+once; without it, the turn of an order comes by itself. `RowCauses` looks closer at parts of orders
+that assemble: at their events and Pods, which nobody follows.
 
-Argo CD delivers the commit in the ledger and knows of no other one. The forge's webhook brings a
-look at once; without it, the turn of an order comes by itself.
-
-Look closer at parts of orders that assemble: at their events and Pods, which nobody follows.
-
-Keep the values of Secrets out of rows, without asking the cluster for each change. A station or
-provider may write a password into a condition or a status. Reading an order's Secrets takes many
-requests, so one thread does it, once for each new row that shows a text which may hold one; until
-then the row is shown without these texts. A row shows none if it is the same without them: numbers,
-names, and values of the XR's own spec, which Git has, are no secrets.
+`RowMasks` keeps the values of Secrets out of rows, without asking the cluster for each change. A
+station or provider may write a password into a condition or a status. Reading an order's Secrets
+takes many requests, so one thread does it, once for each new row that shows a text which may hold
+one; until then the row is shown without these texts. A row shows none if it is the same without
+them: numbers, names, and values of the XR's own spec, which Git has, are no secrets.
 """
 
 from __future__ import annotations

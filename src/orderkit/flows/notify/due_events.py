@@ -1,12 +1,11 @@
 """
 What is so now, which of it a channel is to be told, and what would go where.
 
-What is so now, and which of it a channel is to be told. What notifications need of the ledger: the
-teams' own rules, and the orders that ended lately.
+`LedgerReader` reads what notifications need of the ledger: the teams' own rules, and the orders
+that ended lately. Files are read once for each version of them.
 
-Files are read once for each version of them.
-
-What would go where now: events that are so, their channels, and what is due. Writes nothing.
+`present_events` says what is so now, `due_events` which of it a channel is to be told.
+`notifications_view` has the events that are so, their channels, and what is due. It writes nothing.
 """
 
 from __future__ import annotations

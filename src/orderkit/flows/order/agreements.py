@@ -1,16 +1,17 @@
 """
 Who agreed to a pull request, who of the forge may, and whether that is everybody.
 
-Judge the people and organisations of the forge that a rule names. Anybody may register a login or
+`agreed` and `missing` judge who agreed, and whether that is everybody who has to. Two proofs count:
+a review on the forge, whose account the forge authenticated, and an agreement that Orderkit
+recorded in the ledger for a person who proved who they are. Both count for the head that they were
+given for, and not from anybody behind the pull request. Membership of groups is what the forge says
+now.
+
+The people and organisations that a rule names are judged, too. Anybody may register a login or
 create an organisation of a name that a kit's rule, or a group of the platform, already has. So
 members of an organisation count only if nobody but the platform decides who they are, as for a
-team's organisation, and a login counts only if the platform let its owner in: into an organisation
-of its own or of a team.
-
-Judge who agreed to a pull request, and whether that is everybody who has to. Two proofs count: a
-review on the forge, whose account the forge authenticated, and an agreement that Orderkit recorded
-in the ledger for a person who proved who they are. Both count for the head that they were given
-for, and not from anybody behind the pull request. Membership of groups is what the forge says now.
+team's organisation (`is_member`), and a login counts only if the platform let its owner in: into an
+organisation of its own or of a team (`is_let_in`).
 """
 
 from __future__ import annotations

@@ -1,18 +1,16 @@
 """
 Which agreements an order or a change needs, and whether anybody could give them.
 
-Which agreements an order or a change needs: by the rules of its kit, and by the limits of its team.
-Made again from what holds now whenever somebody is to agree, so that a kit or a limit that changed
-meanwhile counts. Called where an order is registered, where a change is written, and by
-``flows.approval``.
+`order_needs` and `change_needs` go by the rules of the order's kit, and by the limits of its team.
+They are asked again whenever somebody is to agree, so that a kit or a limit that changed meanwhile
+counts.
 
-Say beforehand who will have to approve an order or a change, and whether anyone could. Foresight
-only: what counts in the end, ``agreements`` judges by who did approve.
+`needs_of_step` says what a change of a living order needs before it is delivered. It judges from
+the commit that is delivered, not from ``main``: what somebody wrote to ``main`` past Orderkit would
+be delivered together with the next change.
 
-What a change of a living order needs before it is delivered. Judged from the commit that is
-delivered, not from ``main``: what somebody wrote to ``main`` past Orderkit would be delivered
-together with the next change. Called where a change is written, judged or merged, and where what is
-on ``main`` is registered.
+`foreseen` says beforehand who will have to approve, and whether anyone could. It is foresight only:
+what counts in the end, ``flows.order.agreements`` judges by who did approve.
 """
 
 from __future__ import annotations

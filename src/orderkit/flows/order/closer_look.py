@@ -1,16 +1,15 @@
 """
 Why a part fails that does not say it itself, and texts without the values of Secrets.
 
-Keep the values of Secrets out of what stations and providers say about an order.
+`closer_state` finds the reason. A StatefulSet, a claim and an XR whose objects the API server
+refused give their reason in events only, and a workload's reason may be its Pods'. Whoever may not
+read events or Pods sees less.
 
-Find out why a part fails that does not say it itself. A StatefulSet, a claim and an XR whose
-objects the API server refused give their reason in events only, and a workload's reason may be its
-Pods'. Whoever may not read events or Pods sees less.
-
-Say in words what a selector asks for that matches nothing, and what there is instead.
-
-Crossplane and its providers only write that nothing matched. Only reads; what may not be read is
+`in_words` says what a selector asks for that matches nothing, and what there is instead. Crossplane
+and its providers only write that nothing matched. `in_words` only reads; what may not be read is
 left out.
+
+`without_secrets` keeps the values of Secrets out of what stations and providers say about an order.
 """
 
 from __future__ import annotations

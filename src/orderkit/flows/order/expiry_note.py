@@ -1,11 +1,10 @@
 """
 The lease of a new order, and its expiry shown in the order's own XR file.
 
-Show the expiry in the order's own XR file, as an annotation, for people. The ledger counts: whoever
-edits the annotation changes nothing, and ``orderkit repair`` puts it back. Called wherever a lease
-is granted, extended or moved.
+`note_expiry` writes the expiry as an annotation, for people. The ledger counts: whoever edits the
+annotation changes nothing, and ``orderkit repair`` puts it back.
 
-The lease of an order that enters the ledger. Called where it is registered, or agreed to.
+`new_lease` is the lease of an order that enters the ledger.
 """
 
 from __future__ import annotations

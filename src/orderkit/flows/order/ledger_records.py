@@ -1,11 +1,9 @@
 """
 Read and write what the ledger records of orders: registrations, approvals, ends.
 
-Who registered which order, as the history of the ledger says.
-
-Read and write what the ledger records of approvals (``core.order.approval``).
-
-Read what the ledger records of an end that has begun (``core.order.end_record``).
+Who registered which order is what the history of the ledger says. Approvals are records of
+``core.order.approval``. Of an end that has begun, the record of ``core.order.end_record`` is read
+only.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """
 What the cluster has of an order, for people: events about its parts, and one part.
 
-The cluster's events about an order and its parts, newest first. Argo CD and Crossplane report there
-what they do and why it fails. The API server keeps events for an hour (the embedded one:
-``orderkit_standins.cluster.server_controllers``). Events about cluster-scoped objects are in
-namespace ``default``, where Kubernetes puts them. Called by ``orderkit events`` and the service.
+`order_events` returns the events about an order and its parts, newest first. Argo CD and Crossplane
+report there what they do and why it fails. The API server keeps events for an hour (the embedded
+one: ``orderkit_standins.cluster.server_controllers``). Events about cluster-scoped objects are in
+namespace ``default``, where Kubernetes puts them.
 
-Read one object of an order as people may see it: without what Secrets hold.
+`read_part` reads one object of an order as people may see it: without what Secrets hold.
 """
 
 from __future__ import annotations

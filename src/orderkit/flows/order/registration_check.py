@@ -1,12 +1,11 @@
 """
 What must hold before an order is entered: its kit, record, repository, values, references.
 
-Check that the objects exist that an order's fields refer to. kit.yaml's ``refers`` lists these
-fields. Checked before anything is written, so that a person gets the answer at once. Stations check
-it again, because an object may vanish a moment later.
+`check_references` checks that the objects exist that an order's fields refer to. kit.yaml's
+``refers`` lists these fields. They are checked before anything is written, so that a person gets
+the answer at once. Stations check it again, because an object may vanish a moment later.
 
-What must hold before an order is entered into the ledger: its kit, record, repository, values. Only
-reads.
+The other checks come before the order's entry into the ledger. All only read.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
 """
 What an order's template reaches: a repository that is published, and the portal.
 
-Publish an order's repository: the interpreter's ``publish:*``, with *ensure* semantics. Backstage's
-own action dies on a second run ("409 Conflict", measured). Here a repository that already holds the
-same order is the order; one that holds another order is a clear error. The XR is checked against
-the XRD before the repository is even created.
+`publish` is the interpreter's ``publish:*``, with *ensure* semantics. Backstage's own action dies
+on a second run ("409 Conflict", measured). Here a repository that already holds the same order is
+the order; one that holds another order is a clear error. The XR is checked against the XRD before
+the repository is even created.
 
-A portal that registers orders in this process, and passes every other request on. The template's
-steps ``http:backstage:request`` ask the portal's proxy for Orderkit's service: a POST to
-``/proxy/orderkit/v1/orders``, and one that reads the YAML of the form if there is any. The steps
-run as they are written; this portal only answers these two requests itself, with the status and the
-body that the service would send, so that a step's outputs and errors are the same on both ways.
-Where the forge does not let these credentials write the ledger, the request goes on to the service,
-which may have the right.
-
-Read the YAML of an order form for the templates that write the order, which cannot parse.
+`RegisteringPortal` registers orders in this process, and passes every other request on. The
+template's steps ``http:backstage:request`` ask the portal's proxy for Orderkit's service: a POST to
+``/proxy/orderkit/v1/orders``, and one that reads the YAML of the form if there is any, for
+templates that write the order, which cannot parse (`answered_settings`). The steps run as they are
+written; this portal only answers these two requests itself, with the status and the body that the
+service would send, so that a step's outputs and errors are the same on both ways. Where the forge
+does not let these credentials write the ledger, the request goes on to the service, which may have
+the right.
 """
 
 from __future__ import annotations

@@ -1,27 +1,23 @@
 """
 Plan a pull request of an order, and report on the forge what merging it would do.
 
-Report on the forge what merging a change would do: by a commit status and one comment. The status
-`CONTEXT` is success if the change may be merged, failure if it would be refused, error if no plan
-could be made. It is set when the answer is known and never pending, so that a killed process leaves
-nothing behind. The comment is found by its marker and updated in place. Both writes are idempotent
-and read back before a failure is reported (``ports.pulls``).
+`plan_pull` plans also one that was opened by hand. The plan shows what merging would do: the
+branch's edits since it left main, applied to the current main. A plan may be about the order's own
+XR only, within what the team may have. The checks are those of a change, except for the kit's
+``who``, because the person who pushed is unknown. So the XRD with its transition rules, the kit's
+changes and the team's limits apply, and data is deleted only if the pull request's text has a line
+``Accept-Loss: yes``. Everything is read from the forge; titles, branches and files are untrusted.
+The stations that run are the platform's own, whatever the branch contains.
 
-Find open pull requests of orders without a plan: the service missed them or failed.
+`publish` reports a plan by one comment and a commit status. The status `CONTEXT` is success if the
+change may be merged, failure if it would be refused, error if no plan could be made. It is set when
+the answer is known and never pending, so that a killed process leaves nothing behind. The comment
+is found by its marker and updated in place. Both writes are idempotent and read back before a
+failure is reported (``ports.pulls``).
 
-A forge does not repeat a delivery while the service is down, and the service's queue is lost when
-it ends. Writes nothing.
-
-Plan a pull request of an order, also one that was opened by hand. The plan shows what merging would
-do: the branch's edits since it left main, applied to the current main. The checks are those of a
-change, except for the kit's `who`, because the person who pushed is unknown. So the XRD with its
-transition rules, the kit's changes and the team's limits apply, and data is deleted only if the
-pull request's text has a line ``Accept-Loss: yes``.
-
-Everything is read from the forge; titles, branches and files are untrusted. The stations that run
-are the platform's own, whatever the branch contains.
-
-What a plan may be about: the order's own XR, within what the team may have.
+`unplanned` finds open pull requests without a plan: the service missed them or failed. A forge does
+not repeat a delivery while the service is down, and the service's queue is lost when it ends.
+`plan_pull` and `unplanned` write nothing.
 """
 
 from __future__ import annotations

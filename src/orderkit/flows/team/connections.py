@@ -1,7 +1,7 @@
 """
 What connects a team's repositories: Argo CD's credential, and webhooks to the service.
 
-Argo CD's credential for one team's repositories: it reads that organisation and nothing else. Where
+With `ensure_read_credential` Argo CD reads one team's organisation and nothing else. Where
 repositories are private, each team has a Secret of type ``repo-creds`` for its organisation's
 address. Argo CD takes the Secret with the longest matching address, so no other one is used for the
 team's Applications, and their AppProject allows no other address. (Argo CD ignores ``project`` in
@@ -9,8 +9,8 @@ Secrets of this type, read from its source, 3.2 and 3.6; Secrets that know it ho
 repository.) The token is of an account that may read this organisation only, which Orderkit makes
 on the forge, or comes from a folder that platform.yaml names. It is kept in the cluster alone.
 
-Register webhooks that report pull requests and pushes to the service, per team or per repository.
-Called when a team is added, by bootstrap, and by ``orderkit platform webhook``.
+`ensure_webhooks` registers webhooks that report pull requests and pushes to the service, per team
+or per repository.
 """
 
 from __future__ import annotations

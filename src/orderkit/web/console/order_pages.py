@@ -1,13 +1,13 @@
 """
 The pages that show orders: the list, and of one order the overview, parts, history and pulls.
 
-End an order: what goes and what stays, the confirmation, the steps, and the proof. An ended order
-keeps this page: its proof is in the ledger.
+`EndPages` end an order: what goes and what stays, the confirmation, the steps, and the proof. An
+ended order keeps this page: its proof is in the ledger.
 
-The tree of an order (which parts to unfold, how many are ready, what it waits for) is made from the
-answers of ``traceOrder`` and ``orderEvents``.
+`PartsTree` (which parts of an order to unfold, how many are ready, what it waits for) is made from
+the answers of ``traceOrder`` and ``orderEvents``.
 
-The page of an order's lease: how long it lives, and a form to extend it.
+`LeasePages` say how long an order lives, with a form to extend its lease.
 """
 
 from __future__ import annotations

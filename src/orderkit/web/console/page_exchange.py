@@ -3,12 +3,10 @@ Read requests of browsers, call the API's operations for them, and answer with p
 
 A session's cookie proves the caller. A form is believed if it has the session's token and the
 browser says that it came from a page of ours; without a session, no form is read. Errors are pages
-with the sentence and the way out; who is not signed in is led to the sign-in and back. Called by
-``request_pipeline``.
+with the sentence and the way out; who is not signed in is led to the sign-in and back.
 
 Pages call operations in this process: same rights, same checks, same handlers. An operation's
-caller is the page's, so what the API refuses somebody, the console refuses them in the same
-words.
+caller is the page's, so what the API refuses somebody, the console refuses them in the same words.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ group and kind (with wildcards), name and namespace. An ignored field never coun
 but a sync still writes it, unless ``RespectIgnoreDifferences=true``. jq expressions and field
 managers are refused.
 
-Argo CD's tracking annotation is as it is written at every apply;
+`tracking_id` is Argo CD's tracking annotation as it is written at every apply;
 ``ground.argocd.delivery_obstacles.tracker`` reads it.
 """
 

@@ -5,7 +5,7 @@ Names, labels, annotations, finalizers and owner references of every kind, and t
 update may not change, in kube-apiserver's words (`metadata_faults`).
 
 For built-in kinds `prepare` fills in and protects fields, `faults` are the rules no schema can say.
-Both see the object as it will be and as it was (None for a create). Called by ``writes``.
+Both see the object as it will be and as it was (None for a create).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-Shared by all reconcilers here: the cluster, the functions, a recorder of events, a clock.
+What all reconcilers here share: the cluster, the functions, a recorder of events, a clock.
 
 Events on objects are core/v1 Event objects, deduplicated: the same statement about the same object
 is one Event with a count. A separate thread writes, so no reconcile waits for a write or fails with

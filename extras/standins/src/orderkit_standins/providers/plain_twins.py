@@ -11,8 +11,6 @@ them says so in Synced), other clusters and identities, ObservedObjectCollection
 provider-nop's resources take the conditions that their ``conditionAfter`` says, when it says so
 (``NopResourceParameters`` of the provider). A kind of which nothing is known is Ready at once. Not
 here: what an operator would make of its resource, and every status field but conditions.
-
-Started by ``provider_objects``.
 """
 
 from __future__ import annotations

@@ -19,8 +19,6 @@ Provider is Healthy once they are served. One without the annotation is installe
 no package is ever pulled. A Provider that is deleted stops its twin; CRDs stay, as with Crossplane.
 
 Kinds of a pack that the embedded cluster does not serve are told by `unplayed_kinds`.
-
-Started by ``platform``.
 """
 
 from __future__ import annotations

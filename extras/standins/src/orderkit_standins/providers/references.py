@@ -7,8 +7,6 @@ set already stays, unless the policy says ``Always``. Values inside lists are us
 back: Crossplane owns such a list as a whole, and would undo it for ever.
 
 Secrets are those that a resource reads, and its connection Secret.
-
-Used by ``cloud_twin``.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@ named by their dotted path below ``spec``.
 Of patterns in forms: JavaScript must not need exponential time for them. Orderkit itself matches
 patterns in linear time; the browser and the portal's backend do not. The forms are checked, so that
 patterns from the XRD, its rules and kit.yaml are all found.
-
-Called by ``check``.
 """
 
 from __future__ import annotations

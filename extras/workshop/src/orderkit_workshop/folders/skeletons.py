@@ -4,8 +4,8 @@ Render the skeleton of a new pack or kit, and write a new pack.
 Skeletons lie in ``skeletons/`` beside the reference pack and are cookiecutter's. Rendered without
 its prompts, hooks, replay files and user configuration, so the same values give the same files. Not
 for what the portal renders: that is ``softwaretemplates.render``. Rendering changes the working
-directory for a moment, as cookiecutter does: not for threads. Given to the flows of kits as the
-port `SkeletonRenderer`.
+directory for a moment, as cookiecutter does: not for threads. Implements the port
+`SkeletonRenderer`.
 
 A new pack is a folder with all of its files in the first commit, or nothing.
 """

@@ -7,7 +7,7 @@ Limits on changes are the directions in ``changes`` of kit.yaml, as CEL. ``grow`
 quantities and enums (in their order) never decrease, booleans never become false, lists and maps
 never lose entries, objects grow field by field. ``step``: an enum or a number moves one step
 (``multipleOf``, otherwise 1) at a time. Values without an order may not change under either. An
-absent value may be set. `orderkit change` enforces the same rules before it writes
+absent value may be set. ``orderkit change`` enforces the same rules before it writes
 (``core.order.change``).
 """
 

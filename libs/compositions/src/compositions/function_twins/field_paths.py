@@ -12,7 +12,7 @@ replaced although existing values are kept; lists append only new entries, and o
 level; in an appending merge a string that meets a list is an error. Values are changed in place
 where Go changes them in place.
 
-Used by the twins. Values are those of ``go_values``.
+Values are those of ``go_values``.
 """
 
 from __future__ import annotations

@@ -11,8 +11,6 @@ the wire as floats, so the check MatchInteger never finds an integer there and w
 Refused by name (`OpaqueError`): formats, regular expressions and values that ``go_values`` and
 ``transforms`` cannot compute as Go does, and input on which the function crashes. The messages
 about malformed JSON and fields of a wrong type are ours.
-
-Runs as a step's function in ``pipeline``.
 """
 
 from __future__ import annotations

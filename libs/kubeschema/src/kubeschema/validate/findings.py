@@ -1,7 +1,7 @@
 """
 Findings about an object as data: stable reason codes, path, value, rule and hint; and as SARIF.
 
-A finding can have its file, line and column. Shared by every command that judges files.
+A finding can have its file, line and column.
 
 SARIF 2.1.0 is what code hosts and editors show beside the lines. One run per command. The rules are
 the reasons of ``validate`` unless the caller passes others.

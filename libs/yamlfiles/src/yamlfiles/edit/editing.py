@@ -1,7 +1,7 @@
 """
 Apply edits to the bytes of a file: draft, locate, splice, prove, one edit after the other.
 
-All edits or none: the returned bytes contain every edit. Called through the package.
+All edits or none: the returned bytes contain every edit.
 
 An edit is carried out as one change to the text, or as several smaller edits. Replacing a map or
 list by another becomes edits of the entries that differ, so that the others keep their comments and

@@ -7,7 +7,7 @@ map or list that has other entries.
 
 A value that moves to another key of its map keeps its comments, because only the key's text
 changes. To another map the value is written anew and the comment behind it follows; comments inside
-a moved map or list would be lost, so that is refused. Called through ``editing``.
+a moved map or list would be lost, so that is refused.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 What the API server refuses of composed objects: by schema, by update, or for want of rights.
 
 Every composed object is checked against its schema, also objects wrapped by provider-kubernetes.
-The pack's XRs are checked where they are assembled; this module checks all other objects, and the
-change from the existing object to the desired one (transition rules). An unknown field is a fault:
-Crossplane's server-side apply fails on it, and the API server silently drops it for other writers.
+The pack's XRs are checked where they are assembled; here all other objects are, and the change from
+the existing object to the desired one (transition rules). An unknown field is a fault: Crossplane's
+server-side apply fails on it, and the API server silently drops it for other writers.
 
 Some updates are refused although the new object is valid. An API server refuses other values of
 some fields of Kubernetes' own kinds (``kubeschema.known.builtin_kinds``). A provider never replaces

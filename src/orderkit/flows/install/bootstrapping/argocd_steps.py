@@ -1,16 +1,16 @@
 """
 The steps with Argo CD: its own settings in force, then the root and its layers.
 
-Argo CD's own settings: annotation tracking and health Lua must be in force before the root. Without
-the health check for Applications no wave of layers waits. So what lies in the pack's
+`SettingsStep` comes first: annotation tracking and health Lua must be in force before the root.
+Without the health check for Applications no wave of layers waits. So what lies in the pack's
 ``gitops/argocd`` is applied here first; the layer ``argocd-settings`` keeps it so afterwards. It is
 applied in the name of Argo CD's own field manager, so that an entry that a later pack leaves out
 goes away. idpbuilder's Argo CD delivers its own ``argocd-cm`` and reverts every live edit: there
-the settings go into the repository that it is delivered from (`idpbuilder`).
+the settings go into the repository that it is delivered from (``idpbuilder_steps``).
 
-Root and layers: the one object that is applied by hand, and what Argo CD makes of it. Layers are
-waited for one after the other in the order of their waves; while one is not healthy, its own reason
-is told.
+`RootStep` has the one object that is applied by hand, `LayerStep` what Argo CD makes of it. Layers
+are waited for one after the other in the order of their waves; while one is not healthy, its own
+reason is told.
 """
 
 from __future__ import annotations

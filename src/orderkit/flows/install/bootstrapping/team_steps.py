@@ -1,14 +1,14 @@
 """
 The last steps: the portal lists the pack's templates, and teams may order.
 
-The portal lists the pack's templates: one catalog location for each. If a plugin of the portal
-reads orders from the service, locations of earlier orders are removed. Where no portal can be asked
-that is said, and nothing fails: the platform works without one. On CNOE's reference implementation
-the templates are entered into the repository that its Backstage reads its templates from
-(`idpbuilder`).
+`PortalStep` registers one catalog location for each template. If a plugin of the portal reads
+orders from the service, locations of earlier orders are removed. Where no portal can be asked that
+is said, and nothing fails: the platform works without one. On CNOE's reference implementation the
+templates are entered into the repository that its Backstage reads its templates from
+(``idpbuilder_steps``).
 
-The teams that platform.yaml names may order; what the ledger has of others is up to date. The
-service hears of pull requests of all.
+The teams that platform.yaml names may order (`TeamStep`); what the ledger has of others is up to
+date. The service hears of pull requests of all (`WebhookStep`).
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ Actions are functions of an `ActionContext` and checked inputs; they return outp
 workspace, a tree in memory, and reach other systems only through `Services`. A task without a
 platform has no `Services`; an action that needs them then fails.
 
-Where files come from: a path beside template.yaml, or a URL on the platform's forge. ``../`` and
-``/`` lead into the template's repository, as in Backstage for a template that is registered by URL;
-outside a repository they are refused, as for a file. A URL has the form of the forge's pages, such
-as Gitea's ``<base>/<owner>/<repo>/src/branch/<branch>/<path>``.
+Files come from a path beside template.yaml, or from a URL on the platform's forge (`source_of`).
+``../`` and ``/`` lead into the template's repository, as in Backstage for a template that is
+registered by URL; outside a repository they are refused, as for a file. A URL has the form of the
+forge's pages, such as Gitea's ``<base>/<owner>/<repo>/src/branch/<branch>/<path>``.
 """
 
 from __future__ import annotations

@@ -1,22 +1,21 @@
 """
 Actions on the cluster: ``cnoe:kubernetes:apply``, ``argocd:create-resources`` and others.
 
-``cnoe:kubernetes:apply`` and ``cnoe:utils:sanitize``, with the inputs of CNOE's actions. Uses
-server-side apply with our own field manager and without force: repeating a step makes no second
-object, and a field with another owner is a conflict. Without ``clusterName`` CNOE's action silently
-does nothing; this one fails. A platform has one cluster, so the name is not looked up. An object
-without a fixed name is refused, because every run would create another one.
+``cnoe:kubernetes:apply`` and ``cnoe:utils:sanitize`` have the inputs of CNOE's actions. Applying is
+server-side, with our own field manager and without force: repeating a step makes no second object,
+and a field with another owner is a conflict. Without ``clusterName`` CNOE's action silently does
+nothing; this one fails. A platform has one cluster, so the name is not looked up. An object without
+a fixed name is refused, because every run would create another one.
 
-``argocd:create-resources``: an AppProject and an Application in it, as Roadie's action makes them.
+``argocd:create-resources`` makes an AppProject and an Application in it, as Roadie's action does.
 Roadie posts both to Argo CD's API, which keeps an object that says the same and refuses another
 one. Here both are created in the cluster by the same rule, so a second run changes nothing, and
 nothing that somebody else made is overwritten. The project allows one repository and one namespace.
 
-``cnoe:create-argocd-app``: an Application, as the CNOE reference implementation makes it.
-
-It writes no ledger entry, so our templates do not use it; other packs may. The Application is
-applied, not posted, so a second run with the same inputs changes nothing. The defaults are CNOE's:
-no target revision, prune, self-heal and allowEmpty, ten retries, ``CreateNamespace=false``.
+``cnoe:create-argocd-app`` makes an Application as the CNOE reference implementation does. It writes
+no ledger entry, so our templates do not use it; other packs may. The Application is applied, not
+posted, so a second run with the same inputs changes nothing. The defaults are CNOE's: no target
+revision, prune, self-heal and allowEmpty, ten retries, ``CreateNamespace=false``.
 """
 
 from __future__ import annotations

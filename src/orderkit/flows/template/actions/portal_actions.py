@@ -1,15 +1,15 @@
 """
 Actions on the portal: ``http:backstage:request`` and ``catalog:*``.
 
-``http:backstage:request``: one HTTP request through the portal. Like Roadie's action, with one
-difference: if the service refuses, the error contains the status and the service's short message,
-not only "Unable to complete request". ``idempotencyKey`` and ``useBackstageToken`` configure the
-portal's task recovery and tokens, and have no effect here.
+``http:backstage:request`` sends one HTTP request through the portal. It is like Roadie's action,
+with one difference: if the service refuses, the error contains the status and the service's short
+message, not only "Unable to complete request". ``idempotencyKey`` and ``useBackstageToken``
+configure the portal's task recovery and tokens, and have no effect here.
 
-``catalog:register``, ``catalog:fetch`` and ``catalog:write``. On Gitea, a ``catalogInfoPath`` with
-a leading slash is refused, because Backstage then loses the branch of the URL and fails (measured).
-The default, ``/catalog-info.yaml``, has one: set the path. ``catalog:write`` adds the annotation
-that names the template, as Backstage does.
+``catalog:register`` refuses, on Gitea, a ``catalogInfoPath`` with a leading slash, because
+Backstage then loses the branch of the URL and fails (measured). The default,
+``/catalog-info.yaml``, has one: set the path. ``catalog:fetch`` reads an entity. ``catalog:write``
+adds the annotation that names the template, as Backstage does.
 """
 
 from __future__ import annotations

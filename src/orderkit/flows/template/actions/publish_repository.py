@@ -1,9 +1,9 @@
 """
 ``publish:gitea``, ``publish:github``, ``publish:gitlab``: the workspace becomes a repository.
 
-Where a template's step writes on the forge: the repository of ``repoUrl``, and who may be meant.
-The platform's own account writes, whoever fills the form in. So a step never writes to the ledger,
-to the pack or to an order: these have their own ways in, with their own checks.
+A step writes into the repository of its ``repoUrl`` (`repository_of`), with the platform's own
+account, whoever fills the form in. So a step never writes to the ledger, to the pack or to an
+order: these have their own ways in, with their own checks.
 
 Backstage's actions fail on their second run; here `Services.publish` ensures that the repository
 holds the files. Author and signature are the platform's, and the requester is a trailer. Kits use

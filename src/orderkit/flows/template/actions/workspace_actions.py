@@ -1,20 +1,20 @@
 """
 Actions on the workspace: ``fetch:*`` brings files in, ``fs:*`` and ``debug:*`` work on them.
 
-``fetch:template`` and ``fetch:plain``: copy a folder into the workspace, rendered or unchanged.
-File modes are kept. ``token`` is ignored, as in Backstage's Gitea reader. Files from outside the
+``fetch:template`` and ``fetch:plain`` copy a folder into the workspace, rendered or unchanged. File
+modes are kept. ``token`` is ignored, as in Backstage's Gitea reader. Files from outside the
 platform's own pack are rendered in a child with limits (`ConfinedRenderer`).
 
-``fetch:template:file`` and ``fetch:plain:file``: bring one file into the workspace. As in
-Backstage, the path is not rendered, binary files are not detected, and the mode is lost: an
-executable source is refused, so that the loss is noticed. Text that is not UTF-8, which Backstage
-would corrupt while rendering, is refused too.
+``fetch:template:file`` and ``fetch:plain:file`` bring in one file. As in Backstage, the path is not
+rendered, binary files are not detected, and the mode is lost: an executable source is refused, so
+that the loss is noticed. Text that is not UTF-8, which Backstage would corrupt while rendering, is
+refused too.
 
-``fs:rename``, ``fs:delete`` and ``fs:readdir``: change or list the workspace. The workspace is in
+``fs:rename``, ``fs:delete`` and ``fs:readdir`` change or list the workspace. The workspace is in
 memory and has no empty folders. ``fs:readdir`` sorts by name, and its ``fullPath`` starts at
 ``/workspace``: the portal uses another folder for every task, so templates cannot rely on it.
 
-``debug:log`` and ``debug:wait``: log a message, list the workspace, wait.
+``debug:log`` logs a message or lists the workspace, ``debug:wait`` waits.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """
 Checks before a step of a task runs, and what keeps its secrets out of sight.
 
-Keep a task's secrets out of its logs, events, outputs and errors. As in Backstage, every input that
-contains a secret is masked as a whole, so ``Bearer ${{ secrets.token }}`` becomes ``***`` and not
-``Bearer ***``. Encoded, escaped and cut forms of a secret are masked too. Secrets shorter than four
-characters are refused, because masking them would mask ordinary words.
+Actions, expressions, secrets and each step's inputs are checked (`check_template`, `check_secrets`,
+`check_inputs`). Backstage finds most errors only when it reaches the step, or never: it passes on a
+broken expression as its source text, and runs a step whose ``if`` is broken.
 
-Checks before a step runs: actions, expressions, secrets, and each step's inputs. Backstage finds
-most errors only when it reaches the step, or never: it passes on a broken expression as its source
-text, and runs a step whose ``if`` is broken.
+`Masker` keeps a task's secrets out of its logs, events, outputs and errors. As in Backstage, every
+input that contains a secret is masked as a whole, so ``Bearer ${{ secrets.token }}`` becomes
+``***`` and not ``Bearer ***``. Encoded, escaped and cut forms of a secret are masked too. Secrets
+shorter than four characters are refused, because masking them would mask ordinary words.
 """
 
 from __future__ import annotations

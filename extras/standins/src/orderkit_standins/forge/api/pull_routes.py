@@ -1,12 +1,10 @@
 """
 Endpoints of issues and pull requests: their comments, reviews and timeline; open, list, merge.
 
-Observed on Gitea 1.26.0: a comment on a missing issue is a 500, the list of an issue's comments
-is not paged. Not there: changes of an issue (a pull request is changed as one), labels, assignees,
-milestones, due dates, locks, reactions, attachments; requested reviewers and forks; pending
-reviews and comments on lines. Of the timeline only pushes and changes of the base branch are.
-
-Called through their routes.
+Observed on Gitea 1.26.0: a comment on a missing issue is a 500, the list of an issue's comments is
+not paged. Not there: changes of an issue (a pull request is changed as one), labels, assignees,
+milestones, due dates, locks, reactions, attachments; requested reviewers and forks; pending reviews
+and comments on lines. Of the timeline only pushes and changes of the base branch are.
 """
 
 from __future__ import annotations

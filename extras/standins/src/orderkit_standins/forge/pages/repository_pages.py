@@ -1,15 +1,13 @@
 """
 Pages of a repository: folders, files, raw bytes, and history.
 
-Backstage's publish:gitea polls the branch page until it answers 200; its catalog reads raw
-files by such an address.
+Backstage's publish:gitea polls the branch page until it answers 200; its catalog reads raw files by
+such an address.
 
 What of a file can be shown as text is its lines, bounded in number and length. Changes have their
 own bounds in ``shown_commits``.
 
 History is the commits of a branch or path, one commit with its changes, and branches.
-
-Called through their routes.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ PLAIN = {
     "notificationsNamespace": ".Values.notificationsNamespace | quote",
     "tracesEndpoint": ".Values.traces.endpoint | quote",
     "tracesNamespace": ".Values.traces.namespace | quote",
+    "tracesHeaders": ".Values.traces.headersSecret | quote",
 }
 """What replaces a mark that is a whole value."""
 LISTS = {"callers": ".Values.callers", "rules": ".Values.rules"}
@@ -49,6 +50,7 @@ OPTIONAL = {
     "ingressClass": ".Values.route.ingressClass",
     "tlsSecret": ".Values.route.tlsSecret",
     "tracesEndpoint": ".Values.traces.endpoint",
+    "tracesHeaders": "and .Values.traces.endpoint .Values.traces.headersSecret",
 }
 """Values whose keys, or named entries of lists, are left out with them."""
 VALUES = """\
@@ -81,6 +83,7 @@ metricsSecret: orderkit-metrics
 traces:
   endpoint: ''    # of a collector that takes OTLP over HTTP
   namespace: ''   # of the collector, if network policies have to name it
+  headersSecret: ''   # the Secret whose entry headers goes along, for credentials
 """
 
 
@@ -143,7 +146,9 @@ def _templates() -> dict[str, str]:
         route=ServiceRoute("Ingress", MARK + "ingressClass", MARK + "tlsSecret"),
         monitoring=True,
         metrics_secret=MARK + "metricsSecret",
-        traces=ServiceTraces(MARK + "tracesEndpoint", MARK + "tracesNamespace"),
+        traces=ServiceTraces(
+            MARK + "tracesEndpoint", MARK + "tracesNamespace", MARK + "tracesHeaders"
+        ),
     )
     parts = ServiceParts(
         install,
@@ -187,7 +192,10 @@ def _text(objects: list[Manifest]) -> str:
     """Write objects with templates in the place of the marks."""
     text = yaml11.dump_all(objects).replace("{{", '{{ "{{" }}')
     for name, value in OPTIONAL.items():
-        pattern = rf"(?m)^( *)((?:- name: \w+\n *)?\w+:(?:\n *-)?.*{MARK}{name})$"
+        deeper = r"(?:\n\1  (?!.*- name:).*)"  # a line of this entry, and of no entry inside it
+        entry = rf"- name: \w+{deeper}*?\n\1  .*{MARK}{name}{deeper}*"
+        key = rf"\w+:(?:\n *-)?.*{MARK}{name}"
+        pattern = rf"(?m)^( *)({entry}|{key})$"
         text = re.sub(pattern, rf"{{{{- if {value} }}}}\n\1\2\n{{{{- end }}}}", text)
     for name, value in LISTS.items():
         text = re.sub(rf"(?m)^( *)- {MARK}{name}$", _spliced(value), text)

@@ -40,7 +40,7 @@ INSTALLS = {
         route=ServiceRoute("Ingress", "nginx", "tls"),
         monitoring=True,
         metrics_secret="other",
-        traces=ServiceTraces("https://collector.example.org/otlp", "tracing"),
+        traces=ServiceTraces("https://collector.example.org/otlp", "tracing", "otlp"),
     ),
     "a Gateway": ServiceInstall(
         ("edge",),

@@ -189,6 +189,17 @@ def test_the_pods_send_traces_where_platform_yaml_says_and_may_reach_it() -> Non
     assert pods["values"] == ["orderkit-service", "orderkit"], "the labels of both kinds of Pods"
 
 
+@pytest.mark.parametrize("endpoint", [COLLECTOR, ""])
+def test_headers_for_the_collector_come_from_a_secret(endpoint: str) -> None:
+    found = layer(read(f"traces: {{endpoint: '{endpoint}', headersSecret: otlp}}"))
+
+    pod = dig(found["Deployment", "orderkit-service/orderkit-service"], "spec", "template", "spec")
+    variables = {each["name"]: each.get("valueFrom") for each in pod["containers"][0]["env"]}
+    reference = {"secretKeyRef": {"name": "otlp", "key": "headers", "optional": True}}
+    name = "OTEL_EXPORTER_OTLP_HEADERS"
+    assert variables.get(name) == (reference if endpoint else None)
+
+
 def test_the_image_is_the_one_of_this_release_unless_platform_yaml_names_another() -> None:
     other = f"mirror.example.org/orderkit@sha256:{'a' * 64}"
     for more, image in (

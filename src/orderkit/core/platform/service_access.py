@@ -256,6 +256,8 @@ class ServiceTraces(StrictShape, frozen=True):
     """Empty: nothing is recorded."""
     namespace: _MaybeName = ""
     """The collector's, if a network policy has to name it: for some, no Pod is an address."""
+    headers_secret: _MaybeName = ""
+    """The Secret whose entry ``headers`` goes along, as ``Authorization=Bearer%20TOKEN``."""
 
 
 class ServiceInstall(StrictShape, frozen=True):

@@ -234,11 +234,16 @@ def _job(parts: ServiceParts, arguments: list[str]) -> RunnerJob:
 
 
 def _pod(parts: ServiceParts, arguments: list[str]) -> dict[str, Any]:
-    secrets, collector = parts.install.pull_secret, parts.install.traces.endpoint
+    secrets, traces = parts.install.pull_secret, parts.install.traces
     spec = pod(_job(parts, arguments))
-    if collector:
-        entry = {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": collector}
-        spec["containers"][0]["env"].append(entry)
+    environment = spec["containers"][0]["env"]
+    if traces.endpoint:
+        environment.append({"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": traces.endpoint})
+    if traces.endpoint and traces.headers_secret:
+        # optional: without its Secret the service runs, and the collector refuses its traces
+        key = {"name": traces.headers_secret, "key": "headers", "optional": True}
+        value = {"secretKeyRef": key}
+        environment.append({"name": "OTEL_EXPORTER_OTLP_HEADERS", "valueFrom": value})
     return {**spec, **({"imagePullSecrets": [{"name": secrets}]} if secrets else {})}
 
 

@@ -2,15 +2,14 @@
 The values of Secrets: where they are in objects, and whether a text contains one.
 
 A Secret counts at any depth of an object: composed, wrapped in a provider's Object, or observed in
-its status. Texts are compared with every value that is hard to guess and its
-encodings (``ground.secrets``), and with such parts of a value that is JSON, a URL, or lines of
-``name: value``. What is easy to guess stands in texts that have nothing to do with the Secret: it
-is found by where it comes from (``plan.secret_traces``), or not at all.
+its status. Texts are compared with every value that is hard to guess and its encodings
+(``ground.secrets``), and with such parts of a value that is JSON, a URL, or lines of ``name:
+value``. What is easy to guess stands in texts that have nothing to do with the Secret: it is found
+by where it comes from (``plan.secret_traces``), or not at all.
 
-Judge whether a value of a Secret is long and random enough to be searched for in texts.
-
-A Secret also has values that everyone knows: ``username: postgres``, ``port: 5432``. Whoever
-searches for such a value finds images, names and keys. A value is searched for only if
+`is_searched` judges whether a value is long and random enough to be searched for in texts. A Secret
+also has values that everyone knows: ``username: postgres``, ``port: 5432``. Whoever searches for
+such a value finds images, names and keys. A value is searched for only if
 
 - it has at least `SHORTEST_SEARCHED` characters, and
 - a guess has to decide at least `BITS_MIN` bits, by `guess_bits`.

@@ -1,9 +1,11 @@
 """
 The ports of one platform, and the two repositories Orderkit keeps there.
 
-``cli.connecting`` makes it from ``platform.yaml``; tests make it from any adapters.
+`Platform` has the ports: ``cli.connecting`` makes it from ``platform.yaml``, tests make it from any
+adapters.
 
-The platform's own price table: ``gitops/prices.yaml`` of its pack, as published.
+`published_prices` is the platform's own price table: ``gitops/prices.yaml`` of its pack, as
+published.
 """
 
 from __future__ import annotations

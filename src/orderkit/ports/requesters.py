@@ -3,13 +3,11 @@ Who sends a request, and what proves it.
 
 A requester named only in a body or a flag is a *claim*: any template author can write anything
 there. A token is a proof. Three kinds are accepted: one that the portal signed for the user who is
-signed in (``adapters.tokens.bearers``), one of an OpenID provider
-(``adapters.tokens.bearers``), and one that we issued to a program
-(``adapters.tokens.access_tokens``).
+signed in, one of an OpenID provider (``adapters.tokens.bearers`` checks both), and one that we
+issued to a program (``adapters.tokens.access_tokens``).
 
-Sign in with an OpenID Connect provider: authorization code with PKCE.
-
-``adapters.tokens.sign_in`` does it; the console calls it (``web.console``).
+`SignIn` signs a person in with a provider: authorization code with PKCE.
+``adapters.tokens.sign_in`` implements it, for OpenID Connect and for GitHub.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """
-Handlers for approvals: what waits for the caller, and their decision.
+Handlers for approvals (what waits for the caller, and their decision), and for the budget gate.
 
-The caller's teams do not matter here: who is asked is what the order's kit says, and the forge
-knows its groups.
+For approvals the caller's teams do not matter: who is asked is what the order's kit says, and the
+forge knows its groups.
 
-Handler that tells a program whether the user of an XR may continue: 200, 402 or 503.
-
-402 only means that the budget is used up. Any other reason is 503, so that a broken platform never
-looks like an exhausted budget. Answers may not be cached: after a budget is raised, an agent
-continues at once. One `GateHandler` per service.
+`GateHandlers` tells a program whether the user of an XR may continue: 200, 402 or 503. 402 only
+means that the budget is used up. Any other reason is 503, so that a broken platform never looks
+like an exhausted budget. Answers may not be cached: after a budget is raised, an agent continues at
+once. There is one per service.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """
-The audit log: one JSON object per line for every request, also refused and failed ones.
+The audit log of requests, and the service's log for programs, both as one JSON object per line.
 
-Has the caller, the proof, the operation, order, team and status. Never has a body, a query or a
-token; registered secrets are masked. Probes that succeed are left out. The log is thread-safe.
+`AuditLog` has a line for every request, also refused and failed ones: the caller, the proof, the
+operation, order, team and status. It never has a body, a query or a token; registered secrets are
+masked. Probes that succeed are left out. Thread-safe.
 
-The log as one JSON object per line, for programs that collect logs.
-
-Each line has the id of the request that it belongs to, as the audit log has it, and the fields with
-which it was logged: a write to the forge has its operation id, repository and commit. Registered
-secrets are masked.
+`log_as_json` is for programs that collect logs. Each line has the id of the request that it belongs
+to, as the audit log has it, and the fields with which it was logged: a write to the forge has its
+operation id, repository and commit. Registered secrets are masked.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """
-Handlers for the end of an order: say what it would leave, begin or continue it, report progress.
+Handlers for the end of an order, and for its lease.
 
-An end takes minutes. It runs in its own thread, one per order; the answer waits a while and then
-says where to look. Each step is recorded in the ledger before it is taken, so an interrupted end
-(the service was stopped) continues when it is requested again.
-
-Handlers for the lease of an order.
+They say what an end would leave, begin or continue it, and report progress. An end takes minutes.
+It runs in its own thread, one per order; the answer waits a while and then says where to look. Each
+step is recorded in the ledger before it is taken, so an interrupted end (the service was stopped)
+continues when it is requested again.
 """
 
 from __future__ import annotations

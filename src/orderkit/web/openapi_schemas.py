@@ -1,12 +1,12 @@
 """
-JSON Schemas of the OpenAPI document: parameters of paths and queries, and all answers by name.
+The service's OpenAPI 3.1 document, made from the table that also checks requests, and its schemas.
 
-Bodies and answers are declared in ``messages`` and the flows; what no class has is written here.
+`document` is deterministic; ``docs/openapi.json`` is a committed copy
+(``scripts/service_docs.py``). Served at ``/openapi.json`` without proof of who asks: it holds
+nothing of a platform.
 
-The service's OpenAPI 3.1 document, made from the table that also checks requests.
-
-Deterministic; ``docs/openapi.json`` is a committed copy (``scripts/service_docs.py``). Served at
-``/openapi.json`` without proof of who asks: it holds nothing of a platform.
+Here are the JSON Schemas of parameters of paths and queries, and all answers by name. Bodies and
+answers are declared in ``messages`` and the flows; what no class has is written here.
 """
 
 from __future__ import annotations

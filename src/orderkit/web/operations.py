@@ -4,11 +4,10 @@ An operation of the service: its path, the right it needs, its schemas, its hand
 One table of them (``web.operation_table``) makes the routes, checks requests and answers the
 OpenAPI document, so that the three cannot disagree.
 
-Share reads among those who ask at the same time, and keep answers about orders for a moment.
-
-One read of an order costs a dozen requests and a run of its pipeline. Fifty readers who each make
-their own hold up each other, and those who write. So a reader gets the outcome of a read that began
-after they asked: what they would have read themselves, or newer.
+`SharedReads` shares reads among those who ask at the same time, and `OrderAnswers` keeps answers
+about orders for a moment. One read of an order costs a dozen requests and a run of its pipeline.
+Fifty readers who each make their own hold up each other, and those who write. So a reader gets the
+outcome of a read that began after they asked: what they would have read themselves, or newer.
 """
 
 from __future__ import annotations

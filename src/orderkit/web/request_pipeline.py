@@ -9,9 +9,8 @@ Callers are limited by name. Requests without a proof are limited by address, an
 proof fails: after too many, further ones get 429. A good proof is never limited by address, because
 many people may share one.
 
-Limit the requests of each caller by a token bucket that fills at a steady rate.
-
-Kept in memory, per process. Thread-safe.
+`RateLimit` has a token bucket for each caller that fills at a steady rate. It is kept in memory,
+per process. Thread-safe.
 """
 
 from __future__ import annotations

@@ -2,14 +2,12 @@
 The HTTP service for portals and programs, which need no credential of the forge.
 
 ``operation_table`` lists its operations and schemas; ``/openapi.json`` shows them. ``callers``
-decides who calls and what they may do. Made by ``orderkit up`` and
-``orderkit serve``; docs/service.md is for those who call it.
+decides who calls and what they may do. docs/service.md is for those who call it.
 
-Answer links of an order's page: programs get JSON, people get a page.
-
-People come from the portal, without a token; a session of the console, if they have one, says who
-they are. What is refused becomes a page that says what happened to the order and where to go. The
-page needs no console.
+`LinkExchange` answers links of an order's page: programs get JSON, people get a page. People come
+from the portal, without a token; a session of the console, if they have one, says who they are.
+What is refused becomes a page that says what happened to the order and where to go. The page needs
+no console.
 """
 
 from __future__ import annotations

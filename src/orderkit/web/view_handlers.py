@@ -1,9 +1,7 @@
 """
-Handlers for what people look at: an order's view and its secret outputs, kits, and a team.
+Handlers for what people look at: an order's view and secret outputs, kits, a team, campaigns.
 
-Handler for ``GET /v1/stream``.
-
-Handlers for campaigns.
+`get_stream` answers ``GET /v1/stream``.
 
 The service shows campaigns and carries none out: a campaign acts for whoever runs the command.
 """

@@ -12,9 +12,9 @@ webhook --missed`` plans the missing ones.
 
 One `PullPlans` per service.
 
-Read from a delivery of the forge's webhook which pull requests to plan again.
-
-Takes only repository and number from a delivery; everything else is read from the forge again.
+`read_delivery` (and its like for GitHub and GitLab) reads from a delivery which pull requests to
+plan again. It takes only repository and number from it; everything else is read from the forge
+again.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """
-Show Markdown of strangers as HTML.
+Show Markdown and other text of strangers as HTML.
 
-The parser takes no HTML. What it makes passes nh3, which keeps a list of elements, and of addresses
-those of this forge, http, https and mailto. Pictures become links. Collapsed sections are kept in
-the one form that plans have. A text that would take seconds to parse is shown as text.
+Markdown goes through a parser that takes no HTML (`in_html`). What it makes passes nh3, which keeps
+a list of elements, and of addresses those of this forge, http, https and mailto. Pictures become
+links. Collapsed sections are kept in the one form that plans have. A text that would take seconds
+to parse is shown as text.
 
-Show text of strangers as HTML: what hides or reorders is made visible, the rest is escaped.
-
+In any other text (`visible`) what hides or reorders is made visible, and the rest is escaped.
 Control characters, bidirectional overrides, invisible spaces and tag characters can make a file or
 a name look like another one. They appear as their code points. Joiners stay where scripts and emoji
 need them: between characters that are no ASCII.

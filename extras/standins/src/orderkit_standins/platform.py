@@ -5,10 +5,10 @@ It stands for Gitea, the Kubernetes API server, Argo CD, Crossplane and Backstag
 machine. Everybody else talks to it over HTTP, by the ``platform.yaml`` it writes. What each part
 does not do stands at the top of its module.
 
-A private authority and a server certificate for 127.0.0.1, made once and kept.
-
-kubectl sends no token over plain HTTP, so the embedded API server speaks TLS. The authority's
-key is thrown away after signing: nobody can make another certificate that kubeconfigs trust.
+`ensure_certificate` makes a private authority and a server certificate for 127.0.0.1 once, and
+keeps them. kubectl sends no token over plain HTTP, so the embedded API server speaks TLS. The
+authority's key is thrown away after signing: nobody can make another certificate that kubeconfigs
+trust.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """
-Input and output of a run of a Composition pipeline.
+Input and output of a run of a Composition pipeline, and the metadata of what it composes.
 
-Pure data: ``pipeline`` computes it, and others apply, plan or show the result.
+The classes are pure data: ``pipeline`` computes it, and others apply, plan or show the result.
 
-Metadata of composed resources: names, namespace, labels, owner, as Crossplane gives them.
-
-Pure; `with_metadata` never changes its arguments. Every name is deterministic: it follows from the
-XR's uid and the resource's logical name, so a repeated run finds what the first one made.
+Composed resources have names, namespace, labels and owner as Crossplane gives them. Every name is
+deterministic: it follows from the XR's uid and the resource's logical name, so a repeated run finds
+what the first one made. `with_metadata` is pure and never changes its arguments.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
 """
-Name, label, order and protect the parts of an order.
+Name, label, order and protect the parts of an order, and say when they are ready.
 
 `Parts` wraps a station's request and response. Its one list of dependencies (``uses``) decides
 when a part is first created and, by Usages, in which order an end deletes.
 
-Stations import it from ``orderkit.stations``.
+`auto_ready` is a reimplementation ("twin") of function-auto-ready v0.7.0: it derives readiness from
+the resources. It looks at every existing desired resource without a readiness and sets READY_TRUE
+or nothing, never READY_FALSE. Not implemented: the CEL customisations behind the function's alpha
+gate. It runs as a step's function, usually as the last one.
 
-A reimplementation ("twin") of function-auto-ready v0.7.0: derive readiness from the resources.
-
-It looks at every existing desired resource without a readiness and sets READY_TRUE or nothing,
-never READY_FALSE. Not implemented: the CEL customisations behind the function's alpha gate.
-
-Runs as a step's function in ``pipeline``, usually as the last one.
+Stations import `Parts` from ``orderkit.stations``.
 """
 
 from __future__ import annotations

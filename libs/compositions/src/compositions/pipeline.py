@@ -12,12 +12,10 @@ is set; then the result says nothing about what the step composes, changes or dr
 Not done here: applying (which can fail per resource), the Synced condition that results from it,
 and the selection of the Composition. Schemas of steps are not available.
 
-Pass manifests to functions as if over a wire, without copying unchanged ones.
-
-Each function of a pipeline must get its own copy of everything, but changes nearly nothing. So a
-`Lender` keeps each manifest twice: the original, which no function ever holds, and a working copy,
-which is passed on as long as it equals the original. Changed manifests are copied again for the
-next function.
+A `Lender` passes manifests to functions as if over a wire, without copying unchanged ones. Each
+function of a pipeline must get its own copy of everything, but changes nearly nothing. So it keeps
+each manifest twice: the original, which no function ever holds, and a working copy, which is passed
+on as long as it equals the original. Changed manifests are copied again for the next function.
 """
 
 from __future__ import annotations

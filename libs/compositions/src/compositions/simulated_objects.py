@@ -1,11 +1,11 @@
 """
 The state of objects once they are ready, for simulations.
 
-`made_ready` adds, by kind, the status that `compositions.auto_ready` waits for. Kinds that never
-get such a status (NetworkPolicy, RBAC, quotas, CRDs, Argo CD's Applications, ...) get none here
-either, so a simulation shows what function-auto-ready never marks ready on a real Crossplane. Kinds
-of all other groups are assumed to have the conditions Ready and Synced, like managed resources and
-XRs.
+`made_ready` adds, by kind, the status that `compositions.parts.auto_ready` waits for. Kinds that
+never get such a status (NetworkPolicy, RBAC, quotas, CRDs, Argo CD's Applications, ...) get none
+here either, so a simulation shows what function-auto-ready never marks ready on a real Crossplane.
+Kinds of all other groups are assumed to have the conditions Ready and Synced, like managed
+resources and XRs.
 
 Unknown here: what a provider writes into ``status.atProvider``. Callers that need such values pass
 them (`compositions.simulation.simulate`, `statuses`). Pure; no clock: times are constants.

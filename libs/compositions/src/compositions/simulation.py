@@ -1,18 +1,18 @@
 """
 Run a Composition's pipeline until nothing changes any more.
 
-`simulate` plays the cluster between two runs of `compositions.pipeline.compose`: desired
-resources exist in the next round and are ready (`compositions.simulated_objects`), resources
-that are no longer desired are gone, and the XR has its new status. So gated resources appear round
-after round, as they do on Crossplane. It stops when a round changes nothing, when the pipeline
-fails, or after a limited number of rounds.
+`simulate` plays the cluster between two runs of `compositions.pipeline.compose`: desired resources
+exist in the next round and are ready (``simulated_objects``), resources that are no longer desired
+are gone, and the XR has its new status. So gated resources appear round after round, as they do on
+Crossplane. It stops when a round changes nothing, when the pipeline fails, or after a limited
+number of rounds.
 
 Not simulated: validation by the API server (``kubeschema.validate``), RBAC, time, the rounds that
 Crossplane loses when resources are composed before their Namespace exists (here they simply
 appear), and what nested XRs compose (a caller may provide their status:
 `Surroundings.nested_status`).
 
-Used by ``kit check``, ``kit test`` and plans. Pure as long as the functions are.
+Pure as long as the functions are.
 """
 
 from __future__ import annotations

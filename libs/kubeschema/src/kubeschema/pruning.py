@@ -4,7 +4,7 @@ Fit a value to its schema: fill in defaults, drop undeclared fields.
 Both functions return new values and do not change their argument. The order matters to the server
 and to callers: prune what a client sent, then apply defaults, then judge the result.
 
-Names of the extensions by which Kubernetes schemas say what OpenAPI cannot.
+Here are also the names of the extensions by which Kubernetes schemas say what OpenAPI cannot.
 """
 
 from __future__ import annotations

@@ -8,12 +8,11 @@ lengths, lists, objects, dependencies, conditions, and formats.
 Draft 7, checked by the library ``jsonschema`` with its patterns, multiples and formats replaced by
 JavaScript's. No I/O.
 
-The values of JSON Schema's ``format`` that a form may use, as form and backend read them.
-
-The form uses ajv with ajv-formats, the backend npm's jsonschema. They read most formats
-differently, so `FORMATS` has a separate check for each. Formats that only one of them knows, or
-that cannot be checked exactly here, are in `REFUSED`: a pattern means the same to both. Both ignore
-any other name, and so does this module. A URI with an IPv6 host is refused.
+`FORMATS` has the values of ``format`` that a form may use. The form uses ajv with ajv-formats, the
+backend npm's jsonschema. They read most formats differently, so each has a check of its own.
+Formats that only one of them knows, or that cannot be checked exactly here, are in `REFUSED`: a
+pattern means the same to both. Both ignore any other name, and so do we. A URI with an IPv6 host is
+refused.
 """
 
 from __future__ import annotations

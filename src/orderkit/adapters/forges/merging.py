@@ -4,9 +4,8 @@ Merge a pull request once, at the head that was reviewed, or report why not: wha
 Only the pull request decides whether the merge happened: it is read before every request and after
 it. A forge that is still checking is asked again until a deadline.
 
-Whether git could merge a file that two branches changed: tried here, without the forge.
-
-For a forge that answers the same while it checks and for a conflict.
+`conflicts` tries here, without the forge, whether git could merge a file that two branches changed:
+for a forge that answers the same while it checks and for a conflict.
 """
 
 from __future__ import annotations

@@ -6,13 +6,11 @@ Every call has a time limit. A function that does not answer is *opaque*, and th
 address; a function that answers with an error fails its step with Crossplane's message.
 
 The connection is plain text, or TLS with certificates on both sides as in Crossplane. There are no
-retries, and the function gets no schemas.
+retries.
 
-Requests that we send to a function, and its answers.
-
-Requests are as Crossplane writes them: the tag is a hash of the request, and the capabilities are
-listed. Schemas are not among them, because a plan cannot provide them. A function
-that requests something unsupported is opaque; the error names what it asked for.
+Requests are as Crossplane writes them (`request_message`): the tag is a hash of the request, and
+the capabilities are listed. Schemas are not among them, because a plan cannot provide them. A
+function that requests something unsupported is opaque; the error names what it asked for.
 """
 
 from __future__ import annotations

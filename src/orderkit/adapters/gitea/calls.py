@@ -1,13 +1,12 @@
 """
-Shared by all parts of the client: paths and paged lists of Gitea.
+What all parts of the Gitea client share: paths, paged lists, and the repair of a first commit.
 
-Repair a repository whose first commit is in git but not in Gitea's database.
-
-When the client of a repository's very first commit disconnects (killed, timed out), Gitea 1.26
-cancels its internal push. Then git may have the commit while the database says that the repository
-is empty. This state is permanent (observed): the branch is a 404 or a 500, reads say "empty", and
-writes say "already exists". Any further push makes Gitea update its database. So this module makes
-one commit that changes nothing, under its own operation id.
+`push_again_after_first_commit` repairs a repository whose first commit is in git but not in Gitea's
+database. When the client of a repository's very first commit disconnects (killed, timed out), Gitea
+1.26 cancels its internal push. Then git may have the commit while the database says that the
+repository is empty. This state is permanent (observed): the branch is a 404 or a 500, reads say
+"empty", and writes say "already exists". Any further push makes Gitea update its database. So it
+makes one commit that changes nothing, under its own operation id.
 """
 
 from __future__ import annotations

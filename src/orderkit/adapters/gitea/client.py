@@ -1,10 +1,9 @@
 """
 The Gitea client: one class behind `ports.forge.Forge`, composed of the parts of this package.
 
-Webhooks on Gitea.
-
-Gitea allows duplicates, and it ignores a new secret in an update (observed on 1.26.0: the update
-is accepted and the old secret stays). So a webhook with a secret is created anew.
+`GiteaHooks` keeps webhooks. Gitea allows duplicates, and it ignores a new secret in an update
+(observed on 1.26.0: the update is accepted and the old secret stays). So a webhook with a secret is
+created anew.
 """
 
 from __future__ import annotations

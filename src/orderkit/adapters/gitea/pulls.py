@@ -1,19 +1,17 @@
 """
-Pull requests on Gitea: open, find, update, close, merge.
+Pull requests on Gitea, with their branches, comments and commit statuses, and their merge.
 
-Branches of a Gitea repository: create, remove and compare.
+`GiteaPulls` opens, finds, updates and closes pull requests. `Branches` creates, removes and
+compares branches; `Notes` has comments and commit statuses.
 
-Comments and commit statuses on Gitea.
-
-Merge a pull request on Gitea once, at the head that was reviewed, or report why not.
-
-Gitea answers 405 ``Please try again later`` in three cases: while it checks the pull request, for
-a conflict, and forever if there is nothing to merge (observed on 1.26.0). So this repeats the
-request until a deadline and tells the cases apart: it compares the branches, looks for paths that
-both sides changed, and tries their merge itself. Only the pull request decides whether the merge
+`Merging` merges a pull request once, at the head that was reviewed, or reports why not. Gitea
+answers 405 ``Please try again later`` in three cases: while it checks the pull request, for a
+conflict, and forever if there is nothing to merge (observed on 1.26.0). So it repeats the request
+until a deadline and tells the cases apart: it compares the branches, looks for paths that both
+sides changed, and tries their merge itself. Only the pull request decides whether the merge
 happened.
 
-Called through ``client.GiteaForge``; ``ports.pulls.ForgePulls`` documents the contract.
+`ports.pulls.ForgePulls` documents the contract.
 """
 
 from __future__ import annotations

@@ -3,12 +3,11 @@ Read from Gitea: our account, branches, trees, files and history.
 
 Reads need no protection against lost answers; writes do, in ``writing`` and ``forges.answers``.
 
-Server behaviours that the client relies on, and what a version text of a server tells.
+`judge_gitea` says what a version text of a server tells. The client never decides by it; it reads
+the behaviour that it relies on (`ServerBehaviour`) from the server's answers. Releases and their
+support are in ``core.platform.neighbours``; docs/forge.md prints the rules.
 
-The client never decides by the version text; it reads the behaviour from the server's answers.
-Releases and their support are in ``core.platform.neighbours``; docs/forge.md prints the rules.
-
-Called through ``client.GiteaForge``; ``ports.forge.Forge`` documents the contract.
+`ports.forge.Forge` documents the contract.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ A rule of a branch lets only the organisation's owners push and merge: they are 
 account and whoever was adopted. Commit statuses can be set by everybody who may push, so a
 required status alone protects nothing.
 
-Called through ``client.GiteaForge``; ``ports.pulls.ForgePulls`` documents the contract.
+`ports.pulls.ForgePulls` documents the contract.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """
-Teams on Gitea.
+Access on Gitea: teams, who besides us can write or learns of pushes, accounts that only read.
 
-Who besides us can write to an organisation or repository on Gitea, or learns of pushes.
+`GiteaAccess` has teams. `Grants` says who besides us can write to an organisation or repository, or
+learns of pushes.
 
-Accounts on Gitea that may read one organisation and nothing else, for Argo CD.
+`GiteaReaders` makes accounts that may read one organisation and nothing else, for Argo CD. Gitea
+has no token for one organisation: a token may do what its account may. So each organisation gets an
+account of its own, restricted (it sees nothing public either) and a member of one team that may
+read. Only a site admin can make accounts.
 
-Gitea has no token for one organisation: a token may do what its account may. So each organisation
-gets an account of its own, restricted (it sees nothing public either) and a member of one team
-that may read. Only a site admin can make accounts.
-
-Called through ``client.GiteaForge``; ``ports.access.ForgeAccess`` documents the contract.
+`ports.access.ForgeAccess` documents the contract.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """
-Commit files on Gitea: one request, each entry with the blob id that it replaces.
+Write to Gitea: commits of files, organisations and repositories.
 
+`Writing` commits files by one request, each entry with the blob id that it replaces.
 ``forges.writing`` has the rounds. A request that Gitea carries out late, after it was sent a second
 time, makes no second commit: whichever comes second finds other blobs (422) or a moved branch (403
 or 409), and our commit is then found. One case cannot be excluded: a late request is carried out a
 second time if its files were changed in between and changed back to the very bytes it expects.
 
-Organisations and repositories on Gitea: create, find, archive, delete.
+`Repositories` creates, finds, archives and deletes organisations and repositories.
 
-Called through ``client.GiteaForge``; ``ports.forge.Forge`` documents the contract.
+`ports.forge.Forge` documents the contract.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 The GitHub client: one class behind `ports.forge.Forge`, made of the parts beside it.
 
-Webhooks on GitHub.
+`GitHubHooks` keeps webhooks.
 """
 
 from __future__ import annotations

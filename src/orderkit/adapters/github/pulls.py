@@ -1,15 +1,14 @@
 """
-Pull requests on GitHub: open, find, update, close, merge.
+Pull requests on GitHub, with their branches, comments and commit statuses, and their merge.
 
-Branches of a GitHub repository: create, remove and compare.
+`GitHubPulls` opens, finds, updates and closes pull requests. `Branches` creates, removes and
+compares branches. `Notes` has comments and commit statuses; GitHub keeps 1,000 statuses of a
+context and commit.
 
-Comments and commit statuses on GitHub, which keeps 1,000 statuses of a context and commit.
-
-Merge a pull request on GitHub once, at the head that was reviewed, or report why not.
-
-GitHub answers 405 to everything that it does not merge. The pull request tells the cases apart:
-``mergeable`` is null while GitHub checks, and false for a conflict. A rule may ask for
-a merge queue: then the pull request is put there, and the queue merges it later.
+`Merging` merges a pull request once, at the head that was reviewed, or reports why not. GitHub
+answers 405 to everything that it does not merge. The pull request tells the cases apart:
+``mergeable`` is null while GitHub checks, and false for a conflict. A rule may ask for a merge
+queue: then the pull request is put there, and the queue merges it later.
 """
 
 from __future__ import annotations

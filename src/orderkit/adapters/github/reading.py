@@ -4,8 +4,7 @@ Read from GitHub: who we are, branches, trees, files and history.
 Files are read through the tree of a commit and by their blob id, so a tag or branch with a
 misleading name cannot stand for another one, and nothing is read twice.
 
-With what Argo CD reads an organisation on GitHub: a second App, which may only read contents.
-
+Argo CD reads an organisation as a second App, which may only read contents (`GitHubReaders`).
 GitHub makes no accounts by its API. Argo CD knows Apps itself (``githubAppID`` and so on in a
 Secret) and renews their tokens. The App of platform.yaml, ``forge.argocdApp``, reads every
 organisation where it is installed: narrower per team is only another App for each.

@@ -175,7 +175,7 @@ _BY_HAND = "workflow_dispatch"
 
 
 class Workflows(GitHubCalls):
-    """The part of the port that only GitHub has; see `ports.workflows`."""
+    """The part of the port that only GitHub has; see ``ports.workflows``."""
 
     @property
     def workflows(self) -> ForgeWorkflows:

@@ -1,12 +1,13 @@
 """
-Teams on GitHub: their members, and their right on each repository.
+Access on GitHub: teams with their right on each repository, and who besides us can write.
 
-Teams that have every repository of their organisation, also those made later.
+`GitHubAccess` has the members of teams, and their right on each repository.
 
+`TeamDefaults` has teams that have every repository of their organisation, also those made later.
 GitHub has no such teams. Ours carry a mark in their description, and each repository that we make
 is given to them: one of them by the request that makes it.
 
-Who besides us can write to an organisation or repository on GitHub, or learns of pushes.
+`Grants` says who besides us can write to an organisation or repository, or learns of pushes.
 """
 
 from __future__ import annotations

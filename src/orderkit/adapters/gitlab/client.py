@@ -1,12 +1,11 @@
 """
 The GitLab client: one class behind `ports.forge.Forge`, composed of this package's parts.
 
-Webhooks on GitLab: exactly one per URL, with the given secret.
-
-A group's webhook is a feature of GitLab Premium; without it, each project of the group gets one,
-and a project that is made later gets its own when its order is registered. Deliveries are signed
-where GitLab can (``signing_token``, the Standard Webhooks headers); where it ignores that, the
-token goes with each delivery as ``X-Gitlab-Token``.
+`GitLabHooks` keeps exactly one webhook per URL, with the given secret. A group's webhook is a
+feature of GitLab Premium; without it, each project of the group gets one, and a project that is
+made later gets its own when its order is registered. Deliveries are signed where GitLab can
+(``signing_token``, the Standard Webhooks headers); where it ignores that, the token goes with each
+delivery as ``X-Gitlab-Token``.
 
 Source: doc/api/project_webhooks.md, group_webhooks.md; merge requests 230944 and 231325 of GitLab.
 """

@@ -1,12 +1,12 @@
 """
-Branches and merge requests on GitLab: open, find, update, close. ``merging`` merges them.
+Merge requests on GitLab, with their branches, notes and commit statuses.
 
-Source: doc/api/branches.md, repositories.md "Compare", merge_requests.md.
+`GitLabPulls` opens, finds, updates and closes them; ``merging`` merges them. Source:
+doc/api/branches.md, repositories.md "Compare", merge_requests.md.
 
-Notes and commit statuses on GitLab.
-
-Source: doc/api/notes.md, commits.md "Commit status". GitLab has no ``warning`` and no ``error``;
-it refuses a state that a status has already, also with another text: then the old text stays.
+`GitLabNotes` has notes and commit statuses. Source: doc/api/notes.md, commits.md "Commit status".
+GitLab has no ``warning`` and no ``error``; it refuses a state that a status has already, also with
+another text: then the old text stays.
 """
 
 from __future__ import annotations

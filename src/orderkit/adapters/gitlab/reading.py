@@ -3,7 +3,7 @@ Read from GitLab: our account, branches, trees, files and history.
 
 Source: doc/api/repositories.md, repository_files.md, commits.md, branches.md, tags.md, users.md.
 
-What a version text of a GitLab tells. The client never decides by it.
+`judge_gitlab` says what a version text of a GitLab tells. The client never decides by it.
 """
 
 from __future__ import annotations

@@ -5,13 +5,11 @@ Creates, replacements and patches are strict: the server refuses a field that th
 know instead of dropping it silently. A watch reconnects from the last version it received until its
 time is over. No object is cached.
 
+`Discovery` knows which kinds an API server serves, and under which paths. One request finds a kind
+of a group and version, and the answer is kept for the life of the client. An unknown kind is always
+asked for again, because a CustomResourceDefinition may have been created in the meantime.
+
 ``tests/conformance/cluster`` is the contract.
-
-Which kinds an API server serves, and under which paths.
-
-One request finds a kind of a group and version, and the answer is kept for the life of the client.
-An unknown kind is always asked for again, because a CustomResourceDefinition may have been created
-in the meantime.
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ sent once more. Redirects are not followed.
 
 Tokens appear only in headers, never in messages.
 
-Turn an API server's refusal (HTTP status and ``Status`` body) into the port's errors.
-
-The code alone is ambiguous: 404 is a missing object, namespace or kind; 409 an existing object, a
-stale version or another field manager; 500 may be a value of the wrong type. So reason and details
-of the ``Status``, and then its text, decide too. The message is the server's own, shortened.
+`refusal` turns an API server's refusal (HTTP status and ``Status`` body) into the port's errors.
+The HTTP code alone is ambiguous: 404 is a missing object, namespace or kind; 409 an existing
+object, a stale version or another field manager; 500 may be a value of the wrong type. So reason
+and details of the ``Status``, and then its text, decide too. The message is the server's own,
+shortened.
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@ Tokens signed with keys that their signer publishes (JSON Web Key Sets, RFC 7517
 Keys are kept by id and fetched again when an unknown id appears: once at a time, and at most every
 few seconds, also after a failure, so that a stranger's tokens cause no endless requests and keep
 nobody waiting whose key is known. Signatures, algorithms, audience and times are judged by PyJWT.
-Thread-safe.
 
-Fetch a value that many requests need, once at a time, and remember a failure.
-
+`SingleFlight` fetches a value that many requests need once at a time, and remembers a failure.
 Strangers can make the service ask an identity provider: their tokens name keys that nobody knows.
 If the provider is slow, only one thread may wait for it and a few for that thread; all others are
-answered at once. Thread-safe.
+answered at once.
+
+Both are thread-safe.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """
-``orderkit platform`` renders, compares and upgrades a platform.
+``orderkit platform``: render, compare, check and upgrade a platform, and register its webhooks.
 
-``orderkit platform check``: report what has drifted since the platform was bootstrapped.
-
-``orderkit platform webhook``: register the webhooks that report to the service.
+``orderkit platform check`` reports what has drifted since the platform was bootstrapped. ``orderkit
+platform webhook`` registers the webhooks that report to the service.
 """
 
 from __future__ import annotations

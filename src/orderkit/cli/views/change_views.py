@@ -1,7 +1,7 @@
 """
-Show changes of live orders, for people or as one JSON object.
+Show changes of live orders, and approvals, as text or as one JSON object.
 
-Show approvals, as text or as one JSON object; the JSON shapes are stable.
+The JSON shapes of approvals are stable.
 """
 
 from __future__ import annotations

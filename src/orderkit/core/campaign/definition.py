@@ -21,9 +21,9 @@
 It names nobody: a campaign acts for whoever starts or resumes it, so that a file that somebody puts
 into the ledger gives no rights.
 
-How many orders may be begun now. Pure: times are seconds of any clock that does not jump.
-
-A campaign of one wave from edits as people type them: ``orderkit change --kit``. Pure.
+`turn` says how many orders may be begun now; times are seconds of any clock that does not jump.
+`campaign_of` makes a campaign of one wave from edits as people type them (``orderkit change
+--kit``). Both are pure.
 """
 
 from __future__ import annotations

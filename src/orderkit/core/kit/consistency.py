@@ -2,8 +2,7 @@
 What is wrong with a kit although kit.yaml and XRD are well-formed each on its own.
 
 `problems` finds all of it, each with the file it stands in, the place there, and the way out.
-
-What is wrong with ``import`` of kit.yaml; part of ``core.kit.consistency``.
+`import_problems` finds what is wrong with ``import`` of kit.yaml.
 """
 
 from __future__ import annotations

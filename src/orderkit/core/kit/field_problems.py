@@ -1,9 +1,8 @@
 """
 What is wrong with one field of a kit: in its XRD, or in what kit.yaml says of it.
 
-What is wrong with the lease of a kit; part of ``core.kit.consistency``.
-
-What is wrong with what a kit reads of the status; part of ``core.kit.consistency``.
+`lease_problems` looks at the lease of a kit, and `view_problems` at what the kit reads of the
+status.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """
 What was done to an order past Orderkit, as data, and what Application and XR show of it.
 
-Pure. ``flows.order.order_damage`` asks ledger and forge; ``flows.order.repairing`` mends what it
-safely can.
+``flows.order.order_damage`` asks ledger and forge; ``flows.order.repairing`` mends what it safely
+can.
 
-What is wrong with the files of an order's commit, and what that means for the order's state.
-
-The one place that decides it: ``status``, ``list``, ``repair``, ``doctor`` and the live model all
-say what this says, in the sentences of ``orderkit validate``. Pure.
+`CommitCheck` says what is wrong with the files of an order's commit, and `with_faults` what that
+means for the order's state. This is the one place that decides it: ``status``, ``list``,
+``repair``, ``doctor`` and the live model all say the same, in the sentences of ``orderkit
+validate``. Pure.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 """
-The end of an order as recorded in the ledger: the current step, and what must be gone.
+The end of an order: its record in the ledger, and what prevents it.
 
-``data/<team>/<order>/end.yaml`` while it ends, ``tombstone.yaml`` afterwards. Each step is recorded
-before it is carried out, so that a repeated command knows where to continue. The list of objects
-that must disappear is made before anything is changed.
+The record has the current step, and what must be gone. It is ``data/<team>/<order>/end.yaml`` while
+the order ends, ``tombstone.yaml`` afterwards. Each step is recorded before it is carried out, so
+that a repeated command knows where to continue. The list of objects that must disappear is made
+before anything is changed.
 
-Written by ``flows.end.destroying``.
-
-What prevents the end of an order: its own protection, and other orders that depend on it.
-
-Both are annotations in the XR's file, so they change through Git like the rest of an order:
+What prevents an end is an order's own protection (`protection`), and other orders that depend on it
+(`needs`). Both are annotations in the XR's file, so they change through Git like the rest of an
+order:
 
     metadata:
       annotations:
@@ -17,8 +16,7 @@ Both are annotations in the XR's file, so they change through Git like the rest 
         orderkit.dev/depends-on: bucket-photos, network-blue         # ids of other orders
 
 An XR also depends on another one if its kit declares that its stations read that kind
-(``requires``) and a field of its spec has the other XR's name. Pure; called by
-``flows.end.end_request``.
+(``requires``) and a field of its spec has the other XR's name. Pure.
 """
 
 from __future__ import annotations

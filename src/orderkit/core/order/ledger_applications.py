@@ -3,12 +3,11 @@ What Argo CD reads of the ledger: an order's Application, and a team's with its 
 
 How they are made, and whether one that somebody wrote is safe. Pure; flows commit them.
 
-Maintenance windows: when changes of a kit's orders may be delivered.
-
-Argo CD holds what is merged until a window opens, by sync windows of the team's AppProject. Pure:
-`sync_windows` writes them, `opens_at` reads the same windows for people. Argo CD joins windows: any
-that is open lets an Application sync, and one that has a window does not sync outside of it (docs,
-Sync Windows; observed on 3.6.1).
+Maintenance windows say when changes of a kit's orders may be delivered. Argo CD holds what is
+merged until a window opens, by sync windows of the team's AppProject: `sync_windows` writes them,
+`opens_at` reads the same windows for people. Argo CD joins windows: any that is open lets an
+Application sync, and one that has a window does not sync outside of it (docs, Sync Windows;
+observed on 3.6.1).
 """
 
 from __future__ import annotations

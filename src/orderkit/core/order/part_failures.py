@@ -3,16 +3,15 @@ Decide whether a part of an order fails, from what providers and Kubernetes writ
 
 Assembling is for what passes by itself, so an error counts at once, unless its words say that it
 often passes: a reference to a sibling that is not there yet, a busy cloud. Such an error counts
-after `GRACE_S`. Pure.
+after `GRACE_S`.
 
 Sources: conditions of crossplane-runtime (Synced, reason ReconcileError) and of upjet
 (LastAsyncOperation); kstatus (Stalled); Kubernetes' ReplicaFailure, ProgressDeadlineExceeded,
 Failed and PodScheduled, and the reasons of waiting containers (kubelet's ``images`` and
 ``kuberuntime``).
 
-Read what the cluster says about one part of an order: its XR, or an object that it composes.
-
-Pure.
+`part_state` reads what the cluster says about one part of an order: its XR, or an object that it
+composes. Pure.
 """
 
 from __future__ import annotations

@@ -10,9 +10,10 @@ Unknowns are reported, never left out: steps that cannot run here (they are skip
 resources that no other step composes are kept), missing required resources, XRs that fail or never
 settle.
 
-Pure as long as the stations are.
+`PackRules` is what a pack declares about outcomes, apart from how it assembles them: schemas,
+rights, data.
 
-What a pack declares about outcomes, apart from how it assembles them: schemas, rights, data.
+Pure as long as the stations are.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ Each line shows its calculation: count, amount, unit and price. Kinds without a 
 never counted as free; so are amounts that cannot be read. Decimals are exact and rounded only for
 output. Limits ("up to") are summed separately from what is certainly paid.
 
-Read the amounts that are paid for from a resource: exactly, or not at all.
+`values_at` and `number_of` read the amounts that are paid for from a resource: exactly, or not at
+all.
 
 Pure.
 """

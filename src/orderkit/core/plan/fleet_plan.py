@@ -5,17 +5,15 @@ An order is unchanged, changed, refused (by the new pack, and not already by the
 (there is no plan for it, and the reason is kept). Pure: callers make the plans. ``plan_json`` and
 ``fleet_markdown`` write them.
 
-Group the effects on many orders: effects that are equal except for names are reported once.
-
+`folds` groups the effects on many orders: those that are equal except for names are reported once.
 An order's own names (its id, its XR's name) are replaced in paths, values and messages before
 comparing, so that ``garage-a-sheet`` and ``garage-b-sheet`` fold. Fields with the same path and
 different values fold too. So do dangers, faults and unknowns that differ only in names and numbers,
 each with one example.
 
-Find names that two orders of a fleet would use, which no plan of a single order can show.
-
-A Composition that composes an object with a fixed name works for the first order and fails for
-every other one. Only new names are compared: existing orders already have theirs.
+`with_collisions` finds names that two orders of a fleet would use, which no plan of a single order
+can show. A Composition that composes an object with a fixed name works for the first order and
+fails for every other one. Only new names are compared: existing orders already have theirs.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """
 A plan's graph as SVG: one self-contained file, readable on light and dark pages.
 
-Colour is never the only mark: signs say the same. Text widths
-are estimated, not measured, so texts are shortened a little more than necessary. Pure and
-deterministic.
+Colour is never the only mark: signs say the same. Text widths are estimated, not measured, so texts
+are shortened a little more than necessary.
 
-Positions of the cards in a plan's picture: an XR above, its composed resources in columns below.
+`laid_out` places the cards: an XR above, its composed resources in columns below. A column contains
+what waits for the column before it; long columns are split. A nested XR is a box around its own
+columns. All values are in pixels.
 
-A column contains what waits for the column before it; long columns are split. A nested XR is a box
-around its own columns. All values in pixels. Pure and deterministic; called by ``graph_svg``.
+Pure and deterministic.
 """
 
 from __future__ import annotations

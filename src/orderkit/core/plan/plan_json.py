@@ -7,11 +7,10 @@ ours (taken from its documentation, August 2026). Everything else is under our o
 Exit codes are those of every Orderkit command, not crossplane-diff's: 0 nothing changes, 10
 something changes, 4 the change would be refused, 1 the plan could not be made.
 
-A plan for many orders as data, and the exit code of its command.
-
-The outer structure is that of a plan for one order (``plan_json``): ``summary`` and ``changes``
-over all orders, ``xrs`` with one entry per order, ``errors``. Everything that does not fit there is
-under ``fleet``: counts, folds, dangers, defaults, and every order with its own plan.
+`fleet_json` is a plan for many orders as data. Its outer structure is that of a plan for one order:
+``summary`` and ``changes`` over all orders, ``xrs`` with one entry per order, ``errors``.
+Everything that does not fit there is under ``fleet``: counts, folds, dangers, defaults, and every
+order with its own plan. `fleet_exit_code` returns the exit code of its command.
 """
 
 from __future__ import annotations

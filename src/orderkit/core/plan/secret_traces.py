@@ -1,20 +1,17 @@
 """
-Find what of an outcome follows from Secrets, however stations computed it.
+Find what of an outcome follows from Secrets, or from a future uid, however stations computed it.
 
 An outcome is assembled again with other values in every Secret that stations see, once of the same
 length and once longer. What differs follows from a Secret: a copy, a part, a hash, a length, or a
 resource that is composed only for some values. If stations cannot work with other values, nothing
-is known, and every value counts. The same method finds what follows from a uid.
+is known, and every value counts.
 
 Keys that the kit declares public keep their values: nothing follows from those.
 
-``masking`` uses the result.
-
-Find fields of a plan that only the cluster can determine: those derived from a future uid.
-
-A generated name depends on the uid of the XR, and a station may use that uid too. So an XR that
-does not exist yet is assembled a second time with another uid, and every difference is a guess.
-This finds every use that a station makes of the uid, without tracing it.
+`with_guesses` finds by the same method the fields that only the cluster can determine: those
+derived from a future uid. A generated name depends on the uid of the XR, and a station may use that
+uid too. So an XR that does not exist yet is assembled a second time with another uid, and every
+difference is a guess. This finds every use that a station makes of the uid, without tracing it.
 
 The uids of resources other than XRs are assumed not to matter.
 """

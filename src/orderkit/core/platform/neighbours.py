@@ -5,18 +5,14 @@ The one table. ``orderkit doctor`` and ``orderkit bootstrap`` judge servers by i
 is written from it (``scripts/versions_docs.py``), and ``make e2e`` checks that the releases that it
 runs stand in it. *Observed* is said of a release only if a suite ran against exactly that release.
 
-Release numbers in version texts: read and compared.
-
-A text that does not begin with a number is not read: a version is never guessed. What a vendor adds
+`read_release` reads a release number in a version text; such numbers can be compared. It is pure. A
+text that does not begin with a number is not read: a version is never guessed. What a vendor adds
 (``-eks-a1b2c3``, ``+k3s1``, ``-rootless``) does not change the number. ``-rc1`` and
 ``+dev-12-gabc`` name builds before their number. A text with two numbers names no patch release.
 
-Pure.
-
-The dated list of known holes of the servers beside Orderkit.
-
-``known_holes.yaml`` is the list. A release is affected if one of a hole's ranges contains it; the
-range's end is the first release of that line with the fix. The list is read once per process.
+``known_holes.yaml`` is the dated list of known holes of these servers. A release is affected if one
+of a hole's ranges contains it; the range's end is the first release of that line with the fix. The
+list is read once per process.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """
-Who may use Orderkit's service: ``spec.service.access`` of platform.yaml, and the clients' file.
+Who may use Orderkit's service, by platform.yaml and the clients' file, and how it is installed.
+
+``spec.service.access`` of platform.yaml:
 
     access:
       platformGroups: [group:default/platform]   # see and do everything; default: none
@@ -14,7 +16,8 @@ Who may use Orderkit's service: ``spec.service.access`` of platform.yaml, and th
 The clients' file holds digests, never a token: what it can tell is whether a token is one of
 them. Pure; ``adapters.tokens.access_tokens`` and ``adapters.tokens.bearers`` do the checking.
 
-``spec.service.install`` of platform.yaml: how the service is installed in the cluster.
+`ServiceInstall` is ``spec.service.install`` of platform.yaml: how the service is installed in the
+cluster.
 """
 
 from __future__ import annotations

@@ -4,10 +4,9 @@
 It holds addresses and the *files* that hold credentials, never a credential. Relative paths
 are relative to the file itself. ``orderkit up`` writes one into its state folder.
 
-``platform.yaml`` for people outside of the platform: without what may be a secret. Pure.
-
-platform.yaml names files of secrets and has none itself, but addresses may: of a webhook, or with a
-password before the host.
+`redacted` is ``platform.yaml`` for people outside of the platform, without what may be a secret.
+Pure. The file names files of secrets and has none itself, but addresses may: of a webhook, or with
+a password before the host.
 """
 
 from __future__ import annotations

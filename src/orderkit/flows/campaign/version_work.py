@@ -5,9 +5,9 @@ The kit's conversions say how. Before a file is touched, its own values go there
 XRD accepts them, and the plan shows that no data is lost. The text is edited with proof, so
 comments stay; where one cannot stay, people look first.
 
-Check that the cluster is ready for orders of another version, and say when the old one may go.
-
-The cluster's own definition counts, not the pack's: it may not have taken the pack yet.
+`check_version` checks that the cluster is ready for orders of another version, and `retirement`
+says when the old one may go. The cluster's own definition counts, not the pack's: it may not have
+taken the pack yet.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ Reads what exists from the cluster: the order's composed resources keep their na
 that stations require are looked up. Without a cluster, the plan is made from the files and says so.
 Writes nothing.
 
-What a plan costs: by the price table that was given, else by the platform's own, which is
-``gitops/prices.yaml`` of its pack, as published; a platform without one has plans without costs. A
-broken table of the platform does not stop a plan; a broken table given for this plan does.
+`priced` says what a plan costs: by the price table that was given, else by the platform's own,
+which is ``gitops/prices.yaml`` of its pack, as published; a platform without one has plans without
+costs. A broken table of the platform does not stop a plan; a broken table given for this plan does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Record what a plan is computed from, and compute plans from a recording.
 
-A `Recorder` stands between a plan and the cluster and keeps every answer, also "not there"; a
+A `PlanRecorder` stands between a plan and the cluster and keeps every answer, also "not there"; a
 `Replay` gives the same answers without a cluster, and reports questions that the recording has no
 answer to. The file is ``core.plan.snapshot``'s, which ``adapters.folders.plan_files`` reads and
 writes.

@@ -2,7 +2,7 @@
 The Secret of the installed service: the files that platform.yaml names, by the settings' names.
 
 It is never in Git. Pods see a changed entry within a minute or two, and the service then uses it
-without a restart (``cli.serving.renewing``).
+without a restart (`web.serving.RenewedApp`).
 """
 
 from __future__ import annotations

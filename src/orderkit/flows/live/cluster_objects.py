@@ -4,8 +4,7 @@ The Applications, XRs and composed objects that the live model knows, and whose 
 An object counts as part of an XR only if the XR refers to it and its controller is that XR (its
 uid): whoever pushes an XR may write references to objects of others into it. Thread-safe.
 
-What the live model keeps of an object of the cluster: as little as rows need.
-
+Of each object of the cluster as little is kept as rows need (`kept_object`, `application_text`).
 Ten thousand orders of twenty objects each have to fit into memory, and no single object may fill
 it, whatever somebody pushed. Applications and XRs become JSON texts without what no row shows; of
 composed objects only their state stays. No value of a Secret is kept. Pure.

@@ -5,9 +5,8 @@ Each way in which an order does not get where it should is an error with an exit
 (``ground.errors``), so that a pipeline can branch on it. `order` and `change` wait in ``placing``
 and `until_ready`, for people.
 
-Wait until one commit of an order is delivered and Ready, or say why it is not.
-
-A later commit that contains it counts too, because other people continue to commit. An operation of
+`await_commit` waits until one commit of an order is delivered and Ready, or says why it is not. A
+later commit that contains it counts too, because other people continue to commit. An operation of
 the Application on an older commit is ended, because it blocks newer commits.
 """
 

@@ -1,15 +1,14 @@
 """
-Judge who made a commit: only a valid signature proves that Orderkit wrote it for its requester.
+Judge a commit of an order: who made it, and what it delivers.
 
-The public keys are in the ledger, which only the platform's own people can write. A signature
-counts for one commit: a copy of a commit's message and content, pushed again later, is detected by
-reading the whole history.
+`CommitJudge` judges who made it: only a valid signature proves that Orderkit wrote it for its
+requester. The public keys are in the ledger, which only the platform's own people can write. A
+signature counts for one commit: a copy of a commit's message and content, pushed again later, is
+detected by reading the whole history.
 
-Check what an order's commit delivers, from its files and not from the cluster's words.
-
-``status`` explains with it why a commit is not delivered, ``commit_status`` tells it on the forge.
-Files, names and values are untrusted: they are only parsed, within limits, and cut before they are
-shown.
+`check_commit` checks what it delivers, from its files and not from the cluster's words. ``status``
+explains with it why a commit is not delivered, ``commit_status`` tells it on the forge. Files,
+names and values are untrusted: they are only parsed, within limits, and cut before they are shown.
 """
 
 from __future__ import annotations

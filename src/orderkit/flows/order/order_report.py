@@ -4,12 +4,12 @@ Find orders and report their state: ``list``, ``status``.
 The ledger says which orders exist; Application and XR say which state they are in. Costs one ledger
 read and one list per kind, whatever the number of orders.
 
-Find ledger files of orders to which somebody added documents, or that hold no Application any more.
+`edited_files` finds ledger files of orders to which somebody added documents, or that hold no
+Application any more. It only reads, at little cost. Argo CD says what it delivers of a team, and
+which file it cannot read, but not the file that an object comes from. So files are read only where
+it says something odd.
 
-Only reads, at little cost. Argo CD says what it delivers of a team, and which file it cannot read,
-but not the file that an object comes from. So files are read only where it says something odd.
-
-Say that an order waits for a maintenance window of its kit, and until when.
+`held_by_window` says that an order waits for a maintenance window of its kit, and until when.
 """
 
 from __future__ import annotations

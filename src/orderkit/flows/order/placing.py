@@ -12,10 +12,9 @@ by the very flow that the service runs. It goes to the service over HTTP in two 
 says that the service registers (``spec.service.registers``), or the forge does not let these
 credentials write the ledger.
 
-The catalog of a portal whose plugin reads orders from the service, as an order's steps see it.
-
-Registering the order's own location as well would give one entity from two sources. So
-``catalog:register`` returns the plugin's entity and registers nothing.
+`ProvidedEntity` is the catalog of a portal whose plugin reads orders from the service, as an
+order's steps see it. Registering the order's own location as well would give one entity from two
+sources. So ``catalog:register`` returns the plugin's entity and registers nothing.
 """
 
 from __future__ import annotations

@@ -4,10 +4,9 @@ Plan what a changed kit does to all its live orders, by comparing two packs.
 Each order is assembled with both packs, and its composed resources are compared. Stored values that
 survive a changed XRD (old defaults) are kept, as the API server keeps them. Writes nothing.
 
-Read a cluster in bulk: list a kind once instead of reading its objects one by one.
-
-The first few objects of a kind are read singly; then the whole kind is listed and cached, so all
-answers about a kind are of one moment. If listing is not allowed, objects are read singly.
+`BulkLookup` reads a cluster in bulk: it lists a kind once instead of reading its objects one by
+one. The first few objects of a kind are read singly; then the whole kind is listed and cached, so
+all answers about a kind are of one moment. If listing is not allowed, objects are read singly.
 """
 
 from __future__ import annotations

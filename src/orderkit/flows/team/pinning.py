@@ -4,8 +4,7 @@ Write the Applications of teams and orders again that an earlier release left op
 A file that somebody pushes could choose their tool, or a tag the commit of a protected order; a new
 name, or a file that the ledger lost, could delete an order.
 
-Called by bootstrap and at the end of an upgrade; ``orderkit team add`` and registering an order
-write what is pinned and deletes nothing in any case.
+``orderkit team add`` and registering an order write what is pinned. Nothing is deleted in any case.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """
 What team leads and platform engineers look at: teams, and the platform as a whole.
 
-The checks of the page *Platform*: run beside each other, each shown when it has an answer.
-
-A page never waits for a slow check. It shows which checks still run, and for how long; a check that
-runs longer than its limit is called late until it answers. However many people look, a check runs
-once at a time, and its answer is kept for a while.
+`PlatformChecks` runs the checks of the page *Platform* beside each other, and each is shown when it
+has an answer. A page never waits for a slow check. It shows which checks still run, and for how
+long; a check that runs longer than its limit is called late until it answers. However many people
+look, a check runs once at a time, and its answer is kept for a while.
 """
 
 from __future__ import annotations

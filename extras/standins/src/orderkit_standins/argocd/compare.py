@@ -1,14 +1,13 @@
 """
 Compare what an Application should deliver with what is there.
 
-Reads only. Targets come from Git, live objects from the cluster: those the targets name, and
-those that carry the Application's tracking annotation (`candidates` says where to look).
+`Comparer` only reads. Targets come from Git, live objects from the cluster: those the targets name,
+and those that carry the Application's tracking annotation (`candidates` says where to look).
 
-Does a live object differ from what Git wants?
-
-Every field Git gives must be there with that value; every field we applied before and Git no
-longer gives (our field manager's entry in ``managedFields``) must be gone. Fields of others
-(defaults, status, other controllers) do not count. No dry run is needed: nothing is written.
+`differs` says whether a live object differs from what Git wants. Every field Git gives must be
+there with that value; every field we applied before and Git no longer gives (our field manager's
+entry in ``managedFields``) must be gone. Fields of others (defaults, status, other controllers) do
+not count. No dry run is needed: nothing is written.
 
 Not done: quantities written differently (``1000m`` and ``1``). Fields that are to be ignored
 are made equal before (``spec`` reads which).

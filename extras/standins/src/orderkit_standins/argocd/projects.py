@@ -1,5 +1,5 @@
 """
-What an AppProject permits: source repositories, destinations, kinds.
+What an AppProject permits: repositories, destinations, kinds, and whether automated sync may begin.
 
 The rules are Argo CD's (read from its source, 3.2, and tried on it): globs in which ``*`` stops at
 a slash in repositories and nowhere else, ``!`` in front forbids, forbidding wins. A cluster-scoped
@@ -11,12 +11,10 @@ and objects of it that are there are not seen, so never pruned.
 Not looked at: roles, signature keys, orphaned resources, source namespaces,
 ``permitOnlyProjectScopedClusters`` (there is one cluster).
 
-Sync windows of an AppProject: whether automated sync may begin now.
-
-As in Argo CD (docs, Sync Windows): a window concerns an Application if its name, namespace or
-cluster matches, all of them with ``andOperator``; a deny window that is open holds it back, and so
-does an allow window unless one is open. Schedules have five fields. An operation that somebody
-requests is not held back here.
+`is_held` judges sync windows as Argo CD does (docs, Sync Windows): a window concerns an Application
+if its name, namespace or cluster matches, all of them with ``andOperator``; a deny window that is
+open holds it back, and so does an allow window unless one is open. Schedules have five fields. An
+operation that somebody requests is not held back here.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ A commit never changes, so what was read from it is kept (a bounded number of fo
 bad file fails the whole folder, as in Argo CD, and the message names it.
 
 Hooks are read as Argo CD 3.6 reads them. A hook of a sync runs with an operation, which it does not
-start: `sync` makes its object again. One of a deletion puts finalizers on the Application, and is
+start: ``sync`` makes its object again. One of a deletion puts finalizers on the Application, and is
 asked of the AppProject like any other object. Not here: that a hook completes or fails by its
 health, its finalizer, delete policies, waves and names that the server makes up.
 """

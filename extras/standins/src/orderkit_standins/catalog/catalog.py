@@ -1,22 +1,20 @@
 """
 A small software catalog: entities of registered locations, re-read periodically.
 
-Level-based: a thread re-reads all locations at an interval, and those of a repository immediately
-after a push, so a missed push only delays an update. If a file cannot be read, its last good
-entities stay, as in Backstage. Locations are on one forge only.
+`EmbeddedCatalog` is level-based: a thread re-reads all locations at an interval, and those of a
+repository immediately after a push, so a missed push only delays an update. If a file cannot be
+read, its last good entities stay, as in Backstage. Locations are on one forge only.
 
-Read entities from a location: a ``catalog-info.yaml`` in a repository of the platform's forge.
+`read_entities` reads a location: a ``catalog-info.yaml`` in a repository of the platform's forge.
+It checks what Backstage's catalog checks first: the envelope, known kinds, names and namespaces,
+and that the fields are there which a kind must have. Files outside the platform's organisation may
+hold the kinds `FROM_ORDERS` only. The files that a ``Location`` there names relative to itself are
+read too, one level deep and without patterns; one that is missing or broken spoils the whole
+location. Anybody may have pushed the file, so it is read with the limits of
+``yamlfiles.manifests``.
 
-Checks what Backstage's catalog checks first: the envelope, known kinds, names and namespaces, and
-that the fields are there which a kind must have. Files outside the platform's organisation may hold
-the kinds `FROM_ORDERS` only. The files that a ``Location`` there names relative to itself are read
-too, one level deep and without patterns; one that is missing or broken spoils the whole location.
-Anybody may have pushed the file, so it is read with the limits of ``yamlfiles.manifests``.
-
-The catalog's tables: locations, and the entities read from them. SQLite, durable.
-
-One connection behind a lock; every write is its own transaction and is on disk when the call
-returns.
+`CatalogStore` has the tables: locations, and the entities read from them. SQLite, durable. One
+connection behind a lock; every write is its own transaction and is on disk when the call returns.
 """
 
 from __future__ import annotations

@@ -7,9 +7,10 @@ enforces the ValidatingAdmissionPolicies of the cluster at once (a real server n
 expression that cannot be evaluated exactly (``kubeschema.admission``) is handled by the policy's
 ``failurePolicy``, with a message. What a Usage protects is not deleted, as by Crossplane's webhook.
 
-Not here: other webhooks, MutatingAdmissionPolicies, the ``authorizer``.
+An `Account` is who writes, as admission policies see it (``request.userInfo``). Rights are not
+checked.
 
-Who writes, as admission policies see it (``request.userInfo``). Rights are not checked.
+Not here: other webhooks, MutatingAdmissionPolicies, the ``authorizer``.
 """
 
 from __future__ import annotations

@@ -5,10 +5,9 @@ A definition is Established in the same write that stores it. Served versions ar
 changing ``apiVersion`` only (strategy None). Not here: ``selectableFields`` are kept, not
 evaluated; the ``scale`` subresource is not served; the cost of CEL rules is not estimated.
 
-Which kinds are served now: the built-in ones and those of the definitions in the store.
-
-Read by every request; changed only by ``writes`` when a definition changes, with the store's
-lock held. A change replaces the maps, so readers need no lock.
+`KindRegistry` has the kinds that are served now: the built-in ones and those of the definitions in
+the store. Every request reads it; only ``writes`` changes it, when a definition changes, with the
+store's lock held. A change replaces the maps, so readers need no lock.
 """
 
 from __future__ import annotations

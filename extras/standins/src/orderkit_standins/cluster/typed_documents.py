@@ -7,13 +7,11 @@ that were given up (`prune`). The rules are those of structured-merge-diff: maps
 ``x-kubernetes-map-type: atomic``; lists are atomic unless ``x-kubernetes-list-type`` is ``map`` or
 ``set``; where the schema is silent, maps are granular and lists atomic.
 
+A set of field paths has the form that ``managedFields`` stores (FieldsV1), a nested dict:
+``{"f:spec": {"f:stage": {}}}``. A node is a member if it is empty or holds ``"."``. Steps are
+``f:<name>``, ``k:<keys as JSON>`` (list-map item) and ``v:<JSON>`` (set item).
+
 Pure; arguments are never changed.
-
-Sets of field paths, in the form that ``managedFields`` stores (FieldsV1).
-
-A set is a nested dict: ``{"f:spec": {"f:stage": {}}}``. A node is a member if it is empty or
-holds ``"."``. Steps are ``f:<name>``, ``k:<keys as JSON>`` (list-map item) and ``v:<JSON>``
-(set item). Nothing here changes its arguments.
 """
 
 from __future__ import annotations

@@ -1,23 +1,21 @@
 """
 Reconcile the XRs of one kind: choose a Composition, run its pipeline, apply the result.
 
-Level-based: it converges from any state, also after a crash between any two writes. Functions
-never run for an XR that is being deleted; its children go by owner reference. Woken by the
-XR itself, by every object it composes or requires, by new revisions and by Function objects.
+`Composites` is level-based: it converges from any state, also after a crash between any two writes.
+Functions never run for an XR that is being deleted; its children go by owner reference. Woken by
+the XR itself, by every object it composes or requires, by new revisions and by Function objects.
 
 Not here: claims, connection secrets of legacy XRs, the two-minute limit of a reconcile, and the
 echo of ``reconcile-requested-at`` (its change does reconcile).
 
-Crossplane's circuit breaker: an XR that too many events concern is looked at every 30 s only.
-
+`CircuitBreaker` is Crossplane's: an XR that too many events concern is looked at every 30 s only.
 Each XR has a bucket of tokens that fills by one a second. An event takes two, as an update does in
 Crossplane; the few creations and deletions take one there. A closed circuit opens when the bucket
 is empty. It closes with the first event after five minutes, so that a quiet XR stays as it is.
 
-Which XRs depend on which objects, so that a change of one wakes the others.
-
-An XR depends on what it composes (by name) and on what its functions require (by name or
-labels). Kept in memory only: every XR is reconciled once after a start, which fills it again.
+`Tracker` knows which XRs depend on which objects, so that a change of one wakes the others. An XR
+depends on what it composes (by name) and on what its functions require (by name or labels). It is
+kept in memory only: every XR is reconciled once after a start, which fills it again.
 """
 
 from __future__ import annotations

@@ -4,12 +4,11 @@ Read bare repositories: references, trees, history. And make an empty one.
 Each call opens the repository anew (50 µs): pygit2 objects are not shared between threads. It
 writes nothing but HEAD and the skeleton of a new repository (``git_write`` writes).
 
-Which commits changed a path, newest first, without walking the same history again.
-
-A client that lost a race reads the history of a file, and under load the forge would spend its time
-walking commits. So the result for a head is cached, and a later head only needs the commits in
-between. Commits never change, so the cache cannot be stale. If the old head is not on a line of
-single parents (a merge, a rewritten branch), the whole history is walked again.
+`commits_of` says which commits changed a path, newest first, without walking the same history
+again: a client that lost a race reads the history of a file, and under load the forge would spend
+its time walking commits. So the result for a head is cached, and a later head only needs the
+commits in between. Commits never change, so the cache cannot be stale. If the old head is not on a
+line of single parents (a merge, a rewritten branch), the whole history is walked again.
 """
 
 from __future__ import annotations

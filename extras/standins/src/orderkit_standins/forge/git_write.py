@@ -5,11 +5,10 @@ The commit is built on the head that was read; the branch moves by compare-and-s
 loses a race changes nothing and gets a `WriteError` (``race``). All checks happen before anything
 is written; object files without a reference are harmless. It knows nothing of HTTP and users.
 
-Change some paths of a tree; only the folders on these paths are read and written.
-
-A ledger has thousands of files and a commit changes one, so the cost of a commit depends on the
-depth of its paths and the width of their folders, not on the size of the repository. Folders
-without files disappear, as in git. It checks names, not whether a change is allowed.
+`EditedTree` changes some paths of a tree; only the folders on these paths are read and written. A
+ledger has thousands of files and a commit changes one, so the cost of a commit depends on the depth
+of its paths and the width of their folders, not on the size of the repository. Folders without
+files disappear, as in git. It checks names, not whether a change is allowed.
 """
 
 from __future__ import annotations

@@ -5,13 +5,11 @@ A row is ``creating`` before its folder is made and ``ready`` after; it is ``del
 folder is deleted and removed after. A new name is stored in the row before the folder is renamed.
 Only ``ready`` rows are shown. So a process killed between any two steps leaves a state whose end is
 known: `repair` (at start) and the next `create` finish it. A folder without a row is never deleted:
-it is moved aside. An old name leads to the repository until another one takes it.
+it is moved aside. An old name leads to the repository until another one takes it. `Repositories`
+knows nothing of permissions.
 
-It knows nothing of permissions.
-
-Ensure one forge per folder, and remove the locks that a dead one left.
-
-The forge holds an advisory lock on ``forge.lock`` while it lives; the git processes it starts
+`FolderLock` ensures one forge per folder, and `remove_leftovers` removes the locks that a dead one
+left. The forge holds an advisory lock on ``forge.lock`` while it lives; the git processes it starts
 inherit it. So the holder of the lock knows that no other process writes here, and may remove the
 files that killed writers left: git's ``*.lock`` files, which would block every later writer, and
 half-written objects, which only take space.

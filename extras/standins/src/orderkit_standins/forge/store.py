@@ -4,11 +4,10 @@ What the forge knows besides git, in SQLite.
 One connection guarded by a lock (statements take microseconds), WAL mode, so an acknowledged write
 survives kill -9. It knows nothing of folders, HTTP or permissions.
 
-The tables of the forge, as steps from one release's state to the next: ``migrations/*.sql``.
-
-A step is never changed after it was released: a state folder remembers how many it has
-taken (``PRAGMA user_version``) and takes the others when it is opened. Tables of features that
-are gone (labels, merges that wait, merge settings) stay there, unused.
+The tables are made by steps from one release's state to the next: ``migrations/*.sql``. A step is
+never changed after it was released: a state folder remembers how many it has taken (``PRAGMA
+user_version``) and takes the others when it is opened. Tables of features that are gone (labels,
+merges that wait, merge settings) stay there, unused.
 """
 
 from __future__ import annotations

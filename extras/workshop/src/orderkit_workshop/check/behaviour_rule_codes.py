@@ -5,7 +5,7 @@ The rules about what a kit does when it runs or changes, and all rules as a tabl
 of ``--since``: how a change of a kit affects live orders. Tables like ``rule_codes``; the codes are
 stable.
 
-All rules as a table for people and for SARIF: ``scripts/kit_check_docs.py`` writes
+All rules are one table for people and for SARIF: ``scripts/kit_check_docs.py`` writes
 ``docs/kit-check.md`` from it; ``make check`` fails if it is stale.
 """
 

@@ -1,10 +1,8 @@
 """
-A scenario of a kit: its reason, its input, and whether it must be refused.
+A scenario of a kit: its reason, its input, whether it must be refused, and its outcome as files.
 
 ``tests/kits/<kit>/<case>/scenario.yaml`` holds one; the expected outcome is next to it in
-``expected/``.
-
-The outcome of a scenario as the files of its ``expected/`` folder, and how two outcomes differ.
+``expected/``: `golden` returns its files, and `differences` says how two outcomes differ.
 
 YAML that Orderkit writes is compared as data, so comments and layout do not count; rendered files
 are compared byte by byte. The owner reference and Crossplane's own label and annotation of composed

@@ -4,8 +4,7 @@ Compare a kit with an earlier version: would live orders break, move, or lose da
 Names and schemas are compared as text; composed resources by running earlier orders through both
 pipelines.
 
-Compare two schemas of one field: which formerly allowed values are refused now.
-
+`tightened` compares two schemas of one field: which formerly allowed values are refused now.
 Patterns and rules cannot be compared: any change of them is reported.
 """
 

@@ -17,15 +17,12 @@ that another XR composes. An object that broke a rule before the policy existed 
 the fields of that rule change. Not detected: a second XR of the same order in another namespace,
 and a tracking annotation forged by a person with write access to the cluster (RBAC prevents that).
 
+`only_crossplane_chooses` and `only_crossplane_owns` have the rules on what belongs to Crossplane,
+because a push could name another Composition, or pin a revision of another one, which Crossplane
+never compares with ``compositionRef`` (crossplane#7220). It could also drop or make up references
+to composed resources, and with a legacy XR have its connection Secret written into any namespace.
+
 The same manifests are judged by ``kubeschema.admission``.
-
-Policy rules on what belongs to Crossplane: the choice of a Composition, references, and owners.
-
-A push could name another Composition, or pin a revision of another one, which Crossplane never
-compares with ``compositionRef`` (crossplane#7220). It could also drop or make up references to
-composed resources, and with a legacy XR have its connection Secret written into any namespace.
-
-Policy rules on values: values set by the platform, limits on changes, immutable fields.
 """
 
 from __future__ import annotations

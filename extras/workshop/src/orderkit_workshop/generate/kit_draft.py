@@ -4,10 +4,9 @@ Draft a new kit: its XRD from a short description, and the values that ``skeleto
 A field is described as ``name:type[:enum=a|b][:default=x][:optional]``. The team is always part of
 the XR, so that the admission policy can enforce it: a field ``team`` is added unless there is one.
 
-Draft the form of an imported XRD: what kit.yaml should say so that people can fill it in.
-
-Written once, into kit.yaml, where the author sees and edits it: what a form is called and where it
-puts a value must not change with a release of Orderkit.
+`form_draft` drafts the form of an imported XRD: what kit.yaml should say so that people can fill it
+in. It is written once, into kit.yaml, where the author sees and edits it: what a form is called and
+where it puts a value must not change with a release of Orderkit.
 """
 
 from __future__ import annotations

@@ -4,11 +4,10 @@ The kit's Template for Backstage's scaffolder: its form, and the steps that run 
 The steps are the natural ones. The portal's profile decides what a portal gets of them when the
 pack is published.
 
-The order form of a kit: parameter pages for Backstage's scaffolder.
-
-Every field becomes the property that shows it best and refuses what the XRD refuses. Rules that a
-form cannot check are in the help text. Fields keep their names and their nesting (``aliases``
-rename top-level ones), so that an XR can be read back into the form unchanged.
+The form is parameter pages for Backstage's scaffolder (`pages`). Every field becomes the property
+that shows it best and refuses what the XRD refuses. Rules that a form cannot check are in the help
+text. Fields keep their names and their nesting (``aliases`` rename top-level ones), so that an XR
+can be read back into the form unchanged.
 """
 
 from __future__ import annotations

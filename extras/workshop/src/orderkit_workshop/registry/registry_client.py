@@ -6,10 +6,9 @@ service that gives out a token, to anybody or to a user. We ask for the right to
 repository, whatever the registry proposes. A blob may be a redirect to a store; credentials stay
 behind. Every answer has a limit.
 
-Credentials for registries, from Docker's configuration file.
-
-``docker login`` and compatible tools write them: into the file itself, or into a credential helper
-that it names (the protocol of docker-credential-helpers).
+Credentials come from Docker's configuration file (`credentials_for`). ``docker login`` and
+compatible tools write them: into the file itself, or into a credential helper that it names (the
+protocol of docker-credential-helpers).
 """
 
 from __future__ import annotations

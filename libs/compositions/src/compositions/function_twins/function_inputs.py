@@ -1,14 +1,13 @@
 """
-The shapes of twins' inputs: known fields and their types, and nothing else.
+The inputs of twins: their shapes, and the objects of a cluster that they select.
 
-The real functions decode their input strictly: an unknown field, or a value of the wrong type, ends
-the step fatally. A `Shape` makes the same check on plain data. It applies no defaults.
+A shape has known fields and their types, and nothing else. The real functions decode their input
+strictly: an unknown field, or a value of the wrong type, ends the step fatally. A `Shape` makes the
+same check on plain data. It applies no defaults.
 
-How functions select objects of a cluster: labels to match, how many, in which order.
-
-Shared by the twins of function-environment-configs (v0.7.1) and function-extra-resources (v0.3.0).
-Refused by name: more than twelve objects that compare equal, because Go's sort leaves their order
-undefined.
+`selected` selects objects of a cluster: labels to match, how many, in which order. It is for the
+twins of function-environment-configs (v0.7.1) and function-extra-resources (v0.3.0). Refused by
+name: more than twelve objects that compare equal, because Go's sort leaves their order undefined.
 """
 
 from __future__ import annotations

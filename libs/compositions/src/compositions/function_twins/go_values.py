@@ -5,10 +5,9 @@ Numbers that arrive over the wire are float64. Whole numbers that Kubernetes rea
 int64. Transforms distinguish the two, so here a Go float64 is a Python float and an int64 is a
 Python int. `json_text` writes what Go's ``encoding/json`` writes, `type_name` what ``%T`` prints.
 
-Go's ``fmt.Sprintf`` for the values that patches carry, including values of the wrong type.
-
-Verbs: ``s d v t q x f F e g`` with width, precision and the flags ``- + 0`` and space, as far as
-all releases of Go agree. A verb that does not fit its value prints what Go prints
+`sprintf` is Go's ``fmt.Sprintf`` for the values that patches carry, including values of the wrong
+type. It has the verbs ``s d v t q x f F e g`` with width, precision and the flags ``- + 0`` and
+space, as far as all releases of Go agree. A verb that does not fit its value prints what Go prints
 (``%!d(string=a)``), and so do missing or extra values. Refused by name: every other verb, ``#``,
 ``*``, explicit indices, and combinations whose output depends on the release.
 """

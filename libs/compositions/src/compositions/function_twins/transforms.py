@@ -9,10 +9,9 @@ numbers and floats in Go's hexadecimal notation.
 
 ``patch_input`` has already refused malformed transforms.
 
-Kubernetes quantities as the approximate float that a convert transform makes of them.
-
-In Kubernetes the number of digits decides which arithmetic is used. Values that its exact slow path
-would round (below a billionth) or cap are refused by name.
+`as_float` reads a Kubernetes quantity as the approximate float that a convert transform makes of
+it. In Kubernetes the number of digits decides which arithmetic is used. Values that its exact slow
+path would round (below a billionth) or cap are refused by name.
 """
 
 from __future__ import annotations

@@ -5,10 +5,9 @@ Compile one ``x-kubernetes-validations`` entry.
 valid but cannot be evaluated exactly has a `gap`. What a rule might cost with the largest values
 that its schema allows is not checked.
 
-Rules on sets and keyed lists, which Kubernetes compares regardless of order and CEL does not.
-
-If a rule only compares such lists with each other, they are sorted first and the result is correct.
-A rule that concatenates them, compares them with a literal list or uses positions is not evaluated.
+Kubernetes compares sets and keyed lists regardless of order, and CEL does not (`comparing`). If a
+rule only compares them with each other, they are sorted first and the result is correct. A rule
+that concatenates them, compares them with a literal list or uses positions is not evaluated.
 """
 
 from __future__ import annotations

@@ -7,10 +7,9 @@ nearly always enough, then by the values themselves. All evaluations for one obj
 after `SECONDS_MAX` of processor time, as Kubernetes' budget does. What is stopped is *costly*: it
 counts against the object, change or write that it is about.
 
-Which parts of its variables an expression can read.
-
-The CEL library copies what it is given, for each evaluation, and a limit of cost counts all of it.
-An object may be large where no expression looks, as the status of an Application with a thousand
+`parts_read` says which parts of its variables an expression can read, and `only` keeps these. The
+CEL library copies what it is given, for each evaluation, and a limit of cost counts all of it. An
+object may be large where no expression looks, as the status of an Application with a thousand
 resources is.
 """
 

@@ -6,10 +6,9 @@ memory, and nothing can stop it while it computes. So an expression is evaluated
 is within `COST_MAX`. A unit is one of Kubernetes' (a step, an entry that is compared, ten letters
 that are read), with more where the library needs more: at most 0.2 microseconds and 100 bytes.
 
-Upper bounds of the values that the parts of an expression can have.
-
-A bound of something in the data refers to the values themselves, so that it is exact; the bound of
-something computed has figures only.
+An `Extent` is the upper bound of the values that a part of an expression can have. A bound of
+something in the data refers to the values themselves, so that it is exact; the bound of something
+computed has figures only.
 """
 
 from __future__ import annotations

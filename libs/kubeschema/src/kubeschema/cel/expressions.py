@@ -1,13 +1,12 @@
 """
-Expressions of admission policies: compiled once, evaluated exactly or not at all.
+Expressions and conditions of admission policies: compiled once, evaluated exactly or not at all.
 
 As on the server, ``variables`` are evaluated on first use. They are bound around the expression, so
 that no value leaves the CEL library in between. Objects are plain data, also as on the server: no
 schema, lists keep their order, nulls stay null. If the server's result cannot be reproduced
 (functions the library lacks, ``authorizer``, integers beyond 64 bits), the outcome is a gap.
 
-Conditions in CEL: over an object's ``spec``, ``status`` and ``metadata``, or over other variables.
-
+A condition is over an object's ``spec``, ``status`` and ``metadata``, or over other variables.
 `Subject` knows the types of the variables from their schemas. It says what is wrong with an
 expression, and turns objects into values; `Condition` judges these, within the limits of
 ``evaluation``. It never raises.

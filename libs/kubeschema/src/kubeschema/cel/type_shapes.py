@@ -5,11 +5,10 @@ Field names are escaped (``x-y`` becomes ``x__dash__y``) and undeclared fields a
 ``date-time`` is a timestamp; a ``number`` is a double even if written ``1``. Of the whole object
 and of embedded resources, a rule sees apiVersion, kind, and the metadata's name and generateName.
 
-Convert plain values to the values that a CEL rule sees, according to their CEL type.
-
-Nulls count as absent; undeclared fields are left out. Values that the CEL library's Python side
-cannot represent (integers beyond 64 bits, a leap second) raise `Unbound`. The rule is then not
-evaluated at all, rather than evaluated on a changed value.
+`bind` converts plain values to those that a CEL rule sees, according to their CEL type. Nulls count
+as absent; undeclared fields are left out. Values that the CEL library's Python side cannot
+represent (integers beyond 64 bits, a leap second) raise `Unbound`. The rule is then not evaluated
+at all, rather than evaluated on a changed value.
 """
 
 from __future__ import annotations

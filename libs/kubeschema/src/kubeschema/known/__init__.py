@@ -1,10 +1,9 @@
 """
 Schemas of kinds from any source, as one set that judges objects.
 
-The sources are CRDs and XRDs (``known_kinds``), an API server's OpenAPI documents
-and Kubernetes' own kinds (``builtin_kinds``). `read_layer` reads a
-folder with all three. CRDs of managed resources may be compact (``managed_kinds``); what they do
-not say is in ``behaviour.yaml`` (``managed_kinds``).
+The sources are CRDs and XRDs (``known_kinds``), an API server's OpenAPI documents and Kubernetes'
+own kinds (``builtin_kinds``). `read_layer` reads a folder with all three. CRDs of managed resources
+may be compact; what they do not say is in ``behaviour.yaml`` (``managed_kinds``).
 """
 
 from __future__ import annotations

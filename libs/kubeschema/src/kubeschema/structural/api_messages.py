@@ -7,11 +7,10 @@ with CEL rules), and ``must validate all the schemas (allOf)`` and ``Checked val
 integer`` beside the actual fault. For a failed ``anyOf`` or ``oneOf``, the faults of the nearest
 alternative are reported as well, as the server does.
 
-What server-side apply refuses before any other rule: wrong types and undeclared fields.
-
-In this case the server cannot build a typed object and answers ``failed to create typed patch
-object (…): .spec.colour: expected string, got …``. Nulls pass, and so does a fraction where an
-integer belongs: the schema's rules are checked later. Callers add the beginning of the sentence.
+`type_problems` finds what server-side apply refuses before any other rule: wrong types and
+undeclared fields. The server then cannot build a typed object and answers ``failed to create typed
+patch object (…): .spec.colour: expected string, got …``. Nulls pass, and so does a fraction where
+an integer belongs: the schema's rules are checked later. Callers add the beginning of the sentence.
 """
 
 from __future__ import annotations

@@ -6,10 +6,8 @@ junctors may not contain, forbidden keywords, list and map types, patterns, map 
 enums. Stricter than the server in one respect: an enum value of another type is refused. CEL rules
 are checked in ``cel``.
 
-Check a schema's list and map types: ``x-kubernetes-list-type`` and related keywords.
-
-Checks one level at a time; ``structural_rules`` walks the schema. All paths and messages are the
-server's.
+`topology_faults` checks ``x-kubernetes-list-type`` and related keywords, one level at a time;
+`check_schema` walks the schema. All paths and messages are the server's.
 """
 
 from __future__ import annotations

@@ -6,12 +6,10 @@ with ``nullable``, int-or-string, RE2 patterns, Kubernetes' formats, embedded re
 types. `TypeValidator` checks only types and declared fields, which is what server-side apply looks
 at first.
 
-String formats that Kubernetes knows, as predicates.
-
-The rules are those of the API server, which are looser or stricter than the RFCs in places (a
-date-time needs a zone, a UUID needs no dashes). ``bsonobjectid``, ``isbn*``, ``creditcard``,
-``ssn``, ``hexcolor`` and ``rgbcolor`` are judged by their shape alone. Unknown formats are ignored,
-as on the server.
+The string formats that Kubernetes knows are predicates. Their rules are those of the API server,
+which are looser or stricter than the RFCs in places (a date-time needs a zone, a UUID needs no
+dashes). ``bsonobjectid``, ``isbn*``, ``creditcard``, ``ssn``, ``hexcolor`` and ``rgbcolor`` are
+judged by their shape alone. Unknown formats are ignored, as on the server.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ Check objects of one XRD or CRD, in all its versions.
 The order is the server's: unknown fields, defaults, structure, then rules, which run only if the
 structural faults allow it.
 
-The rule behind a finding and how to fix it, read from the schema at its path.
-
-The server's message says what is wrong. This adds the nearest known field, the author's description
+The rule behind a finding (`rule_of`) and how to fix it are read from the schema at its path. The
+server's message says what is wrong. The hint adds the nearest known field, the author's description
 of the field, or an allowed value.
 """
 

@@ -5,10 +5,9 @@ Each message of the API server comes with a hint on how to fix it. `judge_defini
 and reports line and column; `definition_findings` judges an object. CEL rules are compiled where
 the library has a build; their cost is not checked.
 
-Parts of an XRD's schema that are accepted but probably unintended.
-
-Defaults that never apply, objects that keep no fields, patterns that the form's engine reads
-differently, columns of fields that do not exist.
+`schema_smells` and `column_smells` find what is accepted but probably unintended: defaults that
+never apply, objects that keep no fields, patterns that the form's engine reads differently, columns
+of fields that do not exist.
 """
 
 from __future__ import annotations

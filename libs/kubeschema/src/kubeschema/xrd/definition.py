@@ -1,15 +1,15 @@
 """
-Read an XRD's scope, versions and the kinds it defines.
+Read an XRD's scope, its versions, the kinds it defines, and the fields that Crossplane adds.
 
 Reads both API versions. Crossplane stores v1. Defaults of the XRD's own fields are those of the
 version it is written in, then those of v1.
 
-The fields that Crossplane adds to every composite resource, as schemas.
+`spec_fields`, `status_fields` and `claim_fields` are the schemas of the fields that Crossplane adds
+to every composite resource. A modern XR has them under ``spec.crossplane``, a legacy XR directly in
+``spec``. They override the author's fields of the same names. A claim has its own set, directly in
+``spec``.
 
-A modern XR has them under ``spec.crossplane``, a legacy XR directly in ``spec``. They override the
-author's fields of the same names. A claim has its own set, directly in ``spec``.
-
-The error of ``xrd``.
+`BrokenXrdError` is the error of all of ``xrd``.
 """
 
 from __future__ import annotations

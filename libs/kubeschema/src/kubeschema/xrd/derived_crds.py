@@ -5,10 +5,9 @@ Three levels of the author's schema reach the CRD only in part (see ``dropped_ke
 ones as Kubernetes' schema type represents them (see ``typed_schema``). Crossplane's own fields are
 added on top. Equal to the CRDs of Crossplane 2.3, recorded in ``tests/conformance/xrds``.
 
-Report why the API server would refuse the CRD of an XRD, in its words.
-
-Crossplane accepts such an XRD all the same and reports the refusal only in an event. CEL rules are
-compiled where the CEL library has a build; their cost is not estimated.
+`problems` reports why the API server would refuse the CRD of an XRD, in its words. Crossplane
+accepts such an XRD all the same and reports the refusal only in an event. CEL rules are compiled
+where the CEL library has a build; their cost is not estimated.
 """
 
 from __future__ import annotations

@@ -4,10 +4,9 @@ The filters, tests, methods and functions that templates may use, by name.
 ``docs/rendering.md`` is generated from these tables. ``FILTERS_REFUSED`` lists what Backstage has
 in addition. All are pure functions on JSON-like values.
 
-Backstage's own filters: parseRepoUrl, projectSlug, parseEntityRef, pick.
-
-They check the shape of a forge's address and what the public forges require. Which forges the
-portal integrates with is known only while a platform's task runs (``integrations``).
+Backstage's own filters (`parse_repo_url`, `project_slug`, `parse_entity_ref`, `pick`) check the
+shape of a forge's address and what the public forges require. Which forges the portal integrates
+with is known only while a platform's task runs (``integrations``).
 """
 
 from __future__ import annotations

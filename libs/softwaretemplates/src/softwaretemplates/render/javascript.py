@@ -5,7 +5,7 @@ Values are those of JSON (None is ``null``; numbers are doubles, stored as int o
 ``Undefined``. Checked against Node for what the renderer uses. JavaScript's other kinds of objects
 (functions, dates, symbols) do not occur here.
 
-The members that every JavaScript object of a kind has. These names are never data.
+The names of members that every JavaScript object of a kind has are listed: they are never data.
 """
 
 from __future__ import annotations

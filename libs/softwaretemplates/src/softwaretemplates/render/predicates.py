@@ -1,7 +1,8 @@
 """
-Tests: names that may follow ``is``, also used by ``select``. Pure functions on values.
+Tests (names that may follow ``is``, and stand in ``select``) and arithmetic.
 
-``- * / % // **`` as JavaScript calculates, for ``javascript``'s values.
+`calculate` computes ``- * / % // **`` as JavaScript does, with ``javascript``'s values. Pure
+functions on values.
 """
 
 from __future__ import annotations

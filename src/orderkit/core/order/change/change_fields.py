@@ -1,15 +1,14 @@
 """
-Resolve the fields that a person names in an edit, and apply edits to a spec.
+Resolve the fields that a person names or fills in, and apply edits to a spec.
 
 A field is named by its path below ``spec`` in the XRD, or by its form parameter. Typed values are
 parsed by the field's type: a text field keeps its text as it is.
 
-Turn the answers of a form into edits: only what differs from the values that the form showed.
-
-A form sends all its fields, touched or not: empty lists and maps for fields that nobody filled in,
-and nothing for fields that were cleared. So an untouched field is not an edit (somebody else may
-have changed it in the meantime without a conflict), an empty value of an absent field is not an
-edit, and a missing field is removed.
+`entered_edits` turns the answers of a form into edits: only what differs from the values that the
+form showed. A form sends all its fields, touched or not: empty lists and maps for fields that
+nobody filled in, and nothing for fields that were cleared. So an untouched field is not an edit
+(somebody else may have changed it in the meantime without a conflict), an empty value of an absent
+field is not an edit, and a missing field is removed.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """
-Compare two specs field by field.
+Compare two specs field by field, and merge two versions of an object.
 
-Maps are compared key by key; a list is one value unless the caller asks for its elements.
+`differences` compares maps key by key; a list is one value unless the caller asks for its elements.
 
-Merge two versions of an object field by field.
-
-Maps are merged key by key; a list is one value. If both sides changed a field differently, theirs
-wins and the conflict is reported, because nobody should merge that unseen. Pure.
+`merged` merges maps key by key; a list is one value. If both sides changed a field differently,
+theirs wins and the conflict is reported, because nobody should merge that unseen. Pure.
 """
 
 from __future__ import annotations

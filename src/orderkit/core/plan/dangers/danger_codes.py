@@ -1,9 +1,9 @@
 """
 The codes of dangers, and the facts besides the two outcomes that they are judged by.
 
-Dangers that a kit accepts for all of its orders, with a reason: plans list them apart.
-
-A kit names the code, the part, and perhaps words of the sentence. Every other danger stays one.
+A kit accepts dangers for all of its orders, with a reason: plans list them apart
+(`accepted_apart`). It names the code, the part, and perhaps words of the sentence. Every other
+danger stays one.
 """
 
 from __future__ import annotations

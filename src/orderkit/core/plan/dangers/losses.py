@@ -5,10 +5,9 @@ Deleting a managed resource deletes the external resource unless its policies ke
 ``deletionPolicy`` counts only for kinds that have it: the namespaced family (``….m.…``) has none.
 Nested XRs that this plan cannot expand are judged by their resourceRefs.
 
-Kinds that hold data: a table of common kinds, extended by what a pack declares.
-
-``pack.yaml`` and ``kit.yaml`` extend the table (``spec.plan.dataKinds``) and take precedence over
-it. A kind in neither is assumed to hold no data.
+`holds_data` has a table of common kinds that hold data. ``pack.yaml`` and ``kit.yaml`` extend the
+table (``spec.plan.dataKinds``) and take precedence over it. A kind in neither is assumed to hold no
+data.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """
-What composed objects refer to and nothing makes: ProviderConfigs, Secrets of Pods and providers.
+What composed objects refer to and nothing makes, and which scopes and owners are not allowed.
 
-A managed resource without its config or its password, and a Pod without its Secret, wait for ever:
+`judge_references` finds ProviderConfigs, and Secrets of Pods and providers, that nothing makes. A
+managed resource without its config or its password, and a Pod without its Secret, wait for ever:
 the order fails after it was written. What the order itself makes, or names elsewhere as something
 to be made (the Secret of a Certificate, a connection Secret), is not missing.
 
-Scopes, namespaces and owners of composed objects: what Crossplane and the API server allow.
-
-A namespaced XR composes only namespaced objects of its own namespace. A cluster-scoped XR composes
+`judge_scopes` judges scopes, namespaces and owners by what Crossplane and the API server allow. A
+namespaced XR composes only namespaced objects of its own namespace. A cluster-scoped XR composes
 anything, but a namespaced object needs a namespace that exists. An owner must be in the same
 namespace or cluster-scoped: the garbage collector deletes an object whose owner it cannot find.
 """

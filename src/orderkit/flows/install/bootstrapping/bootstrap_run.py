@@ -1,11 +1,11 @@
 """
 The story of a bootstrap: which steps there are, and how they are looked at and carried out.
 
-The seed that generated passwords follow from (docs/adr/0026): drawn once, and never written over.
+`PasswordSeedStep` draws the seed that generated passwords follow from (docs/adr/0026) once, and
+never writes over it. The seed exists in the cluster only: it is not in Git, in no message and in no
+plan.
 
-It exists in the cluster only: it is not in Git, in no message and in no plan.
-
-The installed service has its Secret before Argo CD starts its Pods.
+`ServiceSecretStep` gives the installed service its Secret before Argo CD starts its Pods.
 """
 
 from __future__ import annotations

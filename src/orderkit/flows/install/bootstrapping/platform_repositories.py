@@ -4,18 +4,16 @@ The platform's two repositories: the pack as rendered for it, and the ledger.
 A commit of the pack names the platform it was rendered for, so that two platforms on one forge
 do not publish over each other.
 
-Move the ledger to another repository, or refuse to leave it behind.
+`move_ledger` moves the ledger to another repository, and `refuse_ledger_change` refuses to leave it
+behind. Argo CD removes what a repository no longer lists. So if platform.yaml names another ledger
+and that is empty, every team's Applications are pruned, and their XRs with them. A move copies the
+files before the Application of the ledger is switched. The old repository is archived first, so
+that nobody enters an order there meanwhile; it keeps the history.
 
-Argo CD removes what a repository no longer lists. So if platform.yaml names another ledger and that
-is empty, every team's Applications are pruned, and their XRs with them. A move copies the files
-before the Application of the ledger is switched. The old repository is archived first, so that
-nobody enters an order there meanwhile; it keeps the history.
-
-How Argo CD gets at the repositories: credentials where they are private, the forge's authority.
-
-The credential of platform.yaml is for the organisations of pack and ledger only; every team has one
-of its own (``flows.team.connections``). The one for the whole forge that release 0.2.0 wrote
-becomes the former after every team has the latter. The authority stands in
+`AccessStep` lets Argo CD get at the repositories: with credentials where they are private, and the
+forge's authority. The credential of platform.yaml is for the organisations of pack and ledger only;
+every team has one of its own (``flows.team.connections``). The one for the whole forge that release
+0.2.0 wrote becomes the former after every team has the latter. The authority stands in
 ``argocd-tls-certs-cm`` under the forge's host name without port, as Argo CD looks it up. Other
 entries of that ConfigMap are left alone.
 """

@@ -7,8 +7,8 @@ step, a broken expression is passed on as text), this fails, mostly before any s
 never reach logs, events, outputs or errors. ``docs/templates.md`` lists what is supported and the
 intended differences.
 
-It uses no forge and no cluster directly, only `Services`. Layers: ``masking, tasks < checking <
-rounds < running``.
+It uses no forge and no cluster directly, only `Services`. Layers: ``task_check < task_values <
+task_run``.
 """
 
 from orderkit.flows.template.actions.action_context import (

@@ -1,8 +1,7 @@
 """
 Run a task: check it, run its steps in order, render its output.
 
-The rounds of a step, one or one per item of ``each``: which of them run, with which inputs.
-
+`rounds` says which rounds of a step run (one, or one per item of ``each``), and with which inputs.
 All inputs are rendered and checked before the first round runs, as Backstage does. ``if`` is
 evaluated once for a plain step and per item for a step with ``each``.
 """

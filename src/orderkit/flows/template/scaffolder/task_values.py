@@ -1,7 +1,8 @@
 """
 The values of a task: its options, state, events and result.
 
-A task's output, and example outputs for steps that a dry run did not run.
+`render_outputs` renders a task's output, and `example_of` makes example outputs for steps that a
+dry run did not run.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ Objects as ``meta.k8s.io/v1`` Tables: what ``kubectl get`` prints.
 Columns of custom kinds are those of their definition. The built-in kinds have the real server's
 main columns. Ages are computed when the table is made, as kubectl expects.
 
-The JSONPath of printer columns: ``.status.conditions[?(@.type=='Ready')].status``.
-
-Fields (``.a``, ``['a.b']``, ``\.`` for a dot in a name), indexes (also negative), ``[*]``, and
-filters with one comparison. Not here: recursion (``..``), slices, unions. Pure; used by ``tables``.
+`find` evaluates the JSONPath of printer columns, such as
+``.status.conditions[?(@.type=='Ready')].status``. It knows fields (``.a``, ``['a.b']``, ``\.`` for
+a dot in a name), indexes (also negative), ``[*]``, and filters with one comparison. Not here:
+recursion (``..``), slices, unions. Pure.
 """
 
 from __future__ import annotations

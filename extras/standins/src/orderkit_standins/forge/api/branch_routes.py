@@ -1,9 +1,8 @@
 """
-Endpoints of branches: show, create, rename, delete, compare two.
+Endpoints of branches (show, create, rename, delete, compare two), and of their protection.
 
-Endpoints of branch protection: list, add, change, remove.
-
-Only admins of the repository see them.
+The rules of protection can be listed, added, changed and removed. Only admins of the repository see
+them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """
-What follows when a branch moved: pull requests, listeners and webhooks learn of it.
+What a branch that moves has to pass, and who learns that it moved.
 
-For everything that moves a branch (contents, branches, merges, pushes), always after it moved.
+`BranchRules` applies the rules of protected branches to what the API, git and merges are about to
+do.
 
-Apply the rules of protected branches to what the API, git and merges are about to do.
+`BranchUpdates` tells pull requests, listeners and webhooks. It is for everything that moves a
+branch (contents, branches, merges, pushes), always after it moved.
 """
 
 from __future__ import annotations

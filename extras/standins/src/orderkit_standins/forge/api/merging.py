@@ -3,14 +3,12 @@ Merge a pull request: Gitea's refusals in Gitea's order, then the base branch mo
 
 The commit is written first, then the merge is noted, then the base branch is moved by
 compare-and-swap, then the pull request is closed (``pull_requests`` says what a kill in between
-leaves).
-After a merge was tried and refused by git, Gitea checks every pull request of the base branch anew,
-so the next try is told to come back later; so it is here.
+leaves). After a merge was tried and refused by git, Gitea checks every pull request of the base
+branch anew, so the next try is told to come back later; so it is here.
 
-Merge queues: pull requests of a branch wait until whoever runs the forge lets the oldest be merged.
-
-GitLab calls them trains. Both merge with a message of their own, so that the trailers of who asked
-are not in it.
+In a merge queue (`MergeQueues`) the pull requests of a branch wait until whoever runs the forge
+lets the oldest be merged. GitLab calls it a train. Queues and trains merge with a message of their
+own, so that the trailers of who asked are not in it.
 """
 
 from __future__ import annotations

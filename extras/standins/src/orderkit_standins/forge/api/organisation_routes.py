@@ -1,11 +1,13 @@
 """
-Endpoints of organisations and of their teams: who is in them, and what they may use.
+Endpoints of organisations and their teams, of users and their tokens, and of the forge itself.
+
+`OrganisationRoutes` has organisations and teams: who is in them, and what they may use.
 
 Observed on Gitea 1.26.0: below ``admin`` a team needs units, the answer then says
 ``permission: none``; a second team of the same name is 422 when made and 500 when renamed to; the
 last owner cannot leave (500). Membership is never public here: outsiders are shown no members.
 
-Endpoints of the forge itself, of users, and of their access tokens.
+`UserRoutes` has the forge itself, users, and their access tokens.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@ Endpoints of repositories and of their collaborators.
 
 Observed on Gitea 1.26.0: a collaborator's level is ``write`` unless given; unknown users are 422,
 unknown levels 500; everybody may ask for the own level, admins of the repository for anybody's.
-
-Called through their routes.
 """
 
 from __future__ import annotations

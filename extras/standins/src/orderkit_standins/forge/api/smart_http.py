@@ -5,8 +5,7 @@ Requests are spooled to disk up to a cap, so a client that stalls holds no git p
 answers of upload-pack are streamed. Hooks, dumb HTTP and LFS are not served. A push without
 the right ends at once with 403; Gitea lets it come as far as its pre-receive hook.
 
-Hold a git push back until the rules of the branches it wants to move were asked.
-
+A push is held back until the rules of the branches it wants to move were asked (`check_push`).
 Gitea does this in a hook that git runs between receiving objects and moving references. Here the
 list of references at the head of the request is read first; a refused push is answered in git's own
 words for a declined hook, and nothing of it stays in the repository. That a protected branch is not

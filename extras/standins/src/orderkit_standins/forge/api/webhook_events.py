@@ -1,15 +1,14 @@
 """
-Tell webhooks what happened: each method here is called after a change was made.
+Webhooks of the forge: what tells them of changes, and the endpoints that keep them.
 
-They return at once and raise nothing: a payload is built only if an active webhook receives the
-event, and sent by ``forge.webhooks``. An exception in here is logged, never the writer's problem.
+The methods of `WebhookEvents` are called after a change was made. They return at once and raise
+nothing: a payload is built only if an active webhook receives the event, and sent by
+``forge.webhooks``. An exception in here is logged, never the writer's problem.
 
-Endpoints of webhooks: of repositories, for their admins, and of organisations, for owners.
-
-Observed on Gitea 1.26.0: `active` is false unless asked for; a change without a list of events
-falls back to ``push``; two webhooks may have
-one address. Only JSON of type ``gitea`` is sent; names,
-authorization headers and branch filters are refused as unsupported.
+`WebhookRoutes` has the endpoints of webhooks: of repositories, for their admins, and of
+organisations, for owners. Observed on Gitea 1.26.0: `active` is false unless asked for; a change
+without a list of events falls back to ``push``; two webhooks may have one address. Only JSON of
+type ``gitea`` is sent; names, authorization headers and branch filters are refused as unsupported.
 """
 
 from __future__ import annotations

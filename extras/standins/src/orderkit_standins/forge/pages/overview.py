@@ -1,9 +1,8 @@
 """
-Pages above repositories: the first one with search and the way to sign in, and an owner's.
+Pages above repositories: the first with search and the way to sign in, an owner's, and errors.
 
-Error pages: what happened, and what the reader can do now.
-
-Programs that do not ask for HTML get one line of text, as from Gitea.
+`refuse_with_page` says what happened, and what the reader can do now. Programs that do not ask for
+HTML get one line of text, as from Gitea.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ Shows what is stored and what git says now. Reviews and merges are made by the e
 from forms at Gitea's addresses and with its fields. A form names the head that was shown. Browsers
 add remembered credentials to what pages of others send, so besides ``serving.OwnSite`` each form
 carries a token for its reader and its pull request, which ends with the process.
-
-Called through their routes.
 """
 
 from __future__ import annotations

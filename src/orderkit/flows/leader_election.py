@@ -6,8 +6,6 @@ of two candidates succeeds. A Lease has expired when nobody renewed it for its d
 process first saw it in that state*: clocks of different machines are never compared. A thread of
 its own renews the Lease, also during a long pass. Election only saves work: a controller must stay
 correct if two leaders overlap for a moment.
-
-Used by ``controllers.running`` and by the service.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long our HTTP servers wait for a client. Used by ``serving`` and ``time_limited_http``."""
+"""How long our HTTP servers wait for a client."""
 
 from __future__ import annotations
 

@@ -1,16 +1,14 @@
 """
 A small controller runtime: watch kinds, turn events into keys, reconcile each key until quiet.
 
-What it guarantees: a key is reconciled at least once after each event that maps to it; never
-by two workers at once; again after an exception, with growing delay; again after the delay a
-reconcile asks for. A key whose reconcile is long (hundreds of children) is paced: its events are
-gathered for a multiple of that time. It is level-based: events only say *which* key to look at,
-and every (re)start lists everything. It works on any ``ports.cluster.Cluster``.
+What it guarantees: a key is reconciled at least once after each event that maps to it; never by two
+workers at once; again after an exception, with growing delay; again after the delay a reconcile
+asks for. A key whose reconcile is long (hundreds of children) is paced: its events are gathered for
+a multiple of that time. It is level-based: events only say *which* key to look at, and every
+(re)start lists everything. It works on any ``ports.cluster.Cluster``.
 
-What it does not do: leader election, rate limits over all keys, reads from a cache (the
-embedded cluster reads from memory anyway).
-
-Used by ``crossplane`` and ``argocd``.
+What it does not do: leader election, rate limits over all keys, reads from a cache (the embedded
+cluster reads from memory anyway).
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@ as soon as they are looked at, whatever their image; at zero replicas the counts
 a real cluster. Jobs are complete (not Orderkit's own), Pods are ready, claims are bound. Services
 of type LoadBalancer and Ingresses get the loopback address. An autoscaler finds what it has. There
 are no ReplicaSets, no Pods of others, no roll-outs, and no Jobs of CronJobs.
-
-Started by ``platform``, on any ``ports.cluster.Cluster``.
 """
 
 from __future__ import annotations

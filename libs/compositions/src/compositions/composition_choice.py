@@ -7,8 +7,7 @@ Crossplane picks one at random. The revision is the XR's own under ``Manual`` (n
 the Composition), else the Composition's newest; ``compositionRevisionSelector`` counts only where
 the policy is literally ``Automatic`` (``composite/api.go`` of Crossplane 2.3.4).
 
-The choice is returned, and whoever asked writes it into the XR. Used by the embedded Crossplane and
-by plans.
+The choice is returned, and whoever asked writes it into the XR.
 """
 
 from __future__ import annotations

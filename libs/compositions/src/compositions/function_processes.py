@@ -3,7 +3,7 @@ Composition functions that run as processes of their own, and their addresses.
 
 Three sources: ``platform.yaml`` (``spec.plans.functions``), the option ``--function``, and the
 annotations with which ``crossplane render`` finds functions under development. This module contacts
-nothing. Used by plans and ``kit test``.
+nothing.
 """
 
 from __future__ import annotations

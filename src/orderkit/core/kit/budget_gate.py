@@ -4,8 +4,6 @@ The budget gate: whether the user of an XR may continue, as the XR's status says
 Pure. Only the status counts, not conditions, ages or other objects: two readers that infer the same
 fact from different signs would disagree. So a failing measurement changes nothing here; the
 stations decide what the status says then.
-
-Used by ``flows.order.budget_gate_check``.
 """
 
 from __future__ import annotations

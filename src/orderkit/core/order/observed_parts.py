@@ -2,8 +2,7 @@
 What an order only observes: parts of an import, and what managing them would change.
 
 A managed resource with the policy Observe has both sides: ``forProvider`` is what the order would
-set, ``status.atProvider`` is what the provider sees in the cloud. Pure. Called by
-``flows.order.tracing`` for one order and by plans.
+set, ``status.atProvider`` is what the provider sees in the cloud. Pure.
 """
 
 from __future__ import annotations

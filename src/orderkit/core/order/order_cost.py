@@ -2,7 +2,7 @@
 What an order costs a month, as rows, limits and sums use it: exact decimals, and what is not known.
 
 An amount that is not known is never zero: `monthly` is None if nothing is known, and `unknown` says
-what an amount does not contain. Pure. Made by ``core.plan.cost``.
+what an amount does not contain. Pure.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 Compare two assemblies of one order, before and after a change, into a `Plan`.
 
 Resources are paired by path. The comparison ignores what Crossplane writes for every resource
-(owner references, its own labels and annotations) and what the cluster writes (status). Called by
-``masking``; `dangers` judges the result.
+(owner references, its own labels and annotations) and what the cluster writes (status).
 """
 
 from __future__ import annotations

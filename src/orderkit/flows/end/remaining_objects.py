@@ -5,8 +5,7 @@ Looks in two ways, so that nothing is overlooked: for each object that was known
 and for every object of a kind the kit composes that has the order's label
 ``crossplane.io/composite`` and is owned by one of them, also if it was composed later. (The label
 is only a name, and another kit's XR may have the same.) What another order's Application delivers,
-or something else owns, is not part of this one, whatever its name. Called by
-``flows.end.destroying``.
+or something else owns, is not part of this one, whatever its name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """
 Read what an order was made for: its outputs, for programs, and its secret outputs on request.
 
-A Secret is read only if it is the order's own: whoever pushes values may choose its name. Called by
-``orderkit outputs`` and by the service.
+A Secret is read only if it is the order's own: whoever pushes values may choose its name.
 """
 
 from __future__ import annotations

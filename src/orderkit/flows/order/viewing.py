@@ -2,8 +2,7 @@
 Show one order with everything people want to see of it.
 
 `view` takes the row from the cluster and adds what only the forge knows. The number of requests to
-the forge is bounded, whatever people pushed; a part that cannot be read is left empty. Called by
-the service, the console and the command line; ``order_outputs`` reads outputs for programs.
+the forge is bounded, whatever people pushed; a part that cannot be read is left empty.
 """
 
 from __future__ import annotations

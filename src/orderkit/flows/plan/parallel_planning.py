@@ -3,8 +3,7 @@ Plan many orders at once: lanes of two processes each, one for each pack.
 
 A lane's first process assembles an order as it is, its second goes on from there with the other
 pack. A task that takes too long costs its process, which is killed, and one order, which is then
-unknown; a pack whose stations gave no answer several times is given up. Called by
-``fleet_planning``.
+unknown; a pack whose stations gave no answer several times is given up.
 """
 
 from __future__ import annotations

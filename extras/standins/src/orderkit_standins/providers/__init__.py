@@ -6,8 +6,7 @@ A twin runs where a Provider object asks for it by the annotation ``embedded.ord
 provider-kubernetes, ``cloud_twin`` every other provider, by the pack's ``schemas/``. They work
 through the Cluster port alone, on the embedded cluster and on a real API server alike.
 
-What they do not do stands at the top of each module and in docs/embedded-platform.md. Started by
-``platform``.
+What they do not do stands at the top of each module and in docs/embedded-platform.md.
 """
 
 from orderkit_standins.providers.played_kinds import ManagedLibrary

@@ -10,8 +10,6 @@ the pack's ``schemas/`` (``played_kinds``).
 
 Not here: what a cloud checks beyond the schema (sizes, zones, quotas), time that an update or a
 deletion takes, prices, anything that runs.
-
-Started by ``provider_objects``.
 """
 
 from __future__ import annotations

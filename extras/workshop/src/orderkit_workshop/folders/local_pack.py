@@ -2,7 +2,7 @@
 The working copy of a pack on this machine: a `PackFolder`.
 
 Fingerprints are made by children (``adapters.processes``) that read the same folder: `fingerprint`
-is their entry. Made by the command line for the flows of kits.
+is their entry.
 """
 
 from __future__ import annotations

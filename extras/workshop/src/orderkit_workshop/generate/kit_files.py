@@ -1,8 +1,7 @@
 """
 Generate all files of a kit, as one dictionary. Deterministic.
 
-Each generator turns a kit into the files of one folder; none reads platform.yaml. Called by
-``stories.generate_kits``, which writes the files that differ.
+Each generator turns a kit into the files of one folder; none reads platform.yaml.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """
 Generate a pack's files from its kits, and report what differs.
 
-Reads a pack folder, writes only what differs, removes generated files that are obsolete. Called by
-``orderkit kit generate``.
+Reads a pack folder, writes only what differs, removes generated files that are obsolete.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 Start a platform team's own pack: the rooms of a pack and no kits yet.
 
 What every pack shares (the delivery tree, the rooms' READMEs) is taken from the reference pack of
-this installation, without its kits; the rest is rendered from ``skeletons/pack``. Called by
-``orderkit init``, which writes the folder.
+this installation, without its kits; the rest is rendered from ``skeletons/pack``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 The Composition environment: the map under one key of the context that functions share.
 
 The functions treat it as an object, so it has a kind: one of Crossplane's own unless the data
-contains another. Used by the twins of function-environment-configs and patch-and-transform.
+contains another.
 """
 
 from __future__ import annotations

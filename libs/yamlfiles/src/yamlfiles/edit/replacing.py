@@ -1,7 +1,7 @@
 """
 Replace a value: on its line, in lines of its own, or in a block scalar.
 
-The text after the old value on its line stays, comments in particular. Called through ``editing``.
+The text after the old value on its line stays, comments in particular.
 """
 
 from __future__ import annotations

@@ -85,6 +85,7 @@ def launch(
             cwd="/" if is_isolated else None,
         )
 
+    # an isolated child ends with the thread that started it: this one stays
     return _starter.submit(start).result()
 
 

@@ -341,6 +341,7 @@ def response_of(data: bytes, request: StationRequest) -> StationResponse:
 
 def _dumped(value: Any) -> bytes:
     """Return the same bytes for the same value, and other bytes for 1, 1.0 and True."""
+    # version 3 writes references, and where it does depends on who else holds an object
     return marshal.dumps(value, 2)
 
 

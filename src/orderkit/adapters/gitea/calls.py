@@ -87,6 +87,7 @@ def push_again_after_first_commit(
     """
     if not says_empty(forge, repo) or not (head := git_head(forge, repo, branch)):
         return False
+    # any further push makes Gitea update its database
     body = _unchanged_entry(forge, repo, head) | {
         "branch": branch,
         "message": _repair_operation(operation).message,

@@ -316,6 +316,7 @@ class Repositories:
         if path.exists():
             doomed = path.with_name(f".new-doomed-{row_id}")
             shutil.rmtree(doomed, ignore_errors=True)
+            # out of its place in one step: a kill leaves no half repository under the name
             path.rename(doomed)
             shutil.rmtree(doomed, ignore_errors=True)
         self._store.change("DELETE FROM repositories WHERE id = ?", row_id)

@@ -41,6 +41,7 @@ def look_up(host: str, port: int) -> dict[str, Address]:
     Raises:
         OSError: The name is not known.
     """
+    # else each address comes once for each type of socket
     entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return {(text := str(entry[4][0])): _plain(text) for entry in entries}
 

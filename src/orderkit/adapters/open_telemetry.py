@@ -1,8 +1,7 @@
 """
 Spans for a collector of OpenTelemetry.
 
-The SDK reads its own variables (``OTEL_*``): where to, how many, with which name. Errors are
-recorded by their type: a message may have texts of users.
+The SDK reads its own variables (``OTEL_*``): where to, how many, with which name.
 """
 
 from __future__ import annotations
@@ -98,6 +97,7 @@ def _noting(span: Span, kind: SpanKind, attributes: Attributes) -> Iterator[Attr
     try:
         yield notes
     except BaseException as error:
+        # by its type: a message may have texts of users
         notes["error.type"] = type(error).__name__
         raise
     finally:

@@ -1,9 +1,7 @@
 """
 What the shell offers for orders, kits and fields when Tab is pressed (click's shell completion).
 
-The platform is asked, for at most `_ASKING_S`. Whatever goes wrong offers nothing and says nothing:
-a shell has no place for errors while somebody types. Shells put what is offered into the command
-line as it is, and would run a ``$(…)`` in it; so only plain words are offered.
+The platform is asked, for at most `_ASKING_S`. Whatever goes wrong offers nothing and says nothing.
 """
 
 from __future__ import annotations
@@ -135,7 +133,9 @@ def _beginning(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]
     matching: list[str] = []
 
     def ask() -> None:
-        with contextlib.suppress(Exception):  # see the module's docstring
+        with contextlib.suppress(Exception):  # a shell has no place for errors while somebody types
+            # plain words only: shells put what is offered into the command line as it is, and would
+            # run a $(…) in it
             matching.extend(
                 name for name in names() if name.startswith(incomplete) and _PLAIN.fullmatch(name)
             )

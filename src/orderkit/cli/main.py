@@ -42,6 +42,7 @@ def run(arguments: list[str]) -> int:
     try:
         text = _quick_answer(arguments)
         if text is None:
+            # lazy: click's import alone takes more than three times as long as bare Python
             from orderkit.cli.root import invoke
 
             return invoke(arguments)
@@ -72,6 +73,7 @@ class _TolerantFile(io.FileIO):
             try:
                 return super().write(data) or 0
             except OSError as error:
+                # a commit may be written by now: what cannot be printed makes no command fail
                 self.failure = error
         return memoryview(data).nbytes
 

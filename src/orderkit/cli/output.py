@@ -232,6 +232,7 @@ def draw_screen(lines: Sequence[str]) -> None:
     if colored() is False or (context and context.color is False):
         shown = [click.unstyle(line) for line in shown]
     _line.clear()
+    # K clears the rest of a line, H goes to the top of the screen, J clears the rest of it
     text = "".join(f"{line}\033[K\n" for line in shown)
     click.echo(f"\033[H{text}\033[J", nl=False, color=True)
     sys.stdout.flush()

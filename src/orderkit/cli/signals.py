@@ -24,21 +24,15 @@ def asked_to_end(handler: Callable[[int, object], None]) -> Iterator[None]:
 
 
 def set_by_signal(event: threading.Event) -> None:
-    """
-    Set an event, from a signal handler; returns at once, a moment before it is set.
-
-    `Event.set` takes a lock that the interrupted thread may hold: it holds it whenever it begins or
-    ends to wait for that very event. The handler would wait for its own thread, for ever.
-    """
+    """Set an event, from a signal handler; returns at once, a moment before it is set."""
+    # `Event.set` takes a lock that the interrupted thread holds whenever it begins or ends to wait
+    # for that very event: the handler would wait for its own thread, for ever
     _thread.start_new_thread(event.set, ())
 
 
 def wait_for_signal(event: threading.Event) -> None:
-    """
-    Wait until a handler has set an event. Main thread only.
-
-    In slices: the system may hand a signal to any thread (it does when the process was stopped
-    meanwhile), but Python runs handlers in the main one, which nobody wakes for that.
-    """
+    """Wait until a handler has set an event. Main thread only."""
+    # in slices: the system may hand a signal to any thread (it does when the process was stopped
+    # meanwhile), but Python runs handlers in the main one, which nobody wakes for that
     while not event.wait(_LOOK_EVERY_S):
         pass

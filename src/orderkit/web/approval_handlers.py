@@ -4,10 +4,8 @@ Handlers for approvals (what waits for the caller, and their decision), and for 
 For approvals the caller's teams do not matter: who is asked is what the order's kit says, and the
 forge knows its groups.
 
-`GateHandlers` tells a program whether the user of an XR may continue: 200, 402 or 503. 402 only
-means that the budget is used up. Any other reason is 503, so that a broken platform never looks
-like an exhausted budget. Answers may not be cached: after a budget is raised, an agent continues at
-once. There is one per service.
+`GateHandlers` tells a program whether the user of an XR may continue: 200, 402 or 503. There is one
+per service.
 """
 
 from __future__ import annotations
@@ -43,6 +41,7 @@ def post_approval(service: Service, call: ServiceRequest) -> ServiceResponse:
         decision = _decide(service, call)
     except (NotFoundError, RefusedError):
         entry = ledger.living_order(ledger_snapshot(service.platform).blobs, order)
+        # else the answer would tell other teams that the order exists
         if teams is not None and (entry is None or entry.team not in teams):
             raise call.who.foreign(f"order '{order}'", teams) from None
         raise
@@ -101,6 +100,7 @@ def operations(order: str) -> tuple[ServiceOperation, ...]:
     )
 
 
+# after a budget is raised, an agent continues at once
 _NEVER_KEPT = {"Cache-Control": "no-store"}
 
 
@@ -124,6 +124,7 @@ class GateHandlers:
             )
         verdict = self._gates.verdict(service.platform, gate_query, xr)
         call.audit_fields["gate"] = verdict.state.value
+        # 402 only means a used-up budget: a broken platform must not look like one
         if verdict.state is GateState.UNKNOWN:
             raise UnknownGateError(f"{gate_query.kit} '{gate_query.name}': {verdict.why}")
         return _answer(gate_query, xr, verdict)

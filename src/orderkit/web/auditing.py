@@ -89,7 +89,7 @@ class AuditLog:
 
     def write(self, entry: Mapping[str, Any]) -> None:
         """
-        Append one line; the file may be rotated away meanwhile.
+        Append one line.
 
         Raises:
             OSError: It cannot be written.
@@ -102,6 +102,7 @@ class AuditLog:
                 sys.stderr.write(line)
                 sys.stderr.flush()
                 return
+            # opened for each line: the file may be rotated away meanwhile
             with self._path.open("a", encoding="utf-8") as stream:
                 stream.write(line)
 
@@ -110,8 +111,7 @@ class AuditedApp:
     """
     Write a line for every request of an app, and give the request an id.
 
-    The line is written before the answer is sent: who has an answer can rely on it. A request that
-    gets no answer has status 0.
+    A request that gets no answer has status 0.
     """
 
     def __init__(self, app: ASGIApp, log: AuditLog | None) -> None:
@@ -139,6 +139,7 @@ class AuditedApp:
         async def observed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message)["X-Request-Id"] = entry["request"]
+                # before the answer is sent: who has an answer can rely on it
                 write(message["status"])
             await send(message)
 

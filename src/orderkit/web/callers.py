@@ -72,6 +72,7 @@ class Caller:
         Raises:
             RefusedError: For none: the proof lacks the right.
         """
+        # the portal's secret alone, which may do everything
         if self.proof is None:
             return None
         if right not in self.proof.rights:

@@ -137,6 +137,7 @@ def _may_know(service: Service, call: ServiceRequest, entry: OrderEntry) -> bool
         teams = call.caller.teams("read")
         if teams is None or entry.team in teams:
             return True
+    # a link carries no token: who may read the repository may know the order
     repository = service.platform.forge.repo(entry.repository)
     return repository is not None and (service.options.open_forms or not repository.private)
 
@@ -163,10 +164,8 @@ class ChangeHandler:
     """
     Changes fields of orders, and remembers which conflicts a portal has shown.
 
-    A portal that starts a refused task over sends the old form again, with the commit on which it
-    was opened (observed on Backstage 1.55): it would conflict for ever. So what a conflict named
-    does not conflict when the same person sends the same base in another task. Lost memory, after a
-    restart or in another replica, shows the conflict once more.
+    What a conflict named does not conflict when the same person sends the same base in another
+    task. Lost memory, after a restart or in another replica, shows the conflict once more.
     """
 
     def __init__(self) -> None:
@@ -184,6 +183,8 @@ class ChangeHandler:
             request = replace(request, how=How.REVIEW)
         task = (request.requester.ref, request.order, request.base or "")
         resends = bool(body.resend and call.key and request.base)
+        # a refused task that is started over sends its old form again (observed on Backstage 1.55):
+        # it would conflict for ever
         if resends:
             request = replace(request, read_to=self._read_to(task, call.key))
         try:

@@ -33,6 +33,7 @@ MEDIA = "text/event-stream"
 HEARTBEAT_S, LIFE_S = 15.0, 900.0
 STREAMS_MAX, CALLERS_MAX = 1_000, 50
 """Bounds on open streams, of all and of one proved caller; the portal has no bound of its own."""
+# proxies must not hold events back
 _HEADERS = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
 """A proxy that compressed a stream, as Backstage's would, would hold its events back."""
 
@@ -128,6 +129,7 @@ class OrderStreams:
             yield _event("reload" if number is None else "ready", self._log.position(number), {})
             number = self._log.last if number is None else number
             while not self._is_closed and (left_s := ends_s - time.monotonic()) > 0:
+                # cleared before the log is read: a change that comes after the read wakes us
                 changed.clear()
                 changes = self._log.after(number)
                 if changes is None:

@@ -53,6 +53,7 @@ class Readiness:
 
     def __call__(self, service: Service, _call: ServiceRequest) -> ServiceResponse:
         """Answer 200 if everything that is needed answers, else 503."""
+        # one request checks, and the others meanwhile get the last result
         if time.monotonic() >= self._until and self._lock.acquire(blocking=False):
             try:
                 self._check_all(service)
@@ -68,9 +69,10 @@ class Readiness:
         return ServiceResponse(200 if ready else 503, answer.to_json())
 
     def _check_all(self, service: Service) -> None:
-        """Ask everything at once; what was asked before and has not answered is not asked again."""
+        """Ask everything at once."""
         former, deadline_s = self._checks, time.monotonic() + _ANSWER_S
         checks = {
+            # what was asked before and has not answered is not asked again
             name: former[name] if name in former and former[name].is_alive() else _Check(look)
             for name, look in _looks(service).items()
         }

@@ -1,13 +1,10 @@
 """
 The path of every request: caller, rights, rate limit, handler, metrics.
 
-Requests are handled in threads, because keys may have to be fetched from a portal or provider. Slow
-operations have separate threads, because they may call the service again. They are answered within
-a time limit: the work continues, and a repeated request finds it. Probes need no thread.
+Requests are handled in threads, because keys may have to be fetched from a portal or provider.
 
 Callers are limited by name. Requests without a proof are limited by address, and so are those whose
-proof fails: after too many, further ones get 429. A good proof is never limited by address, because
-many people may share one.
+proof fails: after too many, further ones get 429.
 
 `RateLimit` has a token bucket for each caller that fills at a steady rate. It is kept in memory,
 per process. Thread-safe.
@@ -162,6 +159,7 @@ class RequestPipeline:
     async def _answer(
         self, operation: ServiceOperation, request: Request, audit_entry: dict[str, Any]
     ) -> ServiceResponse | Refusal:
+        # probes need no thread
         if operation.inline:
             return operation.handler(self._service, _probe())
         try:
@@ -173,10 +171,12 @@ class RequestPipeline:
         except ClientDisconnect:
             audit_entry["reason"] = "the client left, or sent its body too slowly"
             return Refusal(400, "the request has no end", "send it again")
+        # slow operations have threads of their own, because they may call the service again
         limiter = self._threads.setdefault(
             operation.slow, anyio.CapacityLimiter(SLOW_AT_ONCE if operation.slow else QUICK_AT_ONCE)
         )
         answer_s = self._service.options.answer_s
+        # the work continues: a repeated request finds it
         with anyio.move_on_after(answer_s if operation.slow else None):
             return await anyio.to_thread.run_sync(
                 self._handled,
@@ -234,6 +234,7 @@ class RequestPipeline:
                 return limited
             raise
         audit_entry.update(caller=caller.name, via=caller.via)
+        # by name, never by address: many people may share one
         limited = self._limited(caller.name, audit_entry)
         if limited is not None:
             return limited

@@ -78,6 +78,7 @@ def bind(server: str, port: int, *, host: str = HOST) -> socket.socket:
     # Named, because asyncio sets TCP_NODELAY only then; without it every answer waits 40 ms.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    # a restart need not wait for the connections of the server before
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))
@@ -112,14 +113,7 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
 
 
 class OwnSite:
-    """
-    Pass requests on that name this server and that no page of another site sent.
-
-    A page of any site can make its own name resolve to 127.0.0.1 (DNS rebinding), and a browser
-    adds remembered Basic credentials to what it sends here. Writes are judged as Go's
-    ``http.CrossOriginProtection`` does, which Gitea uses: by ``Sec-Fetch-Site``, without it by
-    ``Origin``. Programs send neither.
-    """
+    """Pass requests on that name this server and that no page of another site sent."""
 
     def __init__(self, app: ASGIApp, hosts: AbstractSet[str]) -> None:
         """Take the names without ports."""
@@ -132,10 +126,13 @@ class OwnSite:
         if scope["type"] == "http":
             headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
             host = headers.get(b"host", "")
+            # a page of any site can make its own name resolve to 127.0.0.1 (DNS rebinding)
             if _host_name(host) not in self._hosts:
                 names = ", ".join(sorted(self._hosts))
                 text = f"Host {host!r} is not a name of this server, which answers to {names}\n"
                 app = PlainTextResponse(text, 421)
+            # a browser adds remembered Basic credentials; judged as Go's http.CrossOriginProtection
+            # does, which Gitea uses (programs send neither header)
             elif scope["method"] not in _SAFE_METHODS and not _is_own_site(headers, host):
                 app = PlainTextResponse("a page of another site may not write here\n", 403)
         await app(scope, receive, send)
@@ -212,14 +209,11 @@ class HttpServer:
         await self._end_connections(self._loop)
 
     async def _end_connections(self, loop: asyncio.AbstractEventLoop) -> None:
-        """
-        Cut what was accepted in the last moment.
-
-        asyncio makes a connection of an accepted socket in a task; if the loop ended before
-        that task began, nobody would close the socket.
-        """
+        """Cut what was accepted in the last moment."""
         deadline_s = loop.time() + _END_S
         while loop.time() < deadline_s:
+            # asyncio makes a connection of an accepted socket in a task; if the loop ended before
+            # that task began, nobody would close the socket
             tasks = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
             if not tasks and not self._server.server_state.connections:
                 break
@@ -297,16 +291,13 @@ class HttpServer:
         loop.call_later(_LOOK_S, self._cut, loop, streams_end_s, grace_ends_s, answering)
 
     def _abort_connections(self, is_due: Callable[[Any], bool] = lambda _: True) -> None:
-        """
-        Do not wait for clients: an idle one with TLS would be waited for in vain.
-
-        One that has its whole answer and only owes TLS's goodbye goes at once: uvicorn closes it
-        again when it stops, and after a second close asyncio cannot abort it any more.
-        """
+        """Do not wait for clients: an idle one with TLS would be waited for in vain."""
         for connection in tuple(self._server.server_state.connections):
             transport: Any = connection.transport  # None until connected, whatever uvicorn says
             if transport is None:
                 continue
+            # one that only owes TLS's goodbye goes at once: uvicorn closes it again when it stops,
+            # and after a second close asyncio cannot abort it any more
             if is_due(connection) or _is_answered(transport):
                 transport.abort()
 
@@ -388,6 +379,7 @@ class RenewedApp:
         stamp = await asyncio.to_thread(self._look)
         if stamp == self._stamp:
             return
+        # before it is made: settings that cannot be used are tried again only after the next change
         self._stamp, self._told = stamp, ""
         made = _RunningApp(await asyncio.to_thread(self._make))
         await made.start()

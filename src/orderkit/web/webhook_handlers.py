@@ -240,6 +240,7 @@ class PullPlans:
         with self._lock:
             if key in self._waiting or key in self._again:
                 return "waiting"
+            # what is being planned now may have been read before this push: once more afterwards
             if key in self._running:
                 self._again.add(key)
                 return "waiting"
@@ -314,6 +315,7 @@ class PullPlans:
             if not self._waiting:
                 self._threads -= 1
                 return None
+            # teams take turns: nobody's pull requests keep those of others waiting
             key = min(self._waiting, key=lambda asked: self._turns.get(asked[0].owner, 0))
             del self._waiting[key]
             self._turns[key[0].owner] = next(self._count)

@@ -76,6 +76,7 @@ class _Queue:
             if due >= self._due.get(key, float("inf")):
                 return
             self._due[key] = due
+            # a running key is queued by `done`: never two workers at once
             if key not in self._running:
                 heapq.heappush(self._heap, (due, next(self._sequence), key))
                 self._condition.notify()

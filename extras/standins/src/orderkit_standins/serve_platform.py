@@ -159,16 +159,13 @@ def running(
 
 
 def _refuse_mixed_packs(platform: Platform, files: Files) -> None:
-    """
-    Refuse another pack that lacks kits of the published one.
-
-    Their XRDs stay, because deleting one deletes its orders, so the layer would never be ready.
-    """
+    """Refuse another pack that lacks kits of the published one."""
     published = platform.forge.head(platform.pack_repo)
     if published is None:
         return
     with contextlib.suppress(InvalidInputError):  # a broken pack is replaced
         replacement = pack_replacement(platform, published, files)
+        # their XRDs stay, because deleting one deletes its orders: the layer would never be ready
         if replacement.is_other and replacement.lost_kits:
             hint = (
                 "a state folder is for one pack: set another XDG_STATE_HOME in each of your"
@@ -178,13 +175,10 @@ def _refuse_mixed_packs(platform: Platform, files: Files) -> None:
 
 
 def _serve_docs(folder: Path | None, undo: contextlib.ExitStack) -> str:
-    """
-    Serve the site of the documentation; return its address, empty if it is not built.
-
-    It has a port of its own, so its scripts are of another origin than the console.
-    """
+    """Serve the site of the documentation; return its address, empty if it is not built."""
     if folder is None or not (folder / "index.html").is_file():
         return ""
+    # a port of its own, so that its scripts are of another origin than the console
     sock = bind("documentation", 0)
     server = HttpServer(
         Starlette(routes=[Mount("/", StaticFiles(directory=folder, html=True))]), sock

@@ -6,17 +6,12 @@ proxies. A connection per request: calls are few, and nothing stays open behind 
 Credentials go over plain HTTP to this machine only.
 
 `BackstagePortal` goes through a Backstage backend, or past it to the same services.
-``/proxy/<endpoint>/…`` goes straight to the target configured for the endpoint, with the headers
-the portal's proxy would add and without those it would drop (as docs/portal.md sets it up), so that
-an order can be placed by command when the portal has no such endpoint or there is no portal at all.
-Every other path goes to the portal's ``/api``. A token is added only where the step sets none.
+``/proxy/<endpoint>/…`` goes straight to the target configured for the endpoint, so that an order
+can be placed by command when the portal has no such endpoint or there is no portal at all. Every
+other path goes to the portal's ``/api``. A token is added only where the step sets none.
 
 `BackstageCatalog` uses ``/api/catalog``. It works with a static token of the backend
-(``externalAccess``) and with the embedded catalog, which answers the same calls. Registering is
-made idempotent here: Backstage answers 409 for a location it knows. Unregistering also deletes the
-entities, which Backstage may keep as orphans. Backstage makes a Location entity for each registered
-location, and takes a file without entities for good: references to the former are left out, and the
-latter is refused here.
+(``externalAccess``) and with the embedded catalog, which answers the same calls.
 """
 
 from __future__ import annotations
@@ -103,6 +98,7 @@ def send(
     """
     address = url.partition("?")[0]
     with requests.Session() as session:
+        # else netrc of the environment would replace our credentials
         session.trust_env = False
         try:
             with session.request(
@@ -111,6 +107,7 @@ def send(
                 headers=dict(headers),
                 data=body,
                 timeout=(CONNECT_TIMEOUT_S, timeout_s),
+                # a 301 would turn a POST into a GET of another address
                 allow_redirects=False,
                 stream=True,
                 verify=str(ca_file) if ca_file else True,
@@ -213,6 +210,7 @@ class BackstagePortal:
             name: value for name, value in headers.items() if name.lower() not in configured_names
         }
         past_the_portal = not (self._api and url.startswith(f"{self._api}/"))
+        # with what the portal's proxy would add, and without what it would drop (docs/portal.md)
         if past_the_portal:
             sent_headers = _forwarded(sent_headers)
         elif "authorization" not in names:
@@ -225,6 +223,7 @@ class BackstagePortal:
     def _resolve(self, path: str) -> tuple[str, Mapping[str, str]]:
         plain = path.partition("?")[0]
         parts = plain.strip("/").split("/")
+        # a template writes the path: it must not lead to more than its endpoint does
         if ".." in parts or "." in parts or "\\" in path or "%2e" in path.lower():
             raise InvalidInputError("path", path, "leaves its endpoint")
         if parts[0] != _PROXY:
@@ -289,10 +288,13 @@ class BackstageCatalog:
         location = {"type": "url", "target": target}
         dry_run = self._readable(target, self._post("/locations?dryRun=true", location))
         entities = self._good(dry_run, "register").get("entities", ())
+        # Backstage makes a Location entity for each registered location
         refs = [ref for ref in map(entity_ref, entities) if not ref.startswith(_GENERATED)]
+        # Backstage takes a file without entities for good
         if not refs:
             raise InvalidInputError("catalogInfoUrl", target, "holds no entity")
         stored = self._readable(target, self._post("/locations", location))
+        # Backstage answers 409 for a location that it knows
         if stored.status != 409:  # noqa: PLR2004 - known already
             self._good(stored, "register")
         return refs
@@ -310,6 +312,7 @@ class BackstageCatalog:
         registered = [location for location in self.locations() if location.target == target]
         for location in registered:
             self._delete(f"/locations/{quote(location.id, safe='')}")
+        # Backstage may keep the entities as orphans
         location_filter = f"metadata.annotations.backstage.io/managed-by-location=url:{target}"
         for entity in self._query(location_filter):
             uid = metadata(entity).get("uid")

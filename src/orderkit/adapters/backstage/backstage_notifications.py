@@ -1,9 +1,7 @@
 """
 Backstage notifications: ``POST /api/notifications/notifications`` as a service.
 
-Only service principals may call it: a static token of ``backend.auth.externalAccess``. A message
-with the scope of an earlier one replaces that, and is unread again; the scope is the order, so
-people see its newest state (plugin-notifications-backend 0.6.9).
+Only service principals may call it: a static token of ``backend.auth.externalAccess``.
 """
 
 from __future__ import annotations
@@ -67,6 +65,8 @@ class BackstageNotifier:
                 "link": message.link,
                 "severity": message.severity,
                 "topic": message.events[0].kind if message.events else "test",
+                # a message with the scope of an earlier one replaces that, and is unread again, so
+                # people see the newest state of the order (plugin-notifications-backend 0.6.9)
                 "scope": self._scope(message),
             },
         }

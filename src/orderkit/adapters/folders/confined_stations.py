@@ -165,6 +165,7 @@ class _Processes:
         key = hashlib.sha256(observed + rest).digest()
         now_s = time.monotonic()
         if self._refused.get(key, now_s) > now_s:
+            # a plan asks the same of the same order many times
             raise ChildEndedError("the same request has stopped it before")
         if (known := self._answers.get(key)) is not None:
             return response_of(known, request)
@@ -196,6 +197,7 @@ class _Processes:
             try:
                 yield process
             except BaseException:
+                # its late answer would be taken for that to the next request
                 process.child.stop()
                 raise
             if process.waited_s < _KEPT_S:

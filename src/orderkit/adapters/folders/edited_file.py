@@ -41,6 +41,7 @@ def write_file(path: Path, edited: EditedText) -> None:
         UsageError: It is not a regular file.
         OrderkitError: It cannot be written.
     """
+    # a symbolic link stays: its target is replaced
     target = path.resolve()
     file_stat = target.stat()
     if not stat.S_ISREG(file_stat.st_mode):
@@ -60,7 +61,9 @@ def _replace(path: Path, target: Path, file_stat: os.stat_result, edited: Edited
             file.write(edited.after)
             _take_over(handle, file_stat)
             file.flush()
+            # on the disk before it takes the place: a crash leaves the old file or the new one
             os.fsync(handle)
+        # as late as possible: an edit that comes after this look is lost
         _check_unchanged(path, edited)
         Path(name).replace(target)
     except BaseException:
@@ -79,5 +82,6 @@ def _check_unchanged(path: Path, edited: EditedText) -> None:
 def _take_over(handle: int, file_stat: os.stat_result) -> None:
     """Give the new file the mode and the owner of the old one; who may not, fails here."""
     if (file_stat.st_uid, file_stat.st_gid) != (os.getuid(), os.getgid()):
+        # who may not give it away fails here, before anything is replaced
         os.fchown(handle, file_stat.st_uid, file_stat.st_gid)
     os.fchmod(handle, stat.S_IMODE(file_stat.st_mode))

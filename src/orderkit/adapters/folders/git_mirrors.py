@@ -1,9 +1,7 @@
 """
 Bare copies of repositories, made with the user's git.
 
-git gets the forge's credentials in its environment, which other users cannot read, and neither the
-machine's nor the user's configuration: a credential helper or ``insteadOf`` there would decide
-where a backup comes from.
+git gets the forge's credentials in its environment, which other users cannot read.
 """
 
 from __future__ import annotations
@@ -45,6 +43,7 @@ class GitMirrors:
         if not (path / "HEAD").exists():
             path.mkdir(parents=True, exist_ok=True)
             self._git(path, "init", "--quiet", "--bare", "--template=", "--initial-branch=main")
+            # nothing is collected, and reflogs (a bare repository has none) name what was replaced
             self._git(path, "config", "gc.auto", "0")
             self._git(path, "config", "core.logAllRefUpdates", "always")
         self._git(path, "fetch", "--quiet", "--no-write-fetch-head", url, *(f"+{r}" for r in _REFS))
@@ -70,7 +69,7 @@ class GitMirrors:
         """Say whether ``main`` has a commit in its history."""
         try:
             self._git(self._path(repo), "merge-base", "--is-ancestor", commit, "refs/heads/main")
-        except RemoteError:
+        except RemoteError:  # git's answer is its exit code, also for a commit that it lacks
             return False
         return True
 
@@ -130,6 +129,8 @@ class GitMirrors:
             for number, entry in enumerate(settings.items())
             for part, text in zip(("KEY", "VALUE"), entry, strict=True)
         }
+        # a credential helper or insteadOf in the configuration of the machine or the user would
+        # decide where a backup comes from
         return {
             **kept,
             **numbered,

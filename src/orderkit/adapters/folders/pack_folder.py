@@ -201,6 +201,7 @@ def pack_commit(folder: Path, files: Files) -> str:
     """
     rooms = ["pack.yaml", *ROOMS, SCHEMAS]
     changed = _git(folder, "status", "--porcelain", "--", *rooms)
+    # a dirty tree is not what HEAD names: two different packs never have the same identity
     if changed == "":
         head = _git(folder, "rev-parse", "HEAD")
         if head:

@@ -50,6 +50,7 @@ def order_repository(folder: Path, kit: Kit, record: OrderFile) -> OrderReposito
         if file.is_symlink():
             return None
         with file.open("rb") as stream:
+            # one byte more tells that it is larger
             return stream.read(DEFAULT_LIMITS.size_bytes + 1)
 
     files = (file for file in folder.rglob("*") if file.is_symlink() or file.is_file())
@@ -128,6 +129,7 @@ def save_snapshot(snapshot: PlanSnapshot, file: Path) -> None:
     """
     beside = file.with_name(f".{file.name}.new")
     try:
+        # made anew: what lies there could be a link, or readable to others
         beside.unlink(missing_ok=True)
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:

@@ -142,6 +142,7 @@ def _package(folder: Path, name: str) -> ModuleType:
     """Return an empty package over the folder; its ``__init__.py`` may only document it."""
     spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
     spec.submodule_search_locations = [str(folder)]
+    # else a folder that was written just now may not be found (importlib)
     importlib.invalidate_caches()
     return importlib.util.module_from_spec(spec)
 
@@ -165,6 +166,7 @@ class BadAnswerError(ValueError):
 def serve_stations(setup: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
     """Load folders of stations; answer each station's name with its error, then requests."""
     root, folders = json.loads(setup)
+    # the kernel's refusal does not name what a station tried
     sys.addaudithook(_note)
     stations = stations_in(Path(root), folders)
     errors = {name: _error(station) for name, station in stations.items()}
@@ -200,6 +202,7 @@ class _Desk:
             self.observed.append((place, marshal.loads(place)))  # noqa: S302 - as above
             place = len(self.observed) - 1
         original, lent = self.observed[place]
+        # a station may have changed it: each sees the state as it was observed
         if _dumped(lent) != original:
             lent = marshal.loads(original)  # noqa: S302 - as above
             self.observed[place] = (original, lent)
@@ -338,6 +341,7 @@ def response_of(data: bytes, request: StationRequest) -> StationResponse:
 
 def _dumped(value: Any) -> bytes:
     """Return the same bytes for the same value, and other bytes for 1, 1.0 and True."""
+    # version 3 writes references, and where it does depends on who else holds an object
     return marshal.dumps(value, 2)
 
 

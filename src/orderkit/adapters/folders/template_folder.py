@@ -203,6 +203,7 @@ def write_tree(
     """
     check_free(folder)
     target_folder = folder.absolute()
+    # beside its place, because a rename is one step only within a file system
     half = Path(tempfile.mkdtemp(prefix=f".{target_folder.name}.", dir=target_folder.parent))
     try:
         for path, file in files.items():
@@ -211,6 +212,7 @@ def write_tree(
             with target.open("wb") as stream:
                 stream.writelines(file.chunks())
             target.chmod(0o755 if file.mode == EXECUTABLE_MODE else 0o644)
+        # mkdtemp makes a folder that is its owner's only
         half.chmod(0o755)
         finish(half)
         half.rename(target_folder)
@@ -360,6 +362,7 @@ def _stepped(folder: int, name: str, target: PurePosixPath) -> int:
     """Open a subfolder, created if needed, without following links."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, dir_fd=folder)
+    # O_NOFOLLOW: a link there could lead the files out of the target folder
     try:
         subfolder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
     except OSError as error:
@@ -388,6 +391,7 @@ def _created(folder: int, target: PurePosixPath, file: SkeletonFile, *, replace:
         os.symlink(file.symlink, name, dir_fd=folder)
         return True
     mode = 0o755 if file.mode == EXECUTABLE_MODE else 0o644
+    # a link that took the place since the look above is not followed
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     with os.fdopen(os.open(name, flags, mode, dir_fd=folder), "wb") as stream:
         stream.writelines(file.chunks())

@@ -280,12 +280,15 @@ def settle(look: Callable[[bool], T | None], act: Callable[[], T | None], doing:
                 before, attempted, doubt = doubt, True, True
                 result, refusal = _attempt(look, act)
                 if result is None and refusal is not None:
+                    # refused, and not found afterwards: this attempt was not carried out
                     doubt = before
                     raise refusal
         except UNCLEAR as error:
+            # only reading failed: nothing of ours is under way
             if not attempted:
                 raise
             problem, result = error, None
+        # an earlier attempt without a clear answer may still be carried out
         except OrderkitError as error:
             if not doubt:
                 raise

@@ -80,6 +80,7 @@ class CredentialSources:
             try:
                 located = tries[name]()
             except OrderkitError:
+                # only a silent cluster is passed over: a source that is half set is an error
                 if source == "auto" and name == "idpbuilder":
                     missing.append(f"{name} (its cluster does not answer)")
                     continue
@@ -172,6 +173,7 @@ class CredentialSources:
 
 def _ask_git(question: str) -> str:
     """Return the answer of ``git credential fill``, or "" if it would have to prompt."""
+    # git would prompt, and nobody may be there to answer
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": ""}
     try:
         result = subprocess.run(

@@ -155,8 +155,10 @@ class Merge(ABC, Generic[ForgeT]):
     def _send_merge(self) -> CommitSha | OrderkitError:
         request = self.request
         with turn(self.forge.base_url, request.repo):
+            # before it is sent: the process only knows of a lost answer what was noted first
             before, self.merge_sent, self.doubt = self.doubt, True, True
             answer = self.forge.request_merge(request)
+        # only the pull request says whether it was merged, whatever the answer was
         merge_commit = self._merge_commit()
         if merge_commit is not None:
             return merge_commit
@@ -252,6 +254,7 @@ class QueuedMerge(Merge[QueueingT]):
             return Merge._send_merge(self)  # noqa: SLF001  a slotted class has no plain super()
         is_waiting = self.forge.is_waiting(self.request)
         if self.was_waiting and not is_waiting:
+            # it may have been merged between the two looks
             commit = self._merge_commit()  # between the two looks
             if commit is not None:
                 return commit

@@ -115,6 +115,7 @@ class ForgePacer:
                     due_s = self._due_s(resource, creates=creates, behind=behind)
                     if due_s > 0:
                         self._sleep(due_s, behind=behind)
+                    # at most one at a time, and people's before those of background work
                     elif creates and (self._is_creating or (behind and self._queued[False])):
                         self._changed.wait()
                     else:

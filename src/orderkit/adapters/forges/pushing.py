@@ -104,6 +104,7 @@ def push_commit(forge: PushableForge, push: Push) -> CommitSha:
         OrderkitError: As the transport says; a lost answer leaves the outcome open.
     """
     commit, pack = _packed(push, _files(forge, push), forge.identity)
+    # without report-status the answer would not say whether the branch was moved
     line = f"{push.head or _NOTHING} {commit} refs/heads/{push.branch}\0 report-status\n"
     body = _packet(line.encode()) + b"0000" + pack
     doing = f"push to {push.repo}"
@@ -158,6 +159,7 @@ class PushedWrite(Write[PushedT]):
         paths = {change.path for change in changes}
         message = self._message(paths, int(time.time()))
         self.request_sent, self.refused = True, False
+        # noted before it is sent: after a lost answer it may still be carried out
         self.doubtful.append(frozenset(paths))
         try:
             commit = push_commit(self.forge, Push(*place, self.head, changes, message))
@@ -217,6 +219,7 @@ class _Folder:
         data = b"".join(
             f"{mode:o} {name}\0".encode() + bytes.fromhex(sha) for name, (mode, sha) in ordered
         )
+        # every other folder is at the forge already: its id is enough, and nothing is fetched
         if self.is_new:
             return str(repository.write(pygit2.enums.ObjectType.TREE, data))
         return hashlib.sha1(b"tree %d\0" % len(data) + data).hexdigest()  # noqa: S324  git's name
@@ -225,6 +228,7 @@ class _Folder:
 def _place(entry: tuple[str, tuple[int, str]]) -> bytes:
     """Return what git orders the entries of a folder by."""
     name, (mode, _) = entry
+    # git orders a folder as if its name ended in a slash
     return f"{name}/".encode() if mode == _FOLDER else name.encode()
 
 
@@ -256,6 +260,7 @@ def _packed(
             root.below(path.parts[:-1], is_new=False).files[path.name] = entry
         when = f"{int(time.time())} +0000"
         person = f"{identity[0]} <{identity[1]}> {when}"
+        # no file is left: git's empty tree
         tree = root.write(repository) or str(repository.TreeBuilder().write())
         parent = f"parent {push.head}\n" if push.head else ""
         text = f"tree {tree}\n{parent}author {person}\ncommitter {person}\n\n{push.message}"

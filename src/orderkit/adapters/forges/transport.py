@@ -1,10 +1,8 @@
 """
 HTTP to one forge: credentials, time-outs, size limits, and our own errors.
 
-Redirects are off, because a 301 turns a POST into a GET of another address. Proxies and netrc of
-the environment are ignored, because netrc would replace our credentials. Addresses are built from
-our base URL only. A GET is repeated if the connection broke or the forge failed; no other request
-is repeated here, because only the caller knows whether that is safe.
+Addresses are built from our base URL only. A GET is repeated if the connection broke or the forge
+failed; no other request is repeated here, because only the caller knows whether that is safe.
 """
 
 from __future__ import annotations
@@ -172,6 +170,7 @@ class ForgeTransport:
             RemoteError: The address has moved, or the answer is too large.
         """
         if method != "GET" and self._answers is not None:
+            # our write may change what was read
             self._answers = {}
         credentials = as_ or self._credentials
         answer = self._try(credentials, method, path, body, query)
@@ -207,6 +206,7 @@ class ForgeTransport:
         if self._renew is None:
             return False
         with self._renewing:
+            # unless another thread renewed them while we waited for the lock
             if self._credentials is rejected:
                 try:
                     self._credentials = _registered(self._renew())
@@ -258,6 +258,7 @@ class ForgeTransport:
             data=data,
             headers=headers,
             timeout=self._timeouts,
+            # a 301 would turn a POST into a GET of another address
             allow_redirects=False,
             stream=True,
             verify=self._verify,
@@ -278,6 +279,7 @@ class ForgeTransport:
 
     def _new_session(self) -> requests.Session:
         session = requests.Session()
+        # else netrc of the environment would replace our credentials
         session.trust_env = False
         session.headers.update(self._headers)
         return session

@@ -127,6 +127,7 @@ class Write(ABC, Generic[ForgeT]):
     def _round(self, *, last: bool) -> Written | WriteFailure:
         try:
             is_first = not self.request_sent and not self.reads_first
+            # the first request needs no read: the forge compares the blob ids that the caller saw
             if is_first and not any(
                 is_done(change, change.expected_sha) for change in self.changes
             ):
@@ -193,6 +194,7 @@ class Write(ABC, Generic[ForgeT]):
             return entries
         if head is None:
             raise NotFoundError(f"{self.repo} is empty and nothing was to be written")
+        # done already: by our request whose answer was lost, or by somebody else
         return (self._find_commit() if self.request_sent else None) or Written(head, changed=False)
 
     def _blobs(self, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
@@ -208,20 +210,15 @@ class Write(ABC, Generic[ForgeT]):
         """
 
     def _find_commit(self, changed: PurePosixPath | None = None) -> Written | None:
-        """
-        Find our commit: it has our trailer and signature, and every file has our content.
-
-        Searches the history of the changed file first, because it is short, and then that of the
-        branch.
-
-        The trailer alone is not enough: a command that is repeated after others changed its
-        result has the same operation id but must make a new commit.
-        """
+        """Find our commit: it has our trailer and signature, and every file has our content."""
         only = self.changes[0].path if len(self.changes) == 1 else changed
+        # the history of the changed file comes first, because it is short
         for path in [only] if len(self.changes) == 1 or only is None else [only, None]:
             depth = SEARCH_DEPTH if path is None else FILE_DEPTH
             history = self.forge.commits(self.repo, ref=self.branch, path=path, limit=depth)
             for commit in history:
+                # The trailer alone is not enough: a command that is repeated after others changed
+                # its result has the same operation id but must make a new commit.
                 if commit.operation == self.operation.id and self._is_ours(commit):
                     return Written(commit.id, changed=True)
         return None
@@ -238,7 +235,8 @@ class Write(ABC, Generic[ForgeT]):
         return is_signed_by(signatures, signatures.public_key, self.repo, commit, changes)
 
     def _conflict(self, change: FileChange, now: BlobSha | None) -> WriteFailure:
-        """Return the conflict; a running request that contains this file cannot succeed either."""
+        """Return the conflict of a file that is not as the caller saw it."""
+        # a running request that contains this file cannot succeed either
         self.doubtful = [paths for paths in self.doubtful if change.path not in paths]
         expected = change.expected_sha[:8] if change.expected_sha else "no file"
         error = ConflictError(

@@ -118,6 +118,7 @@ def request_of(message: fnv1.RunFunctionRequest) -> StationRequest:
         input=read_struct(message.input, "input"),
         required={
             name: tuple(read_struct(item.resource, f"required.{name}") for item in resources.items)
+            # protobuf maps have no order, and an answer must not depend on one
             for name, resources in sorted(message.required_resources.items())
         },
     )

@@ -4,10 +4,7 @@ The gRPC server of a pack's stations, as a real Crossplane calls it.
 It speaks ``FunctionRunnerService`` in v1 and v1beta1 (the messages are the same), with the
 certificates that Crossplane mounts into a function: callers need a certificate of ``ca.crt``. A
 request is passed to a station's process unchanged; only the step's input is read here. Every
-failure after the connection is a fatal result with a readable message, never a gRPC error, because
-a gRPC error explains nothing to the reader of the XR.
-
-Certificates are read once, because Crossplane issues them for years. There are no health service
+failure after the connection is a fatal result with a readable message. There are no health service
 and no metrics.
 """
 
@@ -113,6 +110,7 @@ def _answering(workers: Workers, max_bytes: int) -> Callable[[bytes, object], Aw
     async def answer(data: bytes, _context: object) -> bytes:
         try:
             request = parsed(data)
+        # no gRPC error: it explains nothing to the reader of the XR
         except UnreadableRequestError as error:
             return refusal(fnv1.RunFunctionRequest(), str(error))
         station = station_named(request) or _NO_STATION
@@ -125,6 +123,7 @@ def _answering(workers: Workers, max_bytes: int) -> Callable[[bytes, object], Aw
         if len(reply) > max_bytes:
             limit = f"{max_bytes / (1 << 20):g} MiB"
             problem = f'station "{station}" answers with {len(reply)} bytes, more than {limit}'
+            # without the desired state of the request, which may itself be what is too large
             return refusal(fnv1.RunFunctionRequest(meta=request.meta), problem)
         return reply
 
@@ -136,6 +135,7 @@ def _listen(server: grpc.aio.Server, options: FunctionServerOptions) -> int:
         if options.certificates is None:
             port = server.add_insecure_port(options.address)
         else:
+            # read once: Crossplane issues them for years
             port = server.add_secure_port(options.address, _credentials(options.certificates))
     except RuntimeError as error:
         raise InvalidInputError(

@@ -124,6 +124,7 @@ def _asked(near: socket.socket) -> str | None:
 def _carry(near: socket.socket, wanted: str) -> None:
     host, _, port = wanted.rpartition(":")
     try:
+        # judged for each connection: who owns a granted name can change its address
         far = connected(_judged(host, int(port)), int(port), _CONNECT_S)
     except RefusedError as error:
         near.sendall(f"HTTP/1.1 403 {error}\r\n\r\n".encode())
@@ -150,6 +151,7 @@ def _judged(host: str, port: int) -> list[str]:
     """
     addresses = look_up(host, port)
     near = [str(address) for address in addresses.values() if is_near(address)]
+    # an address was typed by a person, who meant it; a name may lead anywhere
     if near and host not in addresses and not is_loopback(host):
         raise RefusedError(
             f"{host} leads to {near[0]}, which is this machine or its link",
@@ -281,6 +283,7 @@ class _Running:
                 is_piped=True,
             )
             os.close(root)
+            # before the first read: our copy of its end would hide that its init has ended
             theirs.close()
             if outside:
                 outside.close()

@@ -62,6 +62,7 @@ def store_folder() -> Path:
 
 def stored_program(digest: str) -> StoredProgram | None:
     """Return a program that was added on this machine; None if it was not."""
+    # a pack names it: anything but a digest could lead out of the store
     if not _DIGEST.match(digest):
         return None
     folder = store_folder() / digest.partition(":")[2]
@@ -95,6 +96,7 @@ def program_start(config: Mapping[str, Any], network: Sequence[str] = ()) -> Pro
         proxy = f"http://127.0.0.1:{PROXY_PORT}"
         environment |= dict.fromkeys(("HTTPS_PROXY", "https_proxy"), proxy)
     folder = config.get("WorkingDir") or "/"
+    # every function understands it: no certificates, over a socket that only this user can reach
     return ProgramStart([*command, "--insecure"], environment, folder, tuple(network))
 
 
@@ -116,6 +118,7 @@ def add_program(
     store.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=store))
     try:
+        # whoever runs the program is not its owner
         draft.chmod(0o755)
         root = draft / "root"
         _make_folder(root)
@@ -185,6 +188,8 @@ class _Unpacking:
         parent = self._inside(steps[:-1], make=True)
         name, path = steps[-1], parent / steps[-1]
         if name == _OPAQUE:
+            # it hides what the layers below brought, not what this one has brought (OCI image
+            # layers)
             for entry in parent.iterdir():
                 if entry not in self._of_layer:
                     self._remove(entry)
@@ -212,6 +217,7 @@ class _Unpacking:
             os.link(target, path, follow_symlinks=False)
             return
         source = tar.extractfile(member)
+        # "x": a link in the file's place is not followed
         with path.open("xb") as file:
             while source is not None and (data := source.read(_CHUNK)):
                 file.write(data)

@@ -90,6 +90,7 @@ def response_of(message: fnv1.RunFunctionResponse) -> StationResponse:
         OpaqueError: It requests something that is not supported here.
     """
     requirements = message.requirements
+    # functions that also serve Crossplane 1 state them twice (function-go-templating 0.12.2)
     new, old = dict(requirements.resources), dict(requirements.extra_resources)
     for name in old.keys() & new.keys():
         if old[name] != new[name]:
@@ -109,11 +110,7 @@ def response_of(message: fnv1.RunFunctionResponse) -> StationResponse:
 
 
 def old_names(message: fnv1.RunFunctionResponse) -> frozenset[str]:
-    """
-    Return the requirements that an answer states under the name of Crossplane 1.
-
-    Functions that also serve Crossplane 1 state them twice (function-go-templating 0.12.2).
-    """
+    """Return the requirements that an answer states under the name of Crossplane 1."""
     return frozenset(message.requirements.extra_resources)
 
 

@@ -30,12 +30,7 @@ class Calls(ForgeCalls):
         return path_of("repos", repo.owner, repo.name, *segments)
 
     def _pages(self, path: str, query: Query, doing: str, *, key: str = "id") -> Iterator[Found]:
-        """
-        Yield every item of a list once.
-
-        If the total count changes between two pages, the list is read again from its start:
-        an item may have moved to a page that was read already.
-        """
+        """Yield every item of a list once."""
         yielded: set[Any] = set()
         for _ in range(calls.PASSES):
             counts: set[str] = set()
@@ -50,12 +45,14 @@ class Calls(ForgeCalls):
                 yielded.update(item.get(key) for item in fresh)
                 yield from fresh
                 page, has_next = page + 1, len(items) >= calls.PAGE
+            # else the list is read again: an item may have moved to a page that was read already
             if len(counts) == 1:
                 return
 
 
 def _items(answer: ForgeResponse) -> list[Found]:
-    """Return the items of a page; some endpoints wrap the list in an object."""
+    """Return the items of a page."""
+    # some endpoints wrap the list in an object
     document = answer.json()
     if isinstance(document, dict):
         document = next(
@@ -89,6 +86,7 @@ def push_again_after_first_commit(
     """
     if not says_empty(forge, repo) or not (head := git_head(forge, repo, branch)):
         return False
+    # any further push makes Gitea update its database
     body = _unchanged_entry(forge, repo, head) | {
         "branch": branch,
         "message": _repair_operation(operation).message,

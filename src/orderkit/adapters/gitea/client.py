@@ -1,9 +1,7 @@
 """
 The Gitea client: one class behind `ports.forge.Forge`, composed of the parts of this package.
 
-`GiteaHooks` keeps webhooks. Gitea allows duplicates, and it ignores a new secret in an update
-(observed on 1.26.0: the update is accepted and the old secret stays). So a webhook with a secret is
-created anew.
+`GiteaHooks` keeps webhooks.
 """
 
 from __future__ import annotations
@@ -29,6 +27,8 @@ from orderkit.ports.signatures import Signatures
 class GiteaHooks(Calls, ForgeHooks):
     """The part of the port about webhooks."""
 
+    # observed on 1.26.0: an update with a new secret is accepted, and the old one stays; so a
+    # webhook with a secret is created anew
     keeps_old_secret: ClassVar[bool] = True
 
     def _events(self, webhook: Webhook) -> Collection[str]:

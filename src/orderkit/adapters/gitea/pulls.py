@@ -111,6 +111,7 @@ class Branches(GiteaReading, SharedBranches):
         commits = tuple(commit_of(commit) for commit in list_in(comparison.get("commits") or []))
         if len(commits) < int(comparison.get("total_commits") or 0):
             raise TooManyCommitsError(f"{doing}: the forge shows {len(commits)} commits only")
+        # Gitea prefers a branch or tag of the commit's name
         if is_commit_id(head) and commits and head not in {commit.id for commit in commits}:
             raise refused_name(repo, head)
         return commits
@@ -181,7 +182,8 @@ class Notes(GiteaReading, SharedNotes):
 
 
 def _status(entry: Found) -> CommitStatus:
-    """Read a status; Gitea returns the sent ``state`` as ``status``."""
+    """Read a status."""
+    # Gitea returns the sent ``state`` as ``status``
     state = str(entry.get("status") or entry.get("state") or "")
     return CommitStatus(
         str(entry.get("context")),
@@ -280,7 +282,8 @@ class GiteaPulls(Branches, Notes, SharedPulls):
 
 
 def _head_branch(head: Found) -> str:
-    """Return the branch; after its deletion only the label still names it."""
+    """Return the branch of a pull request's head."""
+    # after the branch's deletion only the label still names it
     ref = text_in(head, "ref")
     label = head.get("label")
     return str(label) if label and ref.startswith("refs/pull/") else ref
@@ -321,6 +324,7 @@ class Merging(GiteaPulls, SharedMerging):
         answer = self._http.get(path)
         if not answer.ok:
             return None
+        # Gitea answers with every ref that begins so
         exact = f"refs/pull/{number}/head"
         refs = [ref for ref in list_in(answer.json()) if ref.get("ref") == exact]
         return CommitSha(text_in(refs[0].get("object"), "sha")) if refs else None
@@ -382,6 +386,8 @@ class _Merge(Merge[Merging]):
         request = self.request
         if _MAY_NOT.search(text):
             raise AccessError(f"{request}: no right: {text}", hint="ask who may merge here")
+        # Gitea asks to try again later in three cases: while it checks, for a conflict, and for
+        # ever if there is nothing to merge (observed on 1.26.0)
         if text and not _CHECKING.search(text) and not _MERGED.search(text):
             raise RefusedError(
                 f"{request}: {text}", hint="see which checks, approvals or styles it asks for"

@@ -209,6 +209,7 @@ class GiteaReading(Calls):
         if len(paths) == 1:
             return self._blobs_one_by_one(repo, commit, paths)
         entries, pages = self._tree_page(repo, commit, 1)
+        # fewer requests than the other pages of the tree would need
         if pages - 1 > len(paths):
             return self._blobs_one_by_one(repo, commit, paths)
         for page in range(2, pages + 1):
@@ -249,11 +250,12 @@ class GiteaReading(Calls):
         self, repo: RepoId, path: PurePosixPath, commit: CommitSha, entry: Found | None
     ) -> None:
         """
-        Check that a file is the commit's: Gitea prefers a branch or tag of the commit's name.
+        Check that a file is the commit's.
 
         Raises:
-            RefusedError: It is not; only trees and histories are read by the id itself.
+            RefusedError: It is not.
         """
+        # Gitea prefers a branch or tag of the commit's name; trees are read by the id itself
         blob = self.tree(repo, commit).get(path)
         is_shown = entry is not None and entry.get("sha") == blob
         is_missing = entry is None and (
@@ -348,7 +350,8 @@ class GiteaReading(Calls):
 
 
 def _is_unshown(answer: ForgeResponse) -> bool:
-    """Say whether a success has no body: Gitea 1.27 cannot write a commit that is not UTF-8."""
+    """Say whether a success has no body."""
+    # Gitea 1.27 cannot write a commit that is not UTF-8
     return answer.ok and not answer.body
 
 

@@ -2,8 +2,7 @@
 Reviews and events of pull requests on Gitea, rights of people, and protection of branches.
 
 A rule of a branch lets only the organisation's owners push and merge: they are the platform's
-account and whoever was adopted. Commit statuses can be set by everybody who may push, so a
-required status alone protects nothing.
+account and whoever was adopted.
 
 `ports.pulls.ForgePulls` documents the contract.
 """
@@ -152,9 +151,10 @@ class GiteaReviews(Calls):
     def _keep_own_rights(
         self, repo: RepoId, branch: str, rule: Mapping[str, Any], doing: str
     ) -> None:
-        """Name our account in the rule if it is not an owner; else we would lock ourselves out."""
+        """Name our account in the rule if it is not an owner."""
         if self._object(self._path(repo, "branches", branch), doing).get("user_can_push"):
             return
+        # else we would lock ourselves out
         body = {**rule, **{key: [self._login()] for key in _USERS}}
         path = self._path(repo, "branch_protections", branch)
         done(self._http.send("PATCH", path, body=body), doing)
@@ -181,11 +181,13 @@ def _rule(branch: str, checks: Sequence[str]) -> dict[str, Any]:
         "enable_force_push": False,
         "enable_merge_whitelist": True,
         "merge_whitelist_teams": [_OWNERS],
+        # these alone protect nothing: everybody who may push can set a status
         "enable_status_check": True,
         "status_check_contexts": list(checks),
         _BINDS_ADMINS: True,
         _OF_FORGEJO: True,
         "enable_bypass_allowlist": False,
+        # files that match could be pushed by everybody who may write
         "unprotected_file_patterns": "",
     }
 

@@ -110,6 +110,7 @@ class GiteaAccess(Calls):
             lambda _: self._team(target), lambda: self._new_team(target, doing), doing
         )
         path = path_of("teams", str(number_in(existing, "id")))
+        # removed first, added last: who leaves gets no wider right, and who joins not the old one
         self._members(path, target, remove=True)
         if not target.is_like(existing):
             settle(lambda _: None, lambda: self._edit_team(path, target, doing), doing)
@@ -248,12 +249,9 @@ class Grants(GiteaReading):
                 yield login, right
 
     def _machines(self, path: str, *, org: bool) -> Iterator[tuple[str, AccessRight]]:
-        """
-        Yield runners, webhooks, keys and mirrors; a feature that is switched off has none.
-
-        Titles and names can be given to another key or runner; its fingerprint or id cannot.
-        """
+        """Yield runners, webhooks, keys and mirrors; a feature that is switched off has none."""
         for runner in self._optional_list(f"{path}/actions/runners", "runners"):
+            # another runner or key can have its name or title, but not its id or fingerprint
             yield f"runner:{runner.get('name')}:{runner.get('id')}", "write"
         for hook in self._optional_list(f"{path}/hooks"):
             yield f"webhook:{(hook.get('config') or {}).get('url')}", "listen"
@@ -310,6 +308,7 @@ class GiteaReaders(GiteaAccess):
             "password": password,
             "email": f"{name}@noreply.invalid",
             "must_change_password": False,
+            # it sees nothing public either, only what its team may
             "restricted": True,
             "visibility": "private",
         }

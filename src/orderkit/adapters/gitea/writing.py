@@ -144,8 +144,7 @@ class Repositories(GiteaReading):
         """
         Return what we lack to change the repository. Writes nothing. See the port.
 
-        Sends changes with an empty body. Gitea checks the token's scopes before the body, so a
-        missing scope is a 403 and everything else a refusal that changes nothing.
+        Sends changes with an empty body.
 
         Raises:
             NotFoundError: No such repository, or hidden from us.
@@ -155,6 +154,8 @@ class Repositories(GiteaReading):
             raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
         missing = []
         for path in (self._path(repo, "contents"), self._path(repo, "issues"), "/orgs"):
+            # Gitea checks the token's scopes before the body: a missing scope is a 403, and
+            # everything else a refusal that changes nothing
             answer = self._http.send("POST", path, body={})
             if answer.status == FORBIDDEN and (scope := missing_scope(answer.text)):
                 missing.append(f"scope {scope}")
@@ -205,9 +206,6 @@ class Repositories(GiteaReading):
         """
         Make a branch the default. Idempotent. See the port.
 
-        Gitea passes over a branch that does not exist (1.27, ``routers/api/v1/repo/repo.go``), so
-        its answer decides.
-
         Raises:
             NotFoundError: Repository or branch do not exist.
         """
@@ -220,6 +218,7 @@ class Repositories(GiteaReading):
         def patch() -> bool:
             answer = self._http.send("PATCH", self._path(repo), body={"default_branch": branch})
             is_unknown = answer.status == INVALID
+            # Gitea passes over a branch that does not exist (1.27, routers/api/v1/repo/repo.go)
             if is_unknown or object_in(checked(answer, doing), doing)["default_branch"] != branch:
                 raise NotFoundError(f"{doing}: there is no such branch")
             return True
@@ -316,6 +315,7 @@ class Writing(Repositories):
         with turn(self.base_url, repo):
             try:
                 return _Write(self, repo, changes, operation, branch).run()
+            # Gitea may have missed the repository's first commit, which is repaired once
             except OrderkitError:
                 if not self._push_again_after_first_commit(repo, branch, operation):
                     raise

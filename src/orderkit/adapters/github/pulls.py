@@ -408,10 +408,12 @@ class _Merge(QueuedMerge[Merging]):
 
     def _not_now(self, text: str) -> OrderkitError:
         request, forge = self.request, self.forge
+        # 405 stands for whatever GitHub does not merge: the pull request tells the cases apart
         pull = forge._pull_object(request.repo, request.number) or {}  # noqa: SLF001  one module
         base = text_in(pull.get("base"), "ref")
         if forge.is_queued(request.repo, base):
             return self._enqueue()
+        # null while GitHub checks, false for a conflict
         if pull.get("mergeable") is None:
             return InProgressError(
                 f"{request}: the forge is still checking whether it can be merged",

@@ -154,7 +154,7 @@ class GitHubReading(GitHubCalls):
         return entries if is_whole else list(self._walked(repo, commit, PurePosixPath()))
 
     def _walked(self, repo: RepoId, sha: str, folder: PurePosixPath) -> Iterator[TreeEntry]:
-        """Yield all entries of a tree that GitHub cuts off (100,000 entries or 7 MB)."""
+        """Yield all entries of a tree that GitHub cuts off."""
         for entry in self._children(repo, sha):
             path = folder / entry.path
             yield TreeEntry(str(path), entry.sha, entry.mode)
@@ -188,6 +188,7 @@ class GitHubReading(GitHubCalls):
             TreeEntry(text_in(item, "path"), text_in(item, "sha"), int(text_in(item, "mode"), 8))
             for item in list_in(tree.get("tree") or [])
         ]
+        # cut off at 100,000 entries or 7 MB
         return entries, not tree.get("truncated")
 
     def blobs(

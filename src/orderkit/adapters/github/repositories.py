@@ -64,8 +64,6 @@ class Repositories(GitHubReading, TeamDefaults):
         """
         Make sure the organisation exists. Idempotent. See the port.
 
-        Only a site admin of an Enterprise Server can make one.
-
         Raises:
             InvalidInputError: The forge refuses the name.
             RefusedError: It does not exist, and our credentials cannot make it.
@@ -80,6 +78,7 @@ class Repositories(GitHubReading, TeamDefaults):
 
         def create() -> bool:
             body = {"login": name, "admin": self.user()}
+            # only a site admin of an Enterprise Server can make one
             is_possible = not self._http.is_cloud and self._http.app is None
             answer = (
                 self._http.send("POST", "/admin/organizations", body=body) if is_possible else None
@@ -139,6 +138,7 @@ class Repositories(GitHubReading, TeamDefaults):
             }
             answer = self._http.send("POST", path_of("orgs", repo.owner, "repos"), body=body)
             if answer.status == CREATED:
+                # the first one has it by the request that made it
                 for team in teams[1:]:
                     self._add_repository(team, repo, str(team.get("permission")), doing)
                 return self._repository(object_in(answer, doing), repo, empty=True)
@@ -161,8 +161,9 @@ class Repositories(GitHubReading, TeamDefaults):
         return self._repository(entry, repo, empty=not entry.get("size") and self._is_empty(repo))
 
     def _is_empty(self, repo: RepoId) -> bool:
-        """Say whether there is no branch; GitHub counts the size of a repository later."""
+        """Say whether there is no branch."""
         doing = f"read the branches of {repo}"
+        # the repository's size tells nothing: GitHub counts it later
         answer = self._http.get(self._path(repo, "branches"), {"per_page": 1})
         return not checked(answer, doing).json()
 
@@ -201,6 +202,7 @@ class Repositories(GitHubReading, TeamDefaults):
                 for scope, verbs in _CLASSIC.items()
                 if scope not in granted
             ]
+        # no such commit, and an empty body: what is not forbidden is refused, and changes nothing
         place = {"owner": repo.owner, "name": repo.name, "commit": "0" * 40}
         return [
             _lacking(permission)

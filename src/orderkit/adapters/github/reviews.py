@@ -134,8 +134,9 @@ class GitHubReviews(GitHubPulls):
         return tuple(sorted(events, key=lambda event: event.when))
 
     def _pushed(self, repo: RepoId, move: Found, base: str) -> tuple[CommitSha, ...]:
-        """Return the commits that a push added; of a new branch, those that its base lacks."""
+        """Return the commits that a push added."""
         before, after = str(move.get("before") or ""), str(move.get("after") or "")
+        # zeros: the push made the branch, and added what the base lacks
         start = base if not before.strip("0") else before
         try:
             return tuple(commit.id for commit in self.compare(repo, start, after))
@@ -143,12 +144,9 @@ class GitHubReviews(GitHubPulls):
             return (CommitSha(after),)
 
     def user_with_right(self, repo: RepoId, login: str) -> tuple[ForgeUser, str] | None:
-        """
-        Return somebody and their right on a repository, None for an unknown login.
-
-        The account of an App is no collaborator: its rights are the App's, not told here.
-        """
+        """Return somebody and their right on a repository, None for an unknown login."""
         answer = self._http.get(self._path(repo, "collaborators", login, "permission"))
+        # the account of an App is no collaborator: its rights are the App's, not told here
         if answer.status == MISSING and login.endswith(_APP):
             app = self._optional(path_of("users", login), f"look for {login}")
             return (user_in({"user": app}), "none") if app else None

@@ -109,6 +109,7 @@ class Rulesets(GitHubCalls):
 
     def _ruleset(self, branch: str, checks: Sequence[str]) -> dict[str, Any]:
         app = self._http.app
+        # the number of the owners means nothing (GitHub's description)
         actors = [{"actor_id": 1, "actor_type": "OrganizationAdmin", "bypass_mode": "always"}]
         if app is not None:
             own = {"actor_id": app.app_id, "actor_type": "Integration", "bypass_mode": "always"}
@@ -136,6 +137,7 @@ class Rulesets(GitHubCalls):
         Raises:
             RefusedError: We are neither an App nor an owner of the organisation.
         """
+        # an App may bypass the rule by its own entry
         if self._http.app is not None:
             return
         login = str(self._object("/user", doing).get("login"))
@@ -169,8 +171,9 @@ def _contexts(rule: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def _actors(ruleset: Found) -> set[tuple[str, int]]:
-    """Return who may bypass; the number of the owners means nothing (GitHub's description)."""
+    """Return who may bypass."""
     return {
+        # see `_ruleset`: the number of the owners means nothing
         (kind, 0 if kind == "OrganizationAdmin" else int(actor.get("actor_id") or 0))
         for actor in ruleset.get("bypass_actors") or ()
         if (kind := str(actor.get("actor_type")))

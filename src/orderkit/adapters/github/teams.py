@@ -119,6 +119,7 @@ class GitHubAccess(TeamDefaults):
         existing = settle(
             lambda _: self._team(target), lambda: self._new_team(target, doing), doing
         )
+        # removed first, added last: who leaves gets no wider right, and who joins not the old one
         self._members(target, remove=True)
         kept = (existing.get("description") or "", existing.get("permission"))
         if kept != (target.description, target.permission):

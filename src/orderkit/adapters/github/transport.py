@@ -12,9 +12,7 @@ App installation".
 `Pacer` keeps within GitHub's limits of speed. Source: its pages "Rate limits for the REST API" and
 "… GraphQL API". GitHub.com takes 80 requests a minute and 500 an hour that create content, and of
 each minute 900 points of the API (a read is 1, a write 5) and 2,000 of GraphQL; an Enterprise
-Server has no limits unless its admin sets some. A refusal is a 429, or a 403 with ``retry-after``,
-no requests left, or a link to that page; of GraphQL a 200 with an error of the type
-``RATE_LIMITED``.
+Server has no limits unless its admin sets some.
 """
 
 from __future__ import annotations
@@ -128,6 +126,7 @@ class AppTokens:
         if not token:
             raise AccessError(f"GitHub App {self.app_id}: no token for '{owner}'")
         register(token)
+        # GitHub ends it after an hour
         return token, datetime.fromisoformat(ends).timestamp() if ends else time.time() + 3600
 
     def _installation(self, owner: str, ask: Ask) -> int:
@@ -162,6 +161,7 @@ class Pacer(ForgePacer):
             return is_used_up and b'"RATE_LIMITED"' in answer.body
         if answer.status != _FORBIDDEN:
             return answer.status == TOO_MANY
+        # a 403 is one with no requests left, with retry-after, or with a link to GitHub's page
         return is_used_up or "retry-after" in answer.headers or _names_limits(answer)
 
 
@@ -259,6 +259,7 @@ class GitHubTransport(ForgeTransport):
         """
         resource = "graphql" if path.startswith(GRAPHQL) else "core"
         resource = "git" if path.startswith(GIT) else resource
+        # a query of GraphQL is a POST, too; no limit of content counts a push
         creates = method != "GET" and resource != "git" and not _is_query(path, body)
         once = partial(super().send, method, path, body=body, query=query, as_=as_)
         return self.pacer.send(resource, once, creates=creates)
@@ -283,6 +284,7 @@ class GitHubTransport(ForgeTransport):
     def _authorization(self, credentials: Credentials, path: str) -> str:
         token = credentials.token
         if self.app is not None and not token:
+            # an App has another token for each organisation
             match = _OWNER.match(path)
             owner = next(filter(None, match.groups()), "") if match else ""
             token = self.app.token(owner, self.as_app)
@@ -304,6 +306,7 @@ class GitHubTransport(ForgeTransport):
             return super()._headers_for(method, path, query)
         with self._tags_lock:
             known = self._tags.get((path, *(query or {}).items()))
+        # a 304 counts for no limit
         return {"If-None-Match": known[0]} if known else {}
 
     def _exchange(
@@ -330,7 +333,8 @@ class GitHubTransport(ForgeTransport):
         return answer
 
     def _moved(self, path: str, answer: ForgeResponse) -> MovedError:
-        """Return the error for a renamed repository: GitHub's redirect names only its id."""
+        """Return the error for a renamed repository."""
+        # GitHub's redirect names only its number
         parts = path.split("/")
         if len(parts) > 3 and parts[1] == "repos":  # noqa: PLR2004  /repos/OWNER/NAME
             variables = {"owner": parts[2], "name": parts[3]}
@@ -385,9 +389,6 @@ class GitHubCalls(ForgeCalls):
         """
         Yield every item of a list once.
 
-        A list of several pages is read until nothing is new: an item may have moved to a page that
-        was read already. What did not change counts for no limit.
-
         Args:
             inside: The field of an object that holds the list; "": the answer is the list.
         """
@@ -404,6 +405,7 @@ class GitHubCalls(ForgeCalls):
                 yield from fresh
                 page, pages = _next_page(answer), pages + 1
                 is_new = is_new or bool(fresh)
+            # else read until nothing is new: an item may have moved to a page that was read
             if pages == 1 or not is_new:
                 return
 

@@ -2,8 +2,8 @@
 Commit files on GitHub: one commit on the head that was read, or none.
 
 The head is read, every entry is compared with its tree, and GitHub compares the head again when it
-commits (``createCommitOnBranch``, ``expectedHeadOid``): one request, signed by GitHub. It takes no
-file modes, so a change of an executable is made of git objects and a branch update without force.
+commits (``createCommitOnBranch``, ``expectedHeadOid``): one request, signed by GitHub. A change of
+an executable is made of git objects and a branch update without force.
 The first commit of an empty repository is pushed: GitHub's API cannot make one of several files.
 Background work is pushed too, because no limit of content counts it.
 ``forges.writing`` has the rounds. A request that GitHub carries out late finds another head.
@@ -126,9 +126,11 @@ class _Write(PushedWrite[Writing]):
             OrderkitError: As the class says.
         """
         message = self._message({change.path for change in changes}, int(time.time()))
+        # GitHub's API cannot make a first commit of several files
         if self.head is None:
             return push_commit(self.forge, Push(self.repo, self.branch, None, changes, message))
         special = self.forge.special_files(self.repo, self.head)
+        # createCommitOnBranch takes no modes of files
         if any(c.data is not None and (c.executable or c.path in special) for c in changes):
             return self._commit_objects(self.head, changes, message)
         return self._commit_contents(self.head, changes, message)
@@ -148,6 +150,7 @@ class _Write(PushedWrite[Writing]):
             "branch": branch,
             "message": {"headline": headline, "body": body.strip()},
             "fileChanges": {"additions": additions, "deletions": deletions},
+            # GitHub compares the head when it commits
             "expectedHeadOid": head,
         }
         doing = f"write to {self.repo}"
@@ -167,6 +170,7 @@ class _Write(PushedWrite[Writing]):
             "parents": [head],
         }
         commit = text_in(self._git("POST", "commits", body), "sha")
+        # without force: the update fails if the branch has moved
         self._git("PATCH", f"refs/heads/{self.branch}", {"sha": commit, "force": False})
         return CommitSha(commit)
 

@@ -174,13 +174,14 @@ class GitLabAccess(GitLabReviews):
             raise NotFoundError(f"there is no organisation {org}")
 
     def _users(self, logins: Sequence[str]) -> frozenset[int]:
-        """Return the ids of users without us, who are an owner and no member of a team."""
+        """Return the ids of users, without us."""
         ids = set()
         for login in logins:
             user = self._user_named(login)
             if user is None:
                 raise NotFoundError(f"there is no user {login}")
             ids.add(user.id)
+        # we are an owner, and no member of a team
         return frozenset(ids - {self._own_id()})
 
     def _names(self, org: str) -> dict[str, str]:
@@ -232,16 +233,13 @@ class GitLabAccess(GitLabReviews):
         settle(lambda _: None, act, doing)
 
     def members(self, org: str, team: str = "") -> tuple[ForgeUser, ...]:
-        """
-        Return the direct members of a group, for a team those below Owner; see the port.
-
-        Not those of its projects, whom a Maintainer of a project can add.
-        """
+        """Return the direct members of a group, for a team those below Owner; see the port."""
         path, doing = self._org(org), f"list the members of {org}"
         try:
             if team:
                 entries = list(self._team_members(path, doing).values())
             else:
+                # not those of its projects, whom a Maintainer of a project can add
                 entries = list(self._pages(f"{path}/members", {}, doing))
         except NotFoundError:
             return ()

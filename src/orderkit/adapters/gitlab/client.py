@@ -112,6 +112,7 @@ class GitLabHooks(GitLabAccess):
         method, place = ("PUT", f"{path}/{hooks[0]['id']}") if hooks else ("POST", path)
         answer = self._send_hook(method, place, webhook, doing)
         made = object_in(checked(answer, doing), doing)
+        # a GitLab that cannot sign ignores that: the secret then goes with each delivery
         if webhook.secret and not made.get("signing_token_present"):
             body = {"token": webhook.secret, "url": webhook.url}
             done(self._http.send("PUT", f"{path}/{number_in(made, 'id')}", body=body), doing)

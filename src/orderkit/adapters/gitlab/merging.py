@@ -166,6 +166,7 @@ class _Merge(QueuedMerge[GitLabMerging]):
             raise AccessError(f"{request}: no right: {text}", hint="ask who may merge here")
         if answer.status == CONFLICT:  # our read just saw this head
             return InProgressError(f"{request}: the forge has not taken in its head yet")
+        # 405 stands for whatever is not met (doc/api/merge_requests.md, "Merge status")
         status = self.forge.merge_status(request.repo, request.number)
         if status in CONFLICTS:
             raise self._with_paths(ConflictError(f"{request}: it conflicts with its base"))

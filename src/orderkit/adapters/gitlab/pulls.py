@@ -5,8 +5,7 @@ Merge requests on GitLab, with their branches, notes and commit statuses.
 doc/api/branches.md, repositories.md "Compare", merge_requests.md.
 
 `GitLabNotes` has notes and commit statuses. Source: doc/api/notes.md, commits.md "Commit status".
-GitLab has no ``warning`` and no ``error``; it refuses a state that a status has already, also with
-another text: then the old text stays.
+GitLab has no ``warning`` and no ``error``.
 """
 
 from __future__ import annotations
@@ -99,6 +98,7 @@ class GitLabNotes(GitLabReading, SharedNotes):
 
         def look(_: bool) -> bool | None:  # noqa: FBT001  settle's shape
             now = {each.context: each for each in self.statuses(repo, commit)}.get(status.context)
+            # GitLab refuses a state that a status has already: then the old text stays
             is_there = now == status or (refused and now and now.state == status.state)
             return True if is_there else None
 
@@ -214,6 +214,7 @@ class GitLabPulls(GitLabWriting, GitLabNotes, SharedBranches, SharedPulls):
         comparison = object_in(checked(answer, doing), doing)
         if comparison.get("compare_timeout"):
             raise RemoteError(f"{doing}: the forge was not done in its time")
+        # GitLab begins with the oldest
         return tuple(commit_of(entry) for entry in list_in(comparison.get("commits") or []))[::-1]
 
     def pull(self, repo: RepoId, number: int) -> PullRequest | None:

@@ -234,11 +234,7 @@ class GitLabRepositories(GitLabReading):
         return checked(self._http.send("PUT", self._project(repo), body=settings), doing)
 
     def delete_repo(self, repo: RepoId) -> Removal:
-        """
-        Remove the repository: at once where GitLab lets us, else it is scheduled. Idempotent.
-
-        See the port. The number is kept over both steps, because marking changes the path.
-        """
+        """Remove the repository: at once where GitLab lets us, else it is scheduled. Idempotent."""
         doing = f"delete {repo}"
         entry = self._http.follow(self._project(repo), doing)
         was_marked = bool(entry and entry.get("marked_for_deletion_on"))
@@ -246,6 +242,7 @@ class GitLabRepositories(GitLabReading):
             entry = self._optional(self._project(repo), doing)  # raises MovedError for another path
         if entry is None:
             return Removal(existed=False)
+        # by its number, because marking it for deletion changes its path
         path = path_of("projects", str(number_in(entry, "id")))
 
         def look(attempted: bool) -> Removal | None:  # noqa: FBT001  settle's shape
@@ -265,6 +262,7 @@ class GitLabRepositories(GitLabReading):
                 now = self._optional(path, doing)
             if now is not None and now.get("marked_for_deletion_on"):
                 full_path = str(now.get("path_with_namespace"))
+                # GitLab asks for the path that marking gave it (projects.md, "Delete a project")
                 query = {"permanently_remove": "true", "full_path": full_path}
                 self._http.send("DELETE", path, query=query)  # refused where it may not
             return None

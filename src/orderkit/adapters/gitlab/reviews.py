@@ -3,8 +3,7 @@ Approvals and events of merge requests on GitLab, rights of people, and protecti
 
 GitLab says who approved and when, in every tier, but not at which commit. So an approval counts for
 the newest version of the merge request that was there *before* it (doc/api/merge_requests.md, "Get
-merge request diff versions"): who pushes after an approval gets none. GitLab has no rejection by
-API in every tier: ours is a note of the reviewer with a hidden line.
+merge request diff versions"): who pushes after an approval gets none.
 
 Source: doc/api/merge_request_approvals.md, events.md, members.md, users.md (`bot`),
 protected_branches.md.
@@ -107,6 +106,7 @@ class GitLabReviews(GitLabMerging):
             if state == "approved":
                 return self._approve(repo, number, head, doing)
             self._http.send("POST", self._pull_path(repo, number, "unapprove"))
+            # GitLab has no rejection by API in every tier: ours is a note with a hidden line
             line = f"<!-- orderkit-review: rejected {head} -->"
             self._new_comment(repo, number, f"{text.rstrip()}\n\n{line}\n", doing)
             return True
@@ -114,7 +114,8 @@ class GitLabReviews(GitLabMerging):
         settle(look, act, doing)
 
     def _approve(self, repo: RepoId, number: int, head: CommitSha, doing: str) -> bool:
-        """Approve at a head; an approval of ours for another head is taken back first."""
+        """Approve at a head."""
+        # an approval of ours may be for another head
         self._http.send("POST", self._pull_path(repo, number, "unapprove"))
         path = self._pull_path(repo, number, "approve")
         answer = self._http.send("POST", path, body={"sha": head})
@@ -266,6 +267,7 @@ class GitLabReviews(GitLabMerging):
             "name": branch,
             "push_access_level": ADMINISTERS,
             "merge_access_level": ADMINISTERS,
+            # GitLab Free knows no single users: there the levels count, and maintainers may push
             "allowed_to_push": me,
             "allowed_to_merge": me,
             "allow_force_push": False,
@@ -318,10 +320,10 @@ def _approval(approval: Found, versions: Sequence[Found], writers: frozenset[int
     """
     Return an approval at the head that its giver could have seen.
 
-    A version of the same moment does not count: it may have been pushed just after. Without a time
-    (an older GitLab) the approval is for no commit.
+    Without a time (an older GitLab) the approval is for no commit.
     """
     user, when = person(approval.get("user")), str(approval.get("approved_at") or "")
+    # a version of the same moment does not count: it may have been pushed just after
     seen = [v for v in versions if when and _moment(str(v.get("created_at"))) < _moment(when)]
     newest = max(seen, key=lambda v: number_in(v, "id"), default=None)
     commit = CommitSha(text_in(newest, "head_commit_sha") if newest else "")

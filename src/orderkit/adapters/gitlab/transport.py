@@ -1,8 +1,7 @@
 """
 HTTP to one GitLab: limits, moved projects, paths below our group, lists, refusals.
 
-`GitLabTransport` finds moved projects: GitLab answers a GET of a project's old path with a redirect
-to its number, and any other method with 405 (lib/api/helpers.rb, `find_project!`).
+`GitLabTransport` finds moved projects.
 
 `GitLabPacer` keeps within the limits of speed that GitLab's answers name; GitLab counts by minutes.
 Source: doc/administration/settings/user_and_ip_rate_limits.md (`RateLimit-*`, `Retry-After`).
@@ -121,6 +120,7 @@ class GitLabTransport(ForgeTransport):
         except MovedError as error:
             return self._elsewhere(path, error)
         project = _PROJECT.match(path)
+        # of a former path GitLab redirects a GET only (lib/api/helpers.rb, find_project!)
         if answer.status == _NOT_ALLOWED and method != "GET" and project:
             self.send("GET", project[0])  # raises MovedError if the project has moved
         return answer
@@ -140,6 +140,7 @@ class GitLabTransport(ForgeTransport):
         try:
             answer = super().send("GET", path)
         except MovedError as error:
+            # the redirect leads to the project's number
             number = _BY_NUMBER.search(str(error))
             answer = super().send("GET", f"/projects/{number[1]}" if number else path)
         document = answer.json() if answer.ok else None
@@ -223,12 +224,7 @@ class GitLabCalls(ForgeCalls):
         return object_in(checked(answer, doing), doing)
 
     def _pages(self, path: str, query: Query, doing: str, *, key: str = "id") -> Iterator[Found]:
-        """
-        Yield every item of a list once.
-
-        If the total changes between two pages, the list is read again from its start: an item may
-        have moved to a page that was read already.
-        """
+        """Yield every item of a list once."""
         yielded: set[Any] = set()
         for _ in range(PASSES):
             totals: set[str] = set()
@@ -241,6 +237,7 @@ class GitLabCalls(ForgeCalls):
                 yielded.update(item.get(key) for item in fresh)
                 yield from fresh
                 page = answer.headers.get("x-next-page", "")
+            # else the list is read again: an item may have moved to a page that was read already
             if len(totals) == 1:
                 return
 

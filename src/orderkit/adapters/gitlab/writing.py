@@ -227,6 +227,7 @@ class _Write(PushedWrite[GitLabWriting]):
             IncompleteError: Another commit came between GitLab's comparison and ours.
         """
         parent = commit.parents[0] if commit.parents else None
+        # made on the head at which all files were as the caller saw them
         if parent is None or (parent == self.seen_at and self.last_commits):
             return
         if not self.last_commits and all(change.data is not None for change in changes):
@@ -253,6 +254,7 @@ class _Write(PushedWrite[GitLabWriting]):
     def _action(self, change: FileChange) -> dict[str, Any]:
         action: dict[str, Any] = {"file_path": str(change.path)}
         if change.expected_sha is not None:
+            # GitLab compares a file's last commit, not its content (doc/api/commits.md)
             action["last_commit_id"] = self.last_commits[change.path]
         if change.data is None:
             return {"action": "delete", **action}

@@ -79,6 +79,7 @@ class Discovery:
         Raises:
             NoSuchKindError: The server does not serve it (asked just now).
         """
+        # an unknown kind is asked for again: its CustomResourceDefinition may be there by now
         resource = self._known.get(kind) or self.ask(kind)
         if resource is None:
             raise NoSuchKindError(
@@ -100,6 +101,7 @@ class Discovery:
         entries = answer.get("resources") or ()
         names = {entry["name"] for entry in entries}
         for entry in entries:
+            # "/": a subresource, which may have a kind of its own
             if entry.get("kind") == kind.kind and "/" not in entry["name"]:
                 plural = entry["name"]
                 has_status = f"{plural}/status" in names
@@ -291,6 +293,7 @@ class KubeCluster:
         with self._resource(kind) as resource:
             path = resource.collection(namespace)
             while (left_s := deadline - time.monotonic()) > 0:
+                # timeoutSeconds has whole seconds
                 whole_s = round(left_s)
                 call = _watch(path, version, whole_s)
                 silence_s = whole_s + END_LATE_S if whole_s else left_s
@@ -343,6 +346,7 @@ def _watch(path: str, version: str, whole_s: int) -> KubeRequest:
     query = {
         "watch": "true",
         "resourceVersion": version,
+        # they move the version on while nothing happens, so that it does not expire
         "allowWatchBookmarks": "true",
         "timeoutSeconds": str(max(1, whole_s)),
     }

@@ -306,6 +306,7 @@ class KubeTransport:
         except (HTTPError, ValueError) as error:
             raise self._unreachable(error) from error
         finally:
+            # closed, and not given back to the pool: the server may still be sending
             response.response.close()
 
     def _send(self, call: KubeRequest) -> Any:
@@ -316,6 +317,7 @@ class KubeTransport:
         except ReadTimeoutError as error:
             raise self._unreachable(error) from error
         except ProtocolError as error:
+            # it may have been carried out; only a GET is sent once more
             if call.method != "GET":
                 raise self._unreachable(error) from error
         except HTTPError as error:
@@ -373,23 +375,15 @@ _ESCAPED = re.compile(
 
 
 def _readable(body: Any) -> bytes:
-    """
-    Write JSON that every YAML parser can read, because server-side apply is sent as YAML.
-
-    Characters beyond 16 bits are not escaped: JSON escapes them as surrogate pairs, which the API
-    server refuses with "invalid Unicode character escape code".
-    """
+    """Write JSON that every YAML parser can read, because server-side apply is sent as YAML."""
+    # not beyond 16 bits: JSON escapes those as surrogate pairs, which the API server refuses with
+    # "invalid Unicode character escape code"
     text = json.dumps(body, ensure_ascii=False)
     return _ESCAPED.sub(lambda escape: f"\\u{ord(escape[0]):04x}", text).encode()
 
 
 def _rereading(path: Path, context: str | None) -> Callable[[Any], None] | None:
-    """
-    Return a hook that reads the token file before each request; None if the user has no such file.
-
-    Kubernetes replaces the tokens of Pods within the hour, and the client reads a ``tokenFile``
-    only once.
-    """
+    """Return a hook that reads the token file before each request; None if the user has none."""
     import yaml
 
     config: Any = yaml.safe_load(path.read_text(encoding="utf-8"))  # the client has just read it
@@ -399,6 +393,7 @@ def _rereading(path: Path, context: str | None) -> Callable[[Any], None] | None:
     if not file:
         return None
 
+    # Kubernetes replaces the tokens of Pods within the hour, and the client reads a file only once
     def reread(configuration: Any) -> None:
         with suppress(OSError):  # the file is being replaced; the old token may still be valid
             token = (path.parent / file).read_text(encoding="utf-8").strip()
@@ -428,6 +423,7 @@ def _wait_at_most(response: Any, silence_s: float) -> None:
     """Lower the read time-out: `silence_s` replaces the time-out for the first byte."""
     sock = getattr(response.connection, "sock", None)
     if sock is not None:
+        # 0 would mean: never wait
         sock.settimeout(max(silence_s, 0.001))
 
 

@@ -1,17 +1,12 @@
 """
 Send notifications: through Apprise, or as signed webhooks.
 
-`AppriseNotifier` reaches mail, Slack, Teams and Matrix. Apprise reaches far more, files and
-programs of this machine among it: only the schemes of `SCHEMES` are taken. An address holds
-secrets; it comes from a file and is in no message. The text is declared to be plain, and what chats
-read as markup is taken away before, because Apprise's Slack plug-in restores mentions that it had
-escaped. Needs the extra ``notifications``.
+`AppriseNotifier` reaches mail, Slack, Teams and Matrix. An address holds secrets; it comes from a
+file and is in no message. The text is declared to be plain. Needs the extra ``notifications``.
 
-`WebhookNotifier` sends CloudEvents in structured JSON over HTTP. The signature covers a timestamp,
-so that a receiver can refuse a recorded request. Redirects are failures. An address is looked up
-once per request, every result of it is judged, and the connection goes to one that was judged: a
-name that resolves to this machine, the cluster or a metadata service reaches nothing, also when it
-resolves to something else a moment later.
+`WebhookNotifier` sends CloudEvents in structured JSON over HTTP. Redirects are failures. An address
+is looked up once per request, every result of it is judged, and the connection goes to one that was
+judged: a name that resolves to this machine, the cluster or a metadata service reaches nothing.
 """
 
 from __future__ import annotations
@@ -58,6 +53,7 @@ class AppriseNotifier:
         field = f"notifications.channels.{channel}.urlFile"
         scheme = address.partition("://")[0].lower()
         register(address)
+        # Apprise reaches far more, files and programs of this machine among it
         if scheme not in SCHEMES:
             raise RefusedError(
                 f"{field}: the scheme of the address is not allowed",
@@ -92,6 +88,7 @@ class AppriseNotifier:
             NotDeliveredError: Apprise reports no success; it says no more.
         """
         is_sent = self._target.notify(
+            # without markup: Apprise's Slack plug-in restores mentions that it had escaped
             title=for_chat(message.title),
             body=for_chat(to_text(message)),
             body_format=self._text,
@@ -159,6 +156,7 @@ class WebhookNotifier:
             "Content-Type": MEDIA,
             "User-Agent": "orderkit",
             TIME_HEADER: stamp,
+            # with its time, so that a receiver can refuse a recorded request
             STAMPED_HEADER: stamped_signature(target.key, stamp, data),
         }
         host = urlsplit(target.url).hostname or ""
@@ -205,6 +203,7 @@ def judged_addresses(host: str, port: int, allowed: Sequence[str]) -> list[str]:
             f"{host} is {address}, which is not a public address",
             hint="if it is meant: allow its network in notifications.allowedNetworks",
         )
+    # these are connected: a second look-up could lead elsewhere
     return list(addresses)
 
 

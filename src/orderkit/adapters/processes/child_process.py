@@ -85,6 +85,7 @@ def launch(
             cwd="/" if is_isolated else None,
         )
 
+    # an isolated child ends with the thread that started it: this one stays
     return _starter.submit(start).result()
 
 
@@ -191,6 +192,7 @@ def _received(end: socket.socket, size: int, until_s: float | None) -> bytes:
     data = bytearray()
     while len(data) < size:
         if until_s is not None:
+            # 0 would mean: never wait
             end.settimeout(max(0.001, until_s - time.monotonic()))
         chunk = end.recv(min(size - len(data), 1 << 20))
         if not chunk:

@@ -83,17 +83,21 @@ def main(arguments: list[str]) -> None:
     control, listener, root, outside, text = arguments
     start = ProgramStart(**json.loads(text))
     confinement.end_with_parent()
+    # where memory runs out, the kernel ends the program first, and not its owner
     with suppress(OSError):
         _write("/proc/self/oom_score_adj", "1000")
     os.fchdir(int(root))  # follows into the new mounts, even where a path to it would be barred
     with _telling():
         _enter_namespaces()
+    # a process enters its new process namespace by its children only (unshare(2))
     child = os.fork()
     if child:
+        # the owner sees the end of the program by the end of these
         for file in filter(None, (control, outside)):
             os.close(int(file))
         status = os.waitpid(child, 0)[1]
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    # a fork does not inherit it (prctl(2))
     confinement.end_with_parent()
     with _telling():
         _change_root()
@@ -124,10 +128,13 @@ def _enter_namespaces() -> None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
+        # whoever changes the user cannot write to its own /proc otherwise (proc(5))
         _libc.prctl(_SET_DUMPABLE, 1, 0, 0, 0)
+        # the change of the user took it away (prctl(2))
         confinement.end_with_parent()
     group = os.getegid()
     _checked(_libc.unshare(_NEW), "making namespaces")
+    # without rights, only then the kernel takes a gid_map (user_namespaces(7))
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{_INSIDE} {user} 1")
     _write("/proc/self/gid_map", f"{_INSIDE} {group} 1")
@@ -145,6 +152,7 @@ def _change_root() -> None:
     new = "/tmp/root"  # noqa: S108
     Path(new).mkdir()
     _mount(".", new, "", _BIND)
+    # a bind mount is made read-only by a second call only (mount(2))
     _mount("", new, "", _BIND | _REMOUNT | _READ_ONLY | _NOSUID | _NODEV | flags)
     _mount("tmpfs", f"{new}/tmp", "tmpfs", _NOSUID | _NODEV, _TMPFS)  # noqa: S108
     _mount("tmpfs", f"{new}/dev", "tmpfs", _NOSUID | _NOEXEC, "size=64k,mode=755")
@@ -155,12 +163,14 @@ def _change_root() -> None:
         _mount("proc", f"{new}/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     os.chdir(new)
     number = _PIVOT_ROOT[os.uname().machine]
+    # the old root then lies on the new one, and is taken off (pivot_root(2))
     _checked(_libc.syscall(ctypes.c_long(number), b".", b"."), "changing the root")
     _checked(_libc.umount2(b".", _DETACH), "leaving the old root")
     os.chdir("/")
 
 
 def _loopback_up() -> None:
+    # a new network namespace has its loopback down
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, _LO_UP)
 
@@ -180,6 +190,7 @@ def _started(start: ProgramStart) -> int:
             (resource.RLIMIT_NOFILE, FILES),
             (resource.RLIMIT_FSIZE, FILE_BYTES),
         ):
+            # without rights a hard limit can only be lowered
             hard = resource.getrlimit(kind)[1]
             lower = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
             resource.setrlimit(kind, (lower, lower))

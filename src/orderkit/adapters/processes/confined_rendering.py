@@ -215,9 +215,10 @@ def _outcome_document(outcome: FileOutcome) -> dict[str, Any]:
 
 
 def _outcome(document: dict[str, Any], files: Tree) -> FileOutcome:
-    """Read an outcome; a file that is only copied is our own, not what the child says of it."""
+    """Read an outcome."""
     path, how, file = PurePosixPath(document["path"]), str(document["how"]), document["file"]
     if file is not None:
+        # a file that is only copied is our own, not what the child says of it
         file = _read_file(file) if how == RENDERED else files[path]
     return FileOutcome(
         path,

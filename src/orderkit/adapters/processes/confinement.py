@@ -93,6 +93,7 @@ def confine(readable: Iterable[str], *, forks: bool = False) -> None:
     """
     if not forks:
         resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    # a filter of a process without rights is taken only then (seccomp(2))
     _checked(_prctl(_PR_SET_NO_NEW_PRIVS, 1))
     if _landlock_version() >= 1:
         _leave_folders((*_installation(), *readable))
@@ -133,6 +134,7 @@ def _leave_folders(folders: Iterable[str]) -> None:
     network = 0b11 if version >= _NETWORK_SINCE else 0
     scopes = 0b11 if version >= _SCOPES_SINCE else 0
     ruleset = struct.pack("=QQQ", (1 << rights) - 1, network, scopes)
+    # a kernel refuses fields that it does not know
     size = 24 if scopes else 16 if network else 8
     rules = _checked_call(_CREATE_RULESET, ruleset, size, 0)
     for folder in {Path(folder).resolve() for folder in folders}:
@@ -151,6 +153,7 @@ def _leave_calls(allowed: str) -> None:
     numbers = sorted({int(entry.split()[column]) for entry in allowed.split(",")})
     install_filter(
         [
+            # the numbers are other calls on another architecture, which the same kernel may serve
             (_LOAD, 0, 0, _ARCHITECTURE_AT),
             (_EQUAL, 1, 0, _ARCHITECTURES[machine]),
             (_RETURN, 0, 0, _KILL),
@@ -205,12 +208,14 @@ def install_filter(program: list[tuple[int, int, int, int]]) -> None:
         OSError: The kernel refuses it.
     """
     code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+    # keeps the program in memory while the kernel reads it
     held = ctypes.create_string_buffer(code, len(code))
     address = ctypes.addressof(held)
     _checked(_prctl(_PR_SET_SECCOMP, _FILTER, struct.pack("@HP", len(program), address)))
 
 
 def _landlock_version() -> int:
+    # 1: asks for the version of Landlock, and makes no ruleset
     return int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1))
 
 

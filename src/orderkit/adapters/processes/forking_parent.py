@@ -86,7 +86,8 @@ class _ForkingParent:
         return child
 
     def _reap(self) -> None:
-        """Forget children that ended by themselves; until then their numbers are not reused."""
+        """Forget children that ended by themselves."""
+        # until then their numbers are not reused, so `_stop` never ends a stranger's process
         for child in tuple(self._children):
             if os.waitpid(child, os.WNOHANG)[0]:
                 self._children.discard(child)
@@ -108,5 +109,6 @@ def _child(descriptor: int, answer: Answer) -> NoReturn:
     except BaseException:  # noqa: BLE001 - a station may raise SystemExit, too
         traceback.print_exc()
         code = 1
+    # os._exit writes out no buffer
     sys.stderr.flush()
     os._exit(code)

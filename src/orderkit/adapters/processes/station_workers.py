@@ -102,6 +102,7 @@ class Workers:
         """
         its_own = self._of_station.get(station) or asyncio.Semaphore(self._limits.of_one_station)
         self._of_station[station] = its_own
+        # its own place first: a station that hangs keeps none of those that all share
         async with its_own, self._places, self._worker(station) as worker:
             return await asyncio.wait_for(worker.ask(data), self._limits.answer_s)
 
@@ -119,6 +120,7 @@ class Workers:
             await self._killed(worker)
             raise StoppedError(f'the process of station "{station}" ended') from error
         except BaseException:
+            # the caller has gone; the process is ended all the same
             await asyncio.shield(self._killed(worker))
             raise
         self._idle.append(worker)
@@ -145,8 +147,9 @@ class Workers:
         return await asyncio.to_thread(self._commanded, verb, number, connection)
 
     def _commanded(self, verb: bytes, number: int, connection: socket.socket | None) -> int:
-        """Ask the parent; one that ended is started anew, with it all its children are gone."""
+        """Ask the parent."""
         with self._commanding:
+            # one that ended is started anew; all its children went with it
             if self._parent is None or self._parent.poll() is not None:
                 self._stop()
                 self._start()

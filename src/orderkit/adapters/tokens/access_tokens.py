@@ -4,8 +4,7 @@ Tokens that Orderkit itself issued to programs: one file with their digests.
 Its shape is ``core.platform.service_access``'s.
 
 The file is read again when it changes, so that clients can be added or removed while the service
-runs. If it cannot be read, none of its tokens is accepted. Every digest is compared, in constant
-time. Thread-safe.
+runs. Thread-safe.
 """
 
 from __future__ import annotations
@@ -55,6 +54,7 @@ class TokenRequesters:
             UnreachableError: The file cannot be read.
         """
         digest = digest_of(authorization.partition(" ")[2])
+        # every digest, in constant time: the time of an answer tells nothing of a token
         clients = [c for c in self._read() if secrets.compare_digest(c.digest, digest)]
         if not clients:
             raise _unproved("no client of this service has this token")
@@ -78,6 +78,7 @@ class TokenRequesters:
                     text = self._path.read_text()
                     self._clients, self._seen = read_clients(text, name=self._path.name), now
             except (OSError, InvalidInputError) as error:
+                # a file that cannot be read proves nobody, not even those whom it named before
                 self._clients, self._seen = (), None
                 raise UnreachableError(
                     f"the clients' file cannot be used: {error}",

@@ -20,9 +20,7 @@ A person's groups are the claim ``ent`` of Backstage's token. The limited token 
 Backstage is asked for them with the token itself (``/api/auth/v1/userinfo``), as its own plugins
 do, and the answer is kept for half a minute.
 
-`JudgedGroups` leaves out groups of the platform that are organisations of somebody else: groups in
-a token of the forge are its organisations, and anybody may create one of a name that
-``platformGroups`` lists.
+`JudgedGroups` leaves out groups of the platform that are organisations of somebody else.
 """
 
 from __future__ import annotations
@@ -85,6 +83,7 @@ class BearerRequesters:
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise _unproved("no token came with the request")
+        # the kind is what the token says of itself: it proves nothing, and only chooses who has to
         checker = self._checker(token)
         if checker is None:
             raise _unproved("this service accepts no such token")
@@ -343,6 +342,7 @@ class _Groups:
     def of(self, token: str, claims: dict[str, Any]) -> frozenset[str]:
         if isinstance(claims.get("ent"), list):
             return _refs(claims["ent"])
+        # a limited token has no groups: Backstage is asked with the token itself, as its plugins do
         key = hashlib.sha256(token.encode()).hexdigest()
         now = time.monotonic()
         with self._lock:
@@ -424,6 +424,7 @@ class JudgedGroups:
         return frozenset(
             group
             for group in groups
+            # anybody may create an organisation of a name that platformGroups lists
             if group not in self._platform_groups or not self._problem_of(group.rpartition("/")[2])
         )
 

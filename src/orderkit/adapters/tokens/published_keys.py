@@ -81,6 +81,7 @@ class SingleFlight(Generic[Value]):
 
     def _join(self) -> None:
         """Wait for the fetch under way; the caller holds the condition."""
+        # strangers' tokens name keys that nobody knows: all but a few are answered at once
         if self._waiting >= WAITERS_MAX:
             raise provider_busy()
         self._waiting += 1
@@ -113,6 +114,7 @@ def provider_busy() -> UnreachableError:
 
 LEEWAY_S = 30
 """How far the clocks of signer and service may differ."""
+# also after a failure: a stranger's tokens cause no endless requests
 REFETCH_S = 5.0
 TIMEOUT_S = 5.0
 _OK = 200
@@ -162,6 +164,7 @@ class PublishedKeys:
         key = self._key(str(header(token, self._unproved).get("kid", "")))
         required = ["iat", "exp", "sub", *(["iss"] if expected.issuer else [])]
         try:
+            # the algorithms are those that we expect, never what the token names
             claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
@@ -185,6 +188,7 @@ class PublishedKeys:
         return len(self._keys.refresh())
 
     def _key(self, key_id: str) -> jwt.PyJWK:
+        # who has a known key does not wait for a fetch that a stranger's token caused
         public_key = (self._keys.value or {}).get(key_id) or self._keys.refresh().get(key_id)
         if public_key is None:
             raise self._unproved("the token is signed with a key that its signer does not publish")
@@ -199,6 +203,7 @@ class PublishedKeys:
                 key = jwt.PyJWK.from_dict(entry)
             except (jwt.PyJWTError, TypeError, AttributeError, ValueError):
                 continue  # a kind of key that we do not know: tokens signed with it are refused
+            # a symmetric key that is published would let everybody sign
             if key.key_id and key.key_type != "oct":
                 public_keys[key.key_id] = key
         return public_keys

@@ -3,9 +3,7 @@ Sign a person in: with an OpenID Connect provider, or with GitHub.
 
 Both use the authorization code with PKCE (RFC 7636, S256), and both are thread-safe.
 
-`OpenIdSignIn` uses only the ID token. The access token is discarded at once: Gitea issues one with
-all scopes if no scope of its API was asked for (observed on Gitea 1.26), so ``read:user`` is asked
-for although nothing is read.
+`OpenIdSignIn` uses only the ID token. The access token is discarded at once.
 
 `GitHubSignIn` uses GitHub's web application flow. GitHub is no OpenID provider for people: there is
 no ID token. The access token that a code brings reads two things, who the person is and in which
@@ -75,6 +73,7 @@ class OpenIdSignIn:
             "response_type": "code",
             "client_id": self._settings.provider.audience,
             "redirect_uri": redirect_uri,
+            # asked for none of its API, Gitea gives a token all scopes (observed on 1.26)
             "scope": " ".join(self._settings.scopes),
             "state": attempt.state,
             "nonce": attempt.nonce,
@@ -86,8 +85,10 @@ class OpenIdSignIn:
     def finish(self, code: str, attempt: SignInAttempt, redirect_uri: str) -> Requester:
         claims = self._oidc.claims(self._redeem(code, attempt, redirect_uri))
         nonce = str(claims.get("nonce", ""))
+        # else a token of another sign-in would do
         if not secrets.compare_digest(nonce.encode(), attempt.nonce.encode()):
             raise sign_in_error("the provider's token is not for this sign-in")
+        # only here: in a token that another client sends to the service, azp names that client
         _check_authorized_party(claims, self._settings.provider.audience)
         requester = self._oidc.person(claims)
         check_member(requester, self._settings.members_of)
@@ -133,8 +134,6 @@ class OpenIdSignIn:
 def _check_authorized_party(claims: Mapping[str, Any], client_id: str) -> None:
     """
     Check for which client an ID token was issued (OpenID Connect Core 3.1.3.7, 4 and 5).
-
-    Only here: in a token that another client sends to the service, `azp` names that client.
 
     Raises:
         UnprovedError: For another one, or for several audiences without naming the client.

@@ -173,6 +173,7 @@ def _write(file: Path, parts: Mapping[str, str]) -> None:
             yield info, data
 
     new = file.with_name(f".{file.name}.new")
+    # made anew: what lies there could be a link, or readable to others
     new.unlink(missing_ok=True)
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with (

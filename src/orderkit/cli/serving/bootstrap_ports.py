@@ -185,8 +185,9 @@ def _serves(portal: Portal) -> bool:
 
 
 def _secret(endpoint: Endpoint) -> str:
-    """Return an endpoint's token; where there is none nobody can know it, so any will do."""
+    """Return an endpoint's token."""
     try:
         return token(endpoint)
     except OrderkitError:
+        # where there is none nobody can know it, so any will do
         return secrets.token_hex(16)

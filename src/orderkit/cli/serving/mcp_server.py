@@ -88,6 +88,7 @@ class Gateway:
         headers = {**self.headers_of(context), "Idempotency-Key": secrets.token_hex(16)}
         try:
             with requests.Session() as session:
+                # else netrc of the environment would replace the person's token
                 session.trust_env = False
                 answer = session.request(
                     method,
@@ -96,6 +97,7 @@ class Gateway:
                     json=body,
                     headers=headers,
                     timeout=(CONNECT_TIMEOUT_S, _READ_TIMEOUT_S),
+                    # a 301 would turn a POST into a GET of another address
                     allow_redirects=False,
                     stream=True,
                 )
@@ -256,8 +258,9 @@ def _label(name: str) -> str:
     Return a name as a part of an address.
 
     Raises:
-        ToolError: It is none: with a slash it would name another operation.
+        ToolError: It is none.
     """
+    # with a slash it would name another operation
     if not (name.isascii() and name.replace("-", "").isalnum() and len(name) <= 63):  # noqa: PLR2004 - DNS
         raise ToolError(f"{shorten(repr(name))} is no id: lower-case letters, digits and '-'")
     return name

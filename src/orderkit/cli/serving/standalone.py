@@ -148,12 +148,8 @@ def serving(
 
 
 def host_names(serve_request: ServeRequest, settings: PlatformSettings) -> frozenset[str] | None:
-    """
-    Return the names that requests may use; None: any.
-
-    Off the loopback any name is right unless some are given: others can connect anyway, and
-    kubelets and load balancers name the address.
-    """
+    """Return the names that requests may use; None: any."""
+    # off the loopback others can connect anyway, and kubelets and load balancers name the address
     if not (serve_request.names or ipaddress.ip_address(serve_request.host).is_loopback):
         return None
     addresses = (settings.service.url, settings.service_address)

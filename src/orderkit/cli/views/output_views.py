@@ -62,9 +62,10 @@ def show_outputs(outputs: OrderOutputs, format_: str, *, prefix: str) -> None:
 
 
 def _print(line: str) -> None:
-    """Print data exactly: a character that stdout lacks would be escaped, which is another text."""
+    """Print data exactly."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
+        # a character that stdout lacks would be escaped, which is another text
         line.encode(encoding)
     except UnicodeEncodeError as error:
         raise InvalidInputError(
@@ -80,6 +81,7 @@ def _mask(values: Sequence[OutputValue], format_: str) -> None:
         return
     for value in values:
         for line in filter(None, map(str.strip, text_of(value).splitlines())):
+            # the runner reads these back
             escaped = line.replace("%", "%25").replace("\r", "%0D")
             click.echo(f"::add-mask::{escaped}", err=True)
     sys.stderr.flush()

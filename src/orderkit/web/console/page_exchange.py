@@ -152,11 +152,8 @@ class PageExchange:
         return Response(page, refusal.status, headers, "text/html; charset=utf-8")
 
     def cookie_name(self, request: Request, kind: str) -> str:
-        """
-        Return the name of a cookie of ours.
-
-        With TLS no other host can set it. Without, cookies of one host are shared by all its ports.
-        """
+        """Return the name of a cookie of ours."""
+        # with this prefix no other host can set it; without TLS, a host's ports share its cookies
         if self._is_secure(request):
             return f"__Host-orderkit-{kind}"
         return f"orderkit-{kind}-{request.url.port or 80}"
@@ -206,6 +203,7 @@ def read_form(data: bytes) -> dict[str, list[str]]:
         raise InvalidInputError("form", data[:80], f"cannot be read: {error}") from error
     form: dict[str, list[str]] = {}
     for name, value in pairs:
+        # browsers send the line ends of a text so
         form.setdefault(name, []).append(value.replace("\r\n", "\n"))
     return form
 
@@ -221,8 +219,9 @@ def _is_same(text: str, other: str) -> bool:
 
 
 def own_path(text: str) -> str:
-    r"""Return a path of this host; ``/`` for anything else. Browsers read ``\`` as ``/``."""
+    """Return a path of this host; ``/`` for anything else."""
     is_path = text.startswith("/") and not text.startswith(("//", "/\\"))
+    # browsers read a backslash as /
     is_plain = text.isprintable() and text.isascii() and "\\" not in text
     return text if is_path and is_plain else "/"
 

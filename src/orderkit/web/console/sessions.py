@@ -1,9 +1,8 @@
 """
 Sessions of the console: signed cookies, one-time links, and sign-ins under way.
 
-A session is what its cookie says: who, with which groups, until when. It is signed with a key made
-from the service's secret, so every replica knows it. Who signs out is remembered until their
-session would have ended. Thread-safe.
+A session is what its cookie says: who, with which groups, until when. Who signs out is remembered
+until their session would have ended. Thread-safe.
 """
 
 from __future__ import annotations
@@ -137,6 +136,7 @@ class Sessions:
         with self._lock:
             is_used = payload["id"] in self._revoked
             self._note(payload["id"], payload["at"] + LINK_S)
+        # which links were used before this process began is not known
         if is_used or payload["at"] < self._began_at:
             raise _unproved("this link was used already, or the service restarted since")
         return _requester(payload)
@@ -174,6 +174,7 @@ def link_token(secret: str, requester: Requester) -> str:
 
 
 def _serializer(secret: str, purpose: str) -> URLSafeTimedSerializer:
+    # made from the service's secret, so that every replica knows it
     key = hmac.digest(secret.encode(), b"orderkit console", "sha256")
     options = {"digest_method": hashlib.sha256, "key_derivation": "hmac"}
     return URLSafeTimedSerializer(key, salt=f"orderkit.console.{purpose}", signer_kwargs=options)

@@ -55,6 +55,7 @@ def automatic(app: Manifest, spec: AppSpec, comparison: Comparison, now: datetim
         return Decision()
     sync: dict[str, Any] = {"revision": comparison.revision, "prune": auto.prune}
     sync["syncOptions"] = sorted(spec.options)
+    # one attempt with its retries for each commit; after it Argo CD only heals
     if _was_attempted(app, comparison.revision):
         decision = _again(app, spec, comparison, open_, now)
         if decision.operation is None:
@@ -107,6 +108,7 @@ def retried(app: Manifest, state: Status) -> Status:
         return state
     operation = state["operation"]
     note = ""
+    # else a retry keeps the commit that it began with
     if dig(operation, "retry", "refresh"):
         sync = {key: value for key, value in operation["sync"].items() if key != "revision"}
         operation, note = {**operation, "sync": sync}, " with latest revisions"
@@ -137,6 +139,7 @@ def after(state: Status, outcome: SyncOutcome, revision: str, now: datetime) -> 
     if outcome.phase not in _FAILED:
         return ended
     retry = read_retry(dig(state, "operation", "retry"))
+    # Terminating ends an operation without a retry
     if state.get("phase") != "Terminating" and (retry.limit < 0 or count < retry.limit):
         at = now + timedelta(seconds=retry.delay_s(count + 1))
         note = f"{outcome.message}. Retrying attempt #{count + 1} at {stamp(at)}."
@@ -201,6 +204,7 @@ def _can_heal(resource: ComparedResource, spec: AppSpec) -> bool:
         return True
     live = resource.live or {}
     prunes = spec.automated is not None and spec.automated.prune
+    # no self-heal that could only delete what is going already, or may not be deleted
     return prunes and not is_deleting(live) and may_prune(live, spec.options)
 
 

@@ -22,6 +22,7 @@ from orderkit_standins.argocd.spec import is_deleting
 Code = Literal["Synced", "SyncFailed", "Pruned", "PruneSkipped"]
 """Result codes as they stand in ``syncResult.resources[].status``."""
 
+# "confirm" counts like "false": nobody can confirm here
 _KEEP = ("false", "confirm")
 _HELM_POLICY = "helm.sh/resource-policy"
 _PROPAGATION: dict[str, Propagation] = {
@@ -72,11 +73,11 @@ def delete_next_wave(
     """
     Take one step of an Application's end and return what still has to go.
 
-    Nothing new is deleted while an object of this Application waits for its own deletion.
     Idempotent; an empty answer means that all is gone.
     """
     remaining = list(live)
     doomed = [manifest for manifest in remaining if not _survives(manifest, options)]
+    # nothing new goes while an object of this Application waits for its own deletion
     if not any(is_deleting(manifest) for manifest in remaining):
         for manifest in next(iter(deletion_waves(doomed)), []):
             _delete(cluster, manifest, policy)

@@ -140,6 +140,7 @@ class Reconciler:
             if is_deleting(app) and not operations.is_unfinished(app):
                 return self._end(app)
             return self._advance(app)
+        # a write carries the resourceVersion that was read: the pass is repeated
         except (ConflictError, NotFoundError):
             return 0.0
 
@@ -197,6 +198,7 @@ class Reconciler:
             self._reported[current.name] = str(metadata(app)["resourceVersion"])
             return decision.again_s
         status["operationState"] = operations.begin(current.app, decision.operation, current.now)
+        # written before the first step, so that a restart resumes the operation
         current.app = self._write(current.app, status, current.now, operation=decision.operation)
         return self._operate(current, latest)
 

@@ -158,11 +158,8 @@ def _open(folder: Path) -> pygit2.Repository:
 
 
 def _only_branch(folder: Path, revision: str) -> CommitSha | None:
-    """
-    Read a branch from its own file if no other ref can have that short name; else None.
-
-    This is what a repository without tags needs, and ten times faster.
-    """
+    """Read a branch from its own file if no other ref can have that short name; else None."""
+    # what a repository without tags needs, and ten times faster
     if revision == "HEAD" or not _is_name(revision):
         return None
     refs = folder / "refs"
@@ -180,17 +177,13 @@ def _only_branch(folder: Path, revision: str) -> CommitSha | None:
 
 
 def _resolve(repository: pygit2.Repository, revision: str) -> CommitSha:
-    """
-    Return the commit that a name stands for.
-
-    Argo CD takes any ref whose full or short name it is, in random order (util/git/client.go,
-    ``lsRemote``). Of several this takes the last by name, which is never the branch ``main``: what
-    depends on a name then shows always, not now and then.
-    """
+    """Return the commit that a name stands for."""
     names = [name.decode(errors="surrogateescape") for name in repository.raw_listall_references()]
     if not names:
         raise SourceError("failed to list refs: remote repository is empty")
     revision = revision or "HEAD"
+    # Argo CD takes any ref of that full or short name, in random order (util/git/client.go,
+    # lsRemote). The last by name is never the branch main: so it shows always, not now and then.
     for name in sorted((n for n in names if revision in (n, _short(n))), reverse=True) or ["HEAD"]:
         if name != "HEAD" or revision == "HEAD":
             with suppress(KeyError, ValueError, pygit2.GitError):
@@ -200,10 +193,11 @@ def _resolve(repository: pygit2.Repository, revision: str) -> CommitSha:
 
 
 def _short(name: str) -> str:
-    """Return the short name of a ref as go-git has it: up to the first space of any kind."""
+    """Return the short name of a ref as go-git has it."""
     short = name
     for prefix in ("refs/", "refs/tags/", "refs/heads/", "refs/remotes/"):
         if name.startswith(prefix):
+            # up to the first space of any kind
             short = (name.removeprefix(prefix).split() or [short])[0]
     return short
 

@@ -152,7 +152,8 @@ class Syncer:
         return replace(outcome, results=_with_finished(work.results, tasks, outcome.results))
 
     def _with_hooks(self, tasks: list[SyncTask], work: SyncOperation) -> SyncOutcome:
-        """Run the tasks, and the hooks before and after them; those before only once."""
+        """Run the tasks, and the hooks before and after them."""
+        # with results, the hooks before the tasks have run already
         failed = [] if work.results else self._run_hooks(work, "PreSync", "Sync")
         if failed:
             outcome = _failed("one or more objects failed to apply", failed, [*failed, *tasks])
@@ -240,23 +241,19 @@ class Syncer:
         return self._apply(target)
 
     def _declared(self, target: Manifest) -> Manifest:
-        """Leave out what a CRD does not declare: a client-side apply loses it without a word."""
+        """Leave out what a CRD does not declare."""
         kind = Kind.of(target)
         name = f"{self._cluster.plural(kind)}.{kind.group}"
         crd = self._comparer.live(ObjectKey(CRD, name)) or {}
         for version in dig(crd, "spec", "versions", default=()):
             if version["name"] == kind.version and not dig(crd, "spec", "preserveUnknownFields"):
                 schema = dig(version, "schema", "openAPIV3Schema", default={})
+                # a client-side apply loses it without a word
                 return {**prune(schema, target)[0], "metadata": target["metadata"]}
         return target
 
     def _forget_unsaid(self, live: Manifest, target: Manifest) -> None:
-        """
-        Remove what was applied before and is not said any more, with what others wrote below it.
-
-        That is what the patch of a client-side apply does (``jsonmergepatch``); a server-side one
-        would keep what others own, and an empty map around it.
-        """
+        """Remove what was applied before and is not said any more, and what others wrote below."""
         own: FieldSet = {}
         others: FieldSet = {}
         for manager, entry in read(live).items():
@@ -264,6 +261,8 @@ class Syncer:
                 own = entry.fields.get("f:spec", {})
             else:
                 others = union(others, entry.fields.get("f:spec", {}))
+        # as the patch of a client-side apply does (jsonmergepatch); a server-side one would keep
+        # what others own, and an empty map around it
         if patch := _unsaid(own, others, target.get("spec")):
             self._cluster.patch(ObjectKey.of(target), {"spec": patch}, owner=FIELD_MANAGER)
 

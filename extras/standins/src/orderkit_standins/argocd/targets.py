@@ -116,6 +116,7 @@ _OVERRIDES = re.compile(r"\.argocd-source(-.*)?\.yaml")
 """Files in a folder that Argo CD merges into the source before it chooses."""
 
 _KEPT_FILES = 4096
+# the last of equal keys counts, as in Argo CD
 _LIMITS = ManifestLimits(unique_keys=False)
 _SourceKey = tuple[ApplicationSource, CommitSha]
 
@@ -231,8 +232,9 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _parse(name: str, data: bytes) -> tuple[Manifest, ...]:
-    """Read a file as Argo CD does: bytes that are not UTF-8 are replaced, the last key counts."""
+    """Read a file as Argo CD does."""
     encoding = "utf-16" if data.startswith((BOM_UTF16_BE, BOM_UTF16_LE)) else "utf-8-sig"
+    # bytes that are not UTF-8 are replaced
     data = data.decode(encoding, errors="replace").encode()
     try:
         return parse_manifests(name, data, limits=_LIMITS)

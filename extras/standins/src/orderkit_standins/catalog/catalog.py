@@ -137,6 +137,7 @@ def _children(location: Manifest, target: str) -> Iterator[str]:
     for name in targets:
         if isinstance(name, str) and name.startswith("./"):
             path = posixpath.normpath(name)
+            # anybody may have pushed the file: it names nothing outside of its folder
             if not path.startswith("../"):
                 yield f"{folder}/{quote(path, safe='/%')}"
 
@@ -251,13 +252,13 @@ class CatalogStore:
         """
         Make these the location's entities, all at once; return the refused references.
 
-        An entity that another location registered first is refused. If the location was removed
-        in the meantime, nothing is stored.
+        An entity that another location registered first is refused.
         """
         refs = [entity_ref(entity) for entity in entities]
         with self._lock, self._db:
             self._db.execute("BEGIN IMMEDIATE")
             location_row = self._db.execute("SELECT 1 FROM locations WHERE id = ?", (location.id,))
+            # the location was removed in the meantime
             if location_row.fetchone() is None:
                 return []
             marks = ", ".join("?" * len(refs))
@@ -410,13 +411,14 @@ class EmbeddedCatalog:
         return self._store.entity(ref)
 
     def refresh(self, selects: Callable[[Location], bool] = lambda _: True) -> None:
-        """Read locations now. A location that cannot be read keeps its last good entities."""
+        """Read locations now."""
         for location in self._store.locations():
             if self._closing or not selects(location):
                 continue
             try:
                 entities = self._read(location.target)
             except OrderkitError as error:
+                # its last good entities stay, as in Backstage
                 logger.warning("catalog: %s: %s", location.target, error)
                 continue
             self._put(location, entities)

@@ -161,6 +161,7 @@ class EmbeddedCluster:
         """
         served = self.registry.get(kind)
         label_items = (labels or {}).items()
+        # objects and version of the same moment
         with self.store.lock:
             version = self.store.version
             stored = self.store.scan(kind.group, kind.kind, namespace)

@@ -159,6 +159,7 @@ class Collector:
         """Return there, gone, waiting (for its dependents to go) or unknown."""
         kind = Kind.parse(reference["apiVersion"], reference["kind"])
         served = self._registry.any_version(kind.group, kind.kind)
+        # such an owner is never taken for gone
         if served is None or (served.namespaced and not dependent.namespace):
             return "unknown"
         namespace = dependent.namespace if served.namespaced else ""
@@ -285,6 +286,7 @@ class Collector:
         except ApiRefusal as refusal:
             logger.info("collector: %s: %s", self._place, refusal)
             if self._place is not None:
+                # tried again each second, and delays no other
                 self._refused.add(self._place)
 
 

@@ -88,6 +88,7 @@ class Journal:
             raise
 
     def _open(self, path: Path) -> None:
+        # a second process is refused while the file is open
         self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
         try:
             self._db.execute("PRAGMA journal_mode=WAL")
@@ -96,6 +97,7 @@ class Journal:
                 f"{path.name}: {error}",
                 hint="another process has this state folder open: stop it, or choose another one",
             ) from error
+        # survives kill -9; a power failure may lose the newest changes, no more
         self._db.execute("PRAGMA synchronous=NORMAL")
         (format_number,) = self._db.execute("PRAGMA user_version").fetchone()
         if format_number > FORMAT:
@@ -214,6 +216,7 @@ class Watcher:
         if not relevant:
             return
         with self._condition:
+            # a watcher that falls behind is closed, so that its queue cannot grow without limit
             if len(self._queue) + len(relevant) > BACKLOG_LIMIT:
                 self._overrun = self._closed = True
             if not self._closed:
@@ -413,6 +416,7 @@ class ObjectStore:
         with self.lock:
             if self._closed:
                 raise RuntimeError("the cluster is closed")
+            # under the lock: no change falls between what was missed and what is published next
             if since is not None and kind is not None:
                 watcher.push(self._missed(kind, since))
             self._hub.add(kind, watcher)

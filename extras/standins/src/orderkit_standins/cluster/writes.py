@@ -190,6 +190,7 @@ class Writes:
             try:
                 self._admit(served, None, old, write)
             except InUse:
+                # a Usage may ask for this deletion to be repeated when it is gone (replayDeletion)
                 self._note_attempt(served, store_key, old, how)
                 raise
             new = marked(served, old, how)

@@ -183,11 +183,12 @@ def up_command(
 
 
 def _stop_handler(serves: threading.Event, stop: threading.Event) -> Callable[..., None]:
-    """Return a handler that stops at once while starting: no layer blocks Ctrl-C by its health."""
+    """Return a handler that stops at once while starting."""
     from orderkit.cli.signals import set_by_signal
 
     def handle(*_: object) -> None:
         set_by_signal(stop)
+        # no layer blocks Ctrl-C by its health
         if not serves.is_set():
             raise KeyboardInterrupt
 

@@ -154,6 +154,7 @@ def apply(
     """
     for name, manifest in composed.deletions.items():
         _collect(site, name, manifest)
+    # before the objects are made: a crash loses none
     _write_references(site, xr, composed, path)
     events: list[XrEvent] = []
     unsynced: list[str] = []
@@ -177,7 +178,8 @@ def _not_applied(name: str, error: OrderkitError) -> ApplyError:
 
 
 def _shuffled(site: ReconcilerContext, composed: Composed) -> list[str]:
-    """Apply in random order as Crossplane: a pipeline that needs an order fails here too."""
+    """Return the names in random order, as Crossplane applies."""
+    # a pipeline that needs an order fails here too
     names = list(composed.resources)
     site.chance.shuffle(names)
     return names
@@ -211,7 +213,7 @@ def _bare(xr: Manifest) -> Manifest:
 def _write_references(
     site: ReconcilerContext, xr: Manifest, composed: Composed, path: tuple[str, ...]
 ) -> None:
-    """Record an object's reference before creating it, so that a crash never loses one."""
+    """Record the references of the objects."""
     fields: dict[str, Any] = {"resourceRefs": list(composed.references)}
     for step in reversed(path):
         fields = {step: fields}

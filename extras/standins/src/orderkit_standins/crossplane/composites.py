@@ -9,9 +9,8 @@ Not here: claims, connection secrets of legacy XRs, the two-minute limit of a re
 echo of ``reconcile-requested-at`` (its change does reconcile).
 
 `CircuitBreaker` is Crossplane's: an XR that too many events concern is looked at every 30 s only.
-Each XR has a bucket of tokens that fills by one a second. An event takes two, as an update does in
-Crossplane; the few creations and deletions take one there. A closed circuit opens when the bucket
-is empty. It closes with the first event after five minutes, so that a quiet XR stays as it is.
+Each XR has a bucket of tokens that fills by one a second. A closed circuit opens when the bucket is
+empty.
 
 `Tracker` knows which XRs depend on which objects, so that a change of one wakes the others. An XR
 depends on what it composes (by name) and on what its functions require (by name or labels). It is
@@ -72,6 +71,7 @@ from orderkit_standins.crossplane.reconciler_context import OWNER, ReconcilerCon
 
 BURST = 1000
 """As ``gitops/crossplane`` starts the real core; its default is 100."""
+# an event takes two, as an update in Crossplane (the few creations and deletions take one there)
 _COST, _REFILL_PER_S = 2.0, 1.0
 _COOLDOWN_S, _PROBE_S = 300.0, 30.0
 
@@ -120,6 +120,7 @@ class CircuitBreaker:
         filled = circuit.tokens + _REFILL_PER_S * (now - circuit.filled_s)
         circuit.tokens, circuit.filled_s = min(BURST, filled), now
         circuit.sources.append(source)
+        # with the first event after five minutes, so that a quiet XR stays as it is
         if circuit.opened_s is not None and now - circuit.opened_s >= _COOLDOWN_S:
             circuit.opened_s = None
             circuit.sources.clear()
@@ -346,6 +347,7 @@ class Composites:
             observed = applying.observe(self._site, xr, references)
             composed = compose(xr, steps_of(revision["spec"]), self._world(observed))
             watched = references if composed.error else composed.references
+            # after a failure too: a station that refuses for want of a fact is woken by the fact
             self._watch(xr, watched, composed.requirements)
             if composed.error:
                 raise _failed(composed.error, composed=composed)
@@ -370,11 +372,7 @@ class Composites:
     def _watch(
         self, xr: Manifest, references: Sequence[Manifest], required: Sequence[Required]
     ) -> None:
-        """
-        Follow what the XR composes and requires, before any of it is written.
-
-        After a failure too: a station that refuses for want of a fact is woken by the fact.
-        """
+        """Follow what the XR composes and requires, before any of it is written."""
         keys = [applying.key_of_reference(reference, xr) for reference in references]
         for kind in self._tracker.track(ObjectKey.of(xr), keys, required):
             self._controller.watch(kind, self._dependants)

@@ -192,6 +192,7 @@ class DefinitionReconciler:
             self._site.recorder.normal(xrd, TERMINATE_REASON, text)
             return _TEARDOWN_AGAIN_S
         self._stop(metadata(xrd)["name"])
+        # read again: the status was written above, which changed its version
         current = self._site.cluster.get(ObjectKey.of(xrd))
         if current is not None:
             self._site.drop_finalizer(current, FINALIZER)

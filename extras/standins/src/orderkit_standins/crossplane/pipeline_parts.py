@@ -48,7 +48,8 @@ HEALTHY = Condition("Healthy", "True", "HealthyPackageRevision")
 
 
 def not_run_condition(function: Manifest) -> Condition:
-    """Return True: Argo CD would hold back all that it delivers after an unhealthy Function."""
+    """Return the condition of a Function that does not run here."""
+    # True: Argo CD would hold back all that it delivers after an unhealthy Function
     return Condition("Healthy", "True", NOT_RUN_HERE, not_run(_package(function)))
 
 

@@ -269,12 +269,8 @@ class Accounts:
         return Actor(load(Account, row))
 
     def check_basic(self, name: str, password: str) -> Actor | None:
-        """
-        Return the actor behind basic credentials, or None.
-
-        As in Gitea the password may be a token, and the name may be one if there is no
-        password.
-        """
+        """Return the actor behind basic credentials, or None."""
+        # as in Gitea the password may be a token, and the name may be one if there is no password
         for secret in (password, "" if password not in ("", "x-oauth-basic") else name):
             actor = self.check_token(secret) if secret else None
             if actor:

@@ -109,6 +109,7 @@ class EmbeddedForge:
             for repo in self.repositories.all():
                 self.merge_journal.repair(repo)
             undo.pop_all()
+        # its processes inherit the lock: no second forge opens the folder while one of them writes
         self._git = GitProgram(program, self._lock.fd)
         self.app = self._app()
 

@@ -287,11 +287,7 @@ def _branch_to_move(repo: pygit2.Repository, branch: str) -> pygit2.Reference | 
 def _move(
     repo: pygit2.Repository, branch: str, reference: pygit2.Reference | None, new: pygit2.Oid
 ) -> None:
-    """
-    Compare and swap. The same event appears as several errors: all of them are a race.
-
-    A repository that was renamed or deleted in the meantime is a race too.
-    """
+    """Compare and swap. The same event appears as several errors: all of them are a race."""
     name = git_read.HEADS + branch
     try:
         if reference is None:
@@ -301,6 +297,7 @@ def _move(
     except (pygit2.GitError, ValueError, KeyError, OSError) as error:
         expected = str(reference.target) if reference is not None else "0" * 40
         raise _race(branch, repo.references.get(name), expected) from error
+    # a repository that was renamed or deleted in the meantime
     if not Path(repo.path, "HEAD").exists():
         raise WriteError("race", f"cannot lock ref '{name}': the repository is gone")
 

@@ -175,8 +175,10 @@ class Repositories:
         check_name(new.name)
         with self._lifecycle:
             self._drop_unfinished(owner.id, new.name)
+            # its state is "creating" until the folder is there: `repair` removes what a kill leaves
             row_id = self._insert(owner, new)
             path = self._path(owner.name, new.name)
+            # a folder without a row is never deleted: it is moved aside
             self._move_aside(path)
             git_read.init_bare(path, new.default_branch)
             self._store.update("repositories", row_id, state="ready")
@@ -225,6 +227,7 @@ class Repositories:
             other = self.find(owner, name)
             if other is not None and other.id != repo.id:
                 raise ConflictError(f"repository already exists [uname: {owner}, name: {name}]")
+            # before the folder is renamed, so that `repair` can finish it
             self._store.update("repositories", repo.id, moving_to=name)
             with self._store.transaction():
                 if repo.path.exists() and name != repo.repo.name:
@@ -311,6 +314,7 @@ class Repositories:
         if path.exists():
             doomed = path.with_name(f".new-doomed-{row_id}")
             shutil.rmtree(doomed, ignore_errors=True)
+            # out of its place in one step: a kill leaves no half repository under the name
             path.rename(doomed)
             shutil.rmtree(doomed, ignore_errors=True)
         self._store.change("DELETE FROM repositories WHERE id = ?", row_id)

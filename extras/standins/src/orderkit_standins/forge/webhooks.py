@@ -258,6 +258,7 @@ class Deliveries:
         import requests  # the first webhook pays for it
 
         with requests.Session() as session:
+            # no proxies of the environment
             session.trust_env = False
             while (delivery := self._waiting.get()) is not None:
                 try:

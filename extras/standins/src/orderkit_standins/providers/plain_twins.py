@@ -75,6 +75,7 @@ class ObjectTwin(Twin):
         return VisitOutcome(_readiness(managed, live), status={"atProvider": {"manifest": live}})
 
     def _applied(self, managed: Manifest, target: Manifest, *, new: bool) -> Manifest:
+        # of its own, so that a sparse manifest owns its own fields and no others
         owner = f"provider-kubernetes/{metadata(managed)['name']}"
         try:
             return self._site.cluster.apply(target, owner=owner)

@@ -91,16 +91,13 @@ def operated_crd(kind: Kind) -> Manifest:
 
 
 def config_crds(kind: Kind, version: str) -> list[Manifest]:
-    """
-    Return the CRDs of the configs that a managed kind refers to.
-
-    Each is served as v1alpha1 and v1beta1 too: providers have one of them, which no kind tells.
-    """
+    """Return the CRDs of the configs that a managed kind refers to."""
     found = []
     for name in CONFIG_NAMES if is_modern(kind) else CONFIG_NAMES[:1]:
         is_local = is_modern(kind) and name == CONFIG_NAMES[0]
         config_crd = crd(Kind(config_group(kind), version, name), namespaced=is_local, spec=OPEN)
         (stored,) = versions = config_crd["spec"]["versions"]
+        # providers have one of them, which no kind tells
         others = [other for other in ("v1beta1", "v1alpha1") if other != version]
         versions += [{**stored, "name": other, "storage": False} for other in others]
         found.append(config_crd)

@@ -3,8 +3,7 @@ What a cloud twin's resources point to: other resources of the cloud, and Secret
 
 References and selectors are resolved as upjet's providers do. ``vpcIdRef: {name: a}`` sets
 ``vpcId`` to what the VPC ``a`` is called in the cloud; a selector sets the reference first. What is
-set already stays, unless the policy says ``Always``. Values inside lists are used and not written
-back: Crossplane owns such a list as a whole, and would undo it for ever.
+set already stays, unless the policy says ``Always``.
 
 Secrets are those that a resource reads, and its connection Secret.
 """
@@ -265,13 +264,14 @@ def _reference_to(managed: Manifest, referent: Manifest) -> dict[str, str]:
 
 
 def _patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the merge patch from one map to another, without changes inside lists of maps."""
+    """Return the merge patch from one map to another."""
     patch: dict[str, Any] = {}
     for name, value in after.items():
         old = before.get(name)
         if isinstance(value, dict) and isinstance(old, Mapping):
             inner = _patch(old, value)
             patch |= {name: inner} if inner else {}
+        # not in lists of maps: Crossplane owns such a list as a whole, and would undo it for ever
         elif value != old and not (isinstance(old, list) and old and isinstance(old[0], dict)):
             patch[name] = value
     return patch

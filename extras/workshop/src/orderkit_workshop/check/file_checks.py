@@ -87,8 +87,6 @@ def check_style(subject: KitUnderCheck, style: str) -> Iterator[Located]:
     """
     Run yamllint over the hand-written YAML files of the kit.
 
-    Skeletons are skipped, because they are YAML only once rendered; so are generated files.
-
     Args:
         style: A yamllint configuration.
 
@@ -101,6 +99,7 @@ def check_style(subject: KitUnderCheck, style: str) -> Iterator[Located]:
     for path, data in subject.pack.files.items():
         if path.suffix not in _YAML or not str(path).startswith(rooms) or path in broken:
             continue
+        # a skeleton is YAML only once rendered
         if "skeleton" in path.parts or is_generated(data):
             continue
         for problem in lint(data, str(path)):

@@ -128,11 +128,7 @@ def _name(definition: Doc, kit: Kit) -> Iterator[Located]:
 
 
 def _columns(definition: Doc, kit: Kit) -> Iterator[Located]:
-    """
-    Report outputs and facts without a printer column, with the column to add.
-
-    The XRD is the author's own file, with comments and an order of its own: nothing rewrites it.
-    """
+    """Report outputs and facts without a printer column, with the column to add."""
     versions = list(versions_of(definition.manifest))
     index = next((n for n, version in enumerate(versions) if version.get("referenceable")), 0)
     shown = {
@@ -147,6 +143,7 @@ def _columns(definition: Doc, kit: Kit) -> Iterator[Located]:
         type_ = "date" if schema.get("format") == "date-time" else schema.get("type", "string")
         column = f"{{name: {name.upper()}, type: {type_}, jsonPath: .status.{path}{priority}}}"
         field_path = f"spec.versions[{index}].additionalPrinterColumns"
+        # only said: the XRD is the author's own file, with comments and an order of its own
         message = f"'{name}' of kit.yaml has no column: {column}"
         yield finding_at(KitRule.PRINTER_COLUMN, definition, field_path, message)
 

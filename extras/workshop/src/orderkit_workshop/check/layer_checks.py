@@ -69,6 +69,7 @@ def _declared(subject: KitUnderCheck) -> Iterator[Layers]:
     for _, _, step_input in _inputs(subject):
         try:
             layers = Layers.of(step_input)
+        # `_faults` says so
         except LayerError:
             continue
         if layers is not None:

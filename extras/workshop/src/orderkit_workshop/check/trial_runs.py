@@ -85,8 +85,6 @@ def xr_of(kit: Kit, values: Mapping[str, Any]) -> Manifest:
     """
     Return the XR that a form with these values orders, without defaults.
 
-    A hidden field without a value gets a sample value, because the platform's is unknown.
-
     Raises:
         InvalidInputError: The values do not name the order.
     """
@@ -98,6 +96,7 @@ def xr_of(kit: Kit, values: Mapping[str, Any]) -> Manifest:
         spec = merged(spec, read_settings(kit, text, yaml_roots(kit)))
     for path in kit.hidden:
         if path in fields and path not in spec:
+            # the platform's value is unknown
             spec[path] = samples.sample(fields[path])
     spec = _with_groups(kit.spec_schema, spec)
     name = str(kit.order_id(values))

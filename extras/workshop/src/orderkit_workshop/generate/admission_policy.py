@@ -114,14 +114,11 @@ def _pins(kit: Kit, now: str) -> str:
 
 
 def only_crossplane_owns(variables: Variables) -> PolicyRule:
-    """
-    Return the rule that nobody but Crossplane adds an owner.
-
-    The garbage collector deletes an object whose owners do not exist: a made-up owner would end the
-    order, and all that it composed, past the guards of its end.
-    """
+    """Return the rule that nobody but Crossplane adds an owner."""
     expressions, path = variables.expressions, ("metadata", "ownerReferences")
     expressions["owners_before"] = f"{optional('variables.before', path)}.orValue([])"
+    # the garbage collector deletes an object whose owners do not exist: a made-up owner would end
+    # the order past the guards of its end
     expressions["new_owners"] = (
         f"{optional('object', path)}.orValue([]).filter(o,\n"
         "!variables.owners_before.exists(b, b.uid == o.uid))"
@@ -197,13 +194,10 @@ def _direction(limit: RestrictedField) -> tuple[str, str]:
 
 
 def immutable(kit: Kit, variables: Variables) -> Iterator[PolicyRule]:
-    """
-    Yield rules for immutable fields.
-
-    The server does not evaluate a field's own rules when the field is removed.
-    """
+    """Yield rules for immutable fields."""
     for path in _calls_immutable(kit.spec_schema, ""):
         now, was = variables.field(path)
+        # the server does not evaluate a field's own rules when the field is removed
         yield PolicyRule(
             either(f"{was} == null", f"{now} != null"),
             (

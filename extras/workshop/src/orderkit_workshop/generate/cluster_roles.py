@@ -3,10 +3,8 @@ Generate the rights for a kit in the cluster: two ClusterRoles, for Crossplane a
 
 Crossplane's is aggregated to its own. Made from kit.yaml's ``composes`` (all verbs) and
 ``requires`` (reading). Default rights of Crossplane are omitted: the kinds of its own role, its own
-groups, and the kit's XR. The file exists even without rules, so that a right that is no longer
-needed is removed. Composing a Role needs ``escalate``, composing a binding needs ``bind``:
-Kubernetes lets nobody grant rights that they do not have. ``check.kind_checks`` compares with the
-same list and the same plurals.
+groups, and the kit's XR. Composing a Role needs ``escalate``, composing a binding needs ``bind``.
+``check.kind_checks`` compares with the same list and the same plurals.
 
 Orderkit's Jobs may read. They check whether an order's XR, its parts and the objects it refers to
 exist, and nothing else: their changes go to Git. (``day2/job/rights.yaml`` has their rights on
@@ -41,6 +39,7 @@ def rbac(kit: Kit) -> dict[PurePosixPath, bytes]:
         "metadata": {"name": f"crossplane-compose-{kit.name}", "labels": {AGGREGATE: "true"}},
         "rules": rules(kit),
     }
+    # also without rules, so that a right that is no longer needed is removed
     path = PurePosixPath("gitops", "apis", kit.name, "rbac.yaml")
     return {path: (comment(kit.name) + yaml11.dump(role)).encode()}
 
@@ -89,6 +88,7 @@ def _granting(ref: KindRef) -> Iterable[tuple[str, str]]:
     kind = _kind(ref)
     if kind.group != _RBAC:
         return
+    # Kubernetes lets nobody grant rights that they do not have themselves
     if kind.kind in {"Role", "ClusterRole"}:
         yield plural(ref), "escalate"
     elif kind.kind == "ClusterRoleBinding":

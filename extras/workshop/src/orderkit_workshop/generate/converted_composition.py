@@ -2,11 +2,7 @@
 Turn a Composition of mode Resources, which Crossplane 2 removed, into a pipeline.
 
 Does what ``crossplane beta convert pipeline-composition`` of Crossplane 1.20 does, and fills in the
-defaults that the API server once filled in and that nobody applies to a function's input. Fields
-that the API server used to prune are removed, because the function refuses fields it does not know.
-
-No step of function-auto-ready is added: function-patch-and-transform judges readiness as the mode
-Resources did, and auto-ready would call a resource ready whose own checks fail.
+defaults that the API server once filled in and that nobody applies to a function's input.
 """
 
 from __future__ import annotations
@@ -68,6 +64,7 @@ def converted(composition: Manifest) -> Conversion:
         raise _refused(composition, "spec.functions: container functions were removed long ago")
     notes: list[str] = []
     patch_input_data = _patch_input(spec, notes)
+    # the API server used to prune these; the function refuses fields that it does not know
     data, unknown = without_unknown(patch_input_data, patch_input.SHAPE)
     notes += [f"input.{path} was removed: the function does not know it" for path in unknown]
     notes += [
@@ -81,6 +78,8 @@ def converted(composition: Manifest) -> Conversion:
         why = str(error)
     if why:
         raise _refused(composition, why)
+    # no function-auto-ready: this function judges readiness as the mode Resources did, and
+    # auto-ready would call a resource ready whose own checks fail
     pipeline = [*_environment_steps(spec, notes), _step("patch-and-transform", PATCHING, data)]
     kept = {key: spec[key] for key in _KEPT if key in spec}
     return Conversion(

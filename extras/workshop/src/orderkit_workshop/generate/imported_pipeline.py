@@ -140,11 +140,7 @@ def _required(step: PipelineStep, packages: Mapping[str, str]) -> set[Kind]:
 
 
 def source_packages(objects: Iterable[Manifest]) -> dict[str, str]:
-    """
-    Return packages by name, from Functions and from the ``dependsOn`` of Configurations.
-
-    A Function whose package is no image (``crossplane render`` runs it elsewhere) tells none.
-    """
+    """Return packages by name, from Functions and from the ``dependsOn`` of Configurations."""
     manifests = list(objects)
     packages: dict[str, str] = {}
     for dependency in dependencies_of(manifests):
@@ -154,6 +150,7 @@ def source_packages(objects: Iterable[Manifest]) -> dict[str, str]:
     for manifest in manifests:
         kind = Kind.of(manifest)
         package = str(dig(manifest, "spec", "package", default=""))
+        # without a slash it is no image: `crossplane render` runs it elsewhere
         if (kind.group, kind.kind) == (FUNCTION.group, FUNCTION.kind) and "/" in package:
             packages[str(metadata(manifest).get("name", ""))] = package
     return packages

@@ -235,15 +235,12 @@ def _no_hook() -> PolicyRule:
 
 
 def _no_definition_as_hook() -> PolicyRule:
-    """
-    Refuse CRDs that Argo CD makes when an Application is deleted, whoever's it is.
-
-    Argo CD does not write its tracking on a CRD, so that nothing tells whose it is.
-    """
+    """Refuse CRDs that Argo CD makes when an Application is deleted, whoever's it is."""
     words = " || ".join(f"h.contains({literal(word)})" for word in _ON_DELETION)
     return PolicyRule(
         either(
             f"!({_BY_ARGOCD})",
+            # Argo CD does not write its tracking on a CRD: nothing tells whose it is
             f"{_KIND} != {_CRD}",
             f"!variables.hooks.exists(h, {words})",
             _SETTLED,

@@ -192,11 +192,8 @@ def _entries(at: str, fields: Sequence[KitField], indent: str, depth: int) -> st
 
 
 def _is_written(field: KitField) -> bool:
-    """
-    Return whether the XR may have the field.
-
-    The server fills in fields that nobody can enter.
-    """
+    """Return whether the XR may have the field."""
+    # the server fills in fields that nobody can enter
     entered = field.asked or field.hidden is not None or (field.required and not field.unseen)
     return entered or _has_yaml(field)
 

@@ -110,16 +110,13 @@ class _Form:
             page["ui:order"] = [*own_properties, *page["ui:order"]]
 
     def add_hidden(self, page: Schema) -> None:
-        """
-        Put the platform's values last.
-
-        Each has a pattern that refuses an unbaked placeholder.
-        """
+        """Put the platform's values last."""
         hidden = {
             self.kit.parameter(field.path): hidden_schema(field, field.hidden)
             for field in self.fields.form
             if field.hidden
         }
+        # the patterns refuse a placeholder that was not filled in
         hidden[FORGE_HOST] = baked_parameter("Forge", Hidden("FORGE_HOST"), _FORGE_HOST_PATTERN)
         hidden[PACK_COMMIT] = baked_parameter(
             "Commit of the pack", Hidden("PACK_COMMIT"), _COMMIT_PATTERN

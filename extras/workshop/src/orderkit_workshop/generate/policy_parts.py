@@ -156,11 +156,7 @@ class Variables:
             self._tracker(root, suffix)
 
     def _tracker(self, root: str, suffix: str) -> None:
-        """
-        Define the Application that delivers the object.
-
-        The annotation counts only on the object that it names.
-        """
+        """Define the Application that delivers the object."""
         kind = self.kit.kind
         tracking_note = optional(root, ("metadata", "annotations", TRACKING_ID))
         labelled = optional(root, ("metadata", "labels", INSTANCE_LABEL))
@@ -169,6 +165,7 @@ class Variables:
         id_, tracked = f"tracking_id{suffix}", f"tracked_by{suffix}"
         self.expressions[id_] = f"{tracking_note}.orValue('')"
         self.expressions[tracked] = (
+            # the annotation counts only on the object that it names
             f"variables.{id_}.contains({own_kind}) &&\nvariables.{id_}.endsWith({ending}) ?\n"
             f"variables.{id_}.split(':')[0] :\n{labelled}.orValue('')"
         )

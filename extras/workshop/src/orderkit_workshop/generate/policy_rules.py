@@ -70,12 +70,9 @@ def _is_delivered(kit: Kit) -> PolicyRule:
 
 
 def _trackers_agree() -> PolicyRule:
-    """
-    Require that Argo CD's annotation and label agree.
-
-    Argo CD writes only one of the two; the other may be forged.
-    """
+    """Require that Argo CD's annotation and label agree."""
     return PolicyRule(
+        # Argo CD writes only one of the two; the other may be forged
         either(
             "variables.labelled == ''",
             "variables.labelled == variables.tracked_by",

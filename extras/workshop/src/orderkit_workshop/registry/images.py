@@ -2,9 +2,7 @@
 Read packages of providers and images of functions, every byte proved by its digest.
 
 A package is an image: its manifest, or a list of manifests for several platforms, which all have
-the same package layer. Its annotation ``io.crossplane.xpkg: base`` marks that layer; packages that
-were copied without annotations have it as a label of the image's configuration. Without a mark, the
-last layer with a ``package.yaml`` counts, as in Crossplane. Implements
+the same package layer. Its annotation ``io.crossplane.xpkg: base`` marks that layer. Implements
 ``orderkit_workshop.ports.packages``.
 
 The image of a function is the one for this machine's processor, from a registry or from a file:
@@ -98,11 +96,13 @@ def _candidates(client: RegistryClient, manifest: Mapping[str, Any]) -> Iterator
         if dig(layer, "annotations", _MARK) == _BASE:
             yield layer["digest"]
             return
+    # packages that were copied without annotations have it as a label of the configuration
     labels = _labels(client, manifest)
     for layer in layers:
         if labels.get(f"{_MARK}:{layer['digest']}") == _BASE:
             yield layer["digest"]
             return
+    # without a mark, the last layer with a package.yaml counts, as in Crossplane
     for layer in reversed(layers):
         if layer["size"] <= PACKAGE_LAYER_MAX_BYTES:
             yield layer["digest"]

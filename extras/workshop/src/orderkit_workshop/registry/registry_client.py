@@ -114,6 +114,7 @@ def _registered(user: str, password: str, identity_token: str) -> RegistryCreden
 
 def _helped(helper: str, registry: str) -> RegistryCredentials | None:
     """Ask a credential helper, which prints a user and a secret as JSON."""
+    # it becomes the name of a program
     if not _HELPER.match(helper):
         raise InvalidInputError("credential helper", helper, "is not the name of a helper")
     program = f"docker-credential-{helper}"
@@ -128,6 +129,7 @@ def _helped(helper: str, registry: str) -> RegistryCredentials | None:
     except (OSError, subprocess.SubprocessError) as error:
         raise OrderkitError(f"{program} cannot be run: {error}", hint="docker login") from error
     if process.returncode:
+        # helpers print their errors to standard output
         reason = process.stdout.decode(errors="replace") or process.stderr.decode(errors="replace")
         if _NONE_STORED in reason:
             return None
@@ -297,6 +299,7 @@ class RegistryClient:
                     headers=dict(headers),
                     data=form,
                     timeout=(CONNECT_TIMEOUT_S, READ_TIMEOUT_S),
+                    # redirects are followed by hand: credentials stay behind
                     allow_redirects=False,
                     stream=True,
                     verify=self._verify,
@@ -344,6 +347,7 @@ class RegistryClient:
 
     def _token(self, fields: Mapping[str, str], credentials: RegistryCredentials | None) -> str:
         realm = self._checked(fields["realm"], "token service")
+        # whatever scope the registry proposes: only to pull from our repository
         query = {"service": fields.get("service", ""), "scope": f"repository:{self._path}:pull"}
         headers = {"Accept": "application/json"}
         form = None
@@ -368,6 +372,7 @@ class RegistryClient:
             raise RemoteError(
                 f"{self._host}: its token service answered {answer.status} without a token"
             ) from error
+        # it goes into a header
         if not token.isprintable() or " " in token:
             raise RemoteError(
                 f"{self._host}: its token service answered a text that is not a token"

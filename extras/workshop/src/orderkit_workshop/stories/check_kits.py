@@ -2,9 +2,7 @@
 Check the kits of a pack folder: every rule of ``check``, plus runs in other processes.
 
 Reads the folder, loads the stations (they run confined), judges each kit, and runs stations whose
-order could follow Python's hashes in processes with other seeds: Python orders sets by hashes that
-differ from process to process, and a station that lets this order through changes what it composes
-whenever it is restarted. Nothing is written.
+order could follow Python's hashes in processes with other seeds. Nothing is written.
 """
 
 from __future__ import annotations
@@ -79,6 +77,8 @@ def check_pack(
     facts = PackFacts(files, folder.stations(), folder.programs(files), embedded)
     style = style_of(folder)
     doubtful = [name for name in names if _is_doubtful(name, facts)]
+    # Python orders sets by hashes that differ from process to process: a station that lets this
+    # order through changes what it composes whenever it is restarted
     with folder.fingerprints(doubtful, SEEDS if doubtful else ()) as fingerprints:
         try:
             checked = [check_kit(KitUnderCheck(name, facts), style=style) for name in names]
@@ -99,11 +99,12 @@ def check_pack(
 
 
 def _together(pack: Pack, facts: PackFacts) -> list[Located]:
-    """Check the files generated from all kits; unreadable kits are reported elsewhere."""
+    """Check the files generated from all kits."""
     try:
         kits = checked_kits(pack)
         generated = {**kinds(pack.name, kits), **order_policies(facts.files, kits)}
         return list(check_pack_files(facts.files, generated))
+    # unreadable kits are reported elsewhere
     except OrderkitError:
         return []
 

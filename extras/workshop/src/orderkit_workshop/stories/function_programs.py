@@ -95,7 +95,7 @@ def add_function(
     """
     Keep the program of an image on this machine, and write into the pack that it runs a function.
 
-    Idempotent. The program comes first, so that a pack never names what was not there.
+    Idempotent.
 
     Args:
         package: Where a cluster gets it; empty: the image is a file's.
@@ -107,6 +107,7 @@ def add_function(
         NotFoundError: The pack has no such Function, and no package to declare it with.
         ManifestError, EditRefusedError: A file of ``gitops/functions`` cannot be read or edited.
     """
+    # the program comes first, so that a pack never names what was not there
     start = program_start(image.config, network)
     program, stream = add_program(image.digest, start, image.layers)
     own_name = _name_of(stream)

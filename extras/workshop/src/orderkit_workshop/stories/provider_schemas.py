@@ -85,8 +85,7 @@ def add_schemas(request: SchemasRequest, packages: Packages) -> SchemasAdded:
     """
     Copy CRDs into ``schemas/`` and record their source there.
 
-    Idempotent; each file is put in place as a whole, and the record comes last, so that a repeated
-    command finishes what one that was interrupted began.
+    Idempotent; each file is put in place as a whole.
 
     Raises:
         InvalidInputError: The reference, a kind or a CRD is malformed.
@@ -117,6 +116,7 @@ def add_schemas(request: SchemasRequest, packages: Packages) -> SchemasAdded:
         path.removeprefix(f"{FOLDER}/"): file_digest(data) for path, data in new_files.items()
     }
     source = replace(source, files=digests)
+    # the record comes last: a repeated command finishes what one that was interrupted began
     _write(request.pack, files, updated, _recorded(sources, source))
     return SchemasAdded(
         source,

@@ -2,8 +2,7 @@
 Add a kit to a pack: drafted from a few fields, or from an existing XRD.
 
 The kit is created, generated and tested in a copy of the pack. Only then its files are written to
-the pack, ``pack.yaml`` last, so that a broken kit never enters it. The text of ``pack.yaml`` stays
-byte for byte; one entry is added.
+the pack. The text of ``pack.yaml`` stays byte for byte; one entry is added.
 """
 
 from __future__ import annotations
@@ -138,9 +137,10 @@ def _check_free(
 
 
 def _place(pack: PackFolder, added: Files, before: Files) -> None:
-    """Write into the pack, the list of kits last; on failure, undo what was written."""
+    """Write into the pack; on failure, undo what was written."""
     touched: list[PurePosixPath] = []
     try:
+        # pack.yaml last, so that a broken kit never enters the pack
         for path in sorted(added, key=lambda path: (path == PACK, path)):
             touched.append(path)
             pack.write(path, added[path])

@@ -1,10 +1,9 @@
 """
 The ASGI app of the embedded cluster: authentication, routing, discovery, refusals as ``Status``.
 
-Requests carry the token as ``Authorization: Bearer``. kubectl never sends a bearer token over
-plain HTTP; it does send the user part of the server's URL, so Basic with the token as password
-counts as well (`kubeconfig` writes both). ``/version`` and the health endpoints are open.
-Everybody who knows the token may do everything, also as another account (``Impersonate-User``).
+Requests carry the token as ``Authorization: Bearer``, or as the password of Basic (`kubeconfig`
+writes both). ``/version`` and the health endpoints are open. Everybody who knows the token may do
+everything, also as another account (``Impersonate-User``).
 
 What is served is told as clients ask for it: ``/version``, ``/api``, ``/apis`` and below. Computed
 from the registry at each request, so a new definition is visible at once. The aggregated form of
@@ -191,6 +190,7 @@ def kubeconfig(url: str, token: str) -> Manifest:
 
 def _knows(request: Request, token: str) -> bool:
     scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+    # kubectl never sends a bearer token over plain HTTP, but the user part of the server's URL
     if scheme.lower() == "basic":
         try:
             credentials = base64.b64decode(credentials).decode().partition(":")[2]

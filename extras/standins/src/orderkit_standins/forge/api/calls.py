@@ -193,10 +193,11 @@ Endpoint = Callable[[Call], Response]
 def json_answer(
     value: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return a JSON answer; an empty one if it holds texts that are `UNSHOWN`, as Gitea does."""
+    """Return a JSON answer."""
     try:
         body = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
     except UnicodeEncodeError:
+        # as Gitea does: an empty answer if it holds texts that are `UNSHOWN`
         body = b""
     return Response(body, status, headers, media_type="application/json;charset=utf-8")
 

@@ -8,8 +8,7 @@ Moves, ``new_branch`` and other authors are refused as unsupported.
 Git data: trees, commits, references, archives.
 
 Statuses: set one, list all, combine the newest of each context. As in Gitea the state is called
-``state`` when it is sent and ``status`` in what is answered; a status for an unknown commit is a
-500.
+``state`` when it is sent and ``status`` in what is answered.
 """
 
 from __future__ import annotations
@@ -192,6 +191,7 @@ def raw_answer(git: pygit2.Repository, commit: pygit2.Commit, path: str) -> Resp
         raise ApiError(404, errors=[f"object does not exist [id: , rel_path: {path}]"])
     headers = {
         "X-Gitea-Object-Type": "blob",
+        # a browser never runs what a repository holds
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "default-src 'none'; sandbox",
         "ETag": f'"{entry.id}"',
@@ -421,6 +421,7 @@ class StatusRoutes:
         try:
             commit = commit_at(git, sha, short_ids=True)
         except ApiError as error:
+            # a 500 in Gitea, too
             text = f"GetCommit[{sha}]: object does not exist [id: {sha}, rel_path: ]"
             raise ApiError(500, text) from error
         status = self.statuses.add(repo.id, str(commit.id), texts, creator_id=user.id)

@@ -3,8 +3,7 @@ Merge a pull request: Gitea's refusals in Gitea's order, then the base branch mo
 
 The commit is written first, then the merge is noted, then the base branch is moved by
 compare-and-swap, then the pull request is closed (``pull_requests`` says what a kill in between
-leaves). After a merge was tried and refused by git, Gitea checks every pull request of the base
-branch anew, so the next try is told to come back later; so it is here.
+leaves).
 
 In a merge queue (`MergeQueues`) the pull requests of a branch wait until whoever runs the forge
 lets the oldest be merged. GitLab calls it a train. Queues and trains merge with a message of their
@@ -94,6 +93,7 @@ class Merging:
             try:
                 commit = self._move_base(repo, pull, request, tips)
             except ApiError:
+                # Gitea checks all pull requests of the base anew: the next try is told to come back
                 self.pulls.check_matching(repo, lambda base: base == pull.base)
                 raise
         doer = request.doer
@@ -111,6 +111,7 @@ class Merging:
             raise ApiError(409) from error  # Gitea cannot write what git says as JSON
         record = MergeRecord(commit, request.doer.id, timestamp())
         pull_requests.keep_head(repo.path, pull, tips.head)
+        # before the base branch moves: after a kill in between, that branch decides
         self.journal.begin(repo, pull, record)
         try:
             git_write.move_branch(repo.path, pull.base, tips.base, commit)

@@ -3,9 +3,7 @@ Endpoints of organisations and their teams, of users and their tokens, and of th
 
 `OrganisationRoutes` has organisations and teams: who is in them, and what they may use.
 
-Observed on Gitea 1.26.0: below ``admin`` a team needs units, the answer then says
-``permission: none``; a second team of the same name is 422 when made and 500 when renamed to; the
-last owner cannot leave (500). Membership is never public here: outsiders are shown no members.
+Membership is never public here: outsiders are shown no members.
 
 `UserRoutes` has the forge itself, users, and their access tokens.
 """
@@ -81,6 +79,7 @@ class OrganisationRoutes:
     def create_team(self, call: Call) -> Response:
         org, body = self.access.own_organisation(call, role="owner"), call.fields()
         units = _units(body)
+        # observed on Gitea 1.26.0: with units, the answer says none
         permission = "admin" if body.text("permission") == "admin" else "none"
         settings = TeamSettings(
             name=_team_name(body.required("name")),
@@ -90,6 +89,7 @@ class OrganisationRoutes:
             all_repositories=body.flag("includes_all_repositories"),
             may_create=body.flag("can_create_org_repo"),
         )
+        # observed on Gitea 1.26.0: below admin a team needs units
         if permission == "none" and units is None:
             raise ApiError(500, "units permission should not be empty")
         try:
@@ -123,6 +123,7 @@ class OrganisationRoutes:
         try:
             changed = self.teams.change(team, replace(settings, **set_fields))
         except ConflictError as error:
+            # observed on Gitea 1.26.0: a name that is taken is a 422 when made, a 500 here
             raise ApiError(500, str(error)) from error
         return json_answer(team_shape(changed))
 
@@ -160,6 +161,7 @@ class OrganisationRoutes:
         try:
             self.teams.remove_member(team, user.id)
         except RefusedError as error:
+            # observed on Gitea 1.26.0: the last owner cannot leave
             raise ApiError(500, str(error)) from error
         return empty_answer()
 

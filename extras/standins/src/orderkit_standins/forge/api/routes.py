@@ -112,6 +112,7 @@ class Dispatcher:
             except ApiError as refusal:
                 return refuse(call, refusal)
             except BodyTooLargeError as error:
+                # the rest of the body stays unread
                 close = {"Connection": "close"}
                 return refuse(call, ApiError(413, str(error), headers=close))
             except ClientDisconnect:

@@ -1,8 +1,7 @@
 """
 Git over HTTP: the smart protocol, served by the real ``git`` in stateless mode.
 
-Requests are spooled to disk up to a cap, so a client that stalls holds no git process;
-answers of upload-pack are streamed. Hooks, dumb HTTP and LFS are not served. A push without
+Answers of upload-pack are streamed. Hooks, dumb HTTP and LFS are not served. A push without
 the right ends at once with 403; Gitea lets it come as far as its pre-receive hook.
 
 A push is held back until the rules of the branches it wants to move were asked (`check_push`).
@@ -190,6 +189,7 @@ class SmartHttp:
             log.error("%s failed: %s", service, shorten(result.stderr.decode(errors="replace")))
             return _refusal(500, "git failed")
         body = result.stdout
+        # as git http-backend: version 2 has no such line
         if "version=2" not in request.headers.get("git-protocol", ""):
             body = packet(f"# service={service}\n".encode()) + b"0000" + body
         return Response(body, 200, _NO_CACHE, f"application/x-{service}-advertisement")
@@ -206,6 +206,7 @@ class SmartHttp:
         try:
             repo, actor = await run_in_threadpool(self._admit, request, service)
             pushes = service == "git-receive-pack"
+            # before git is started: a client that stalls holds no process
             spool = await _spool(request, PUSH_MAX_BYTES if pushes else FETCH_MAX_BYTES)
         except ApiError as refusal:
             return _refusal(refusal.status, refusal.message, refusal.headers)
@@ -342,6 +343,7 @@ class _Sink:
             return
         try:
             while chunk:
+                # a chunk at a time: a small body may unpack to any size
                 self._append(self._unzip.decompress(chunk, CHUNK_BYTES))
                 chunk = self._unzip.unconsumed_tail
         except zlib.error as error:

@@ -2,9 +2,8 @@
 Pages of pull requests: the list, one with its discussion and commits, what it changes.
 
 Shows what is stored and what git says now. Reviews and merges are made by the endpoints of the API,
-from forms at Gitea's addresses and with its fields. A form names the head that was shown. Browsers
-add remembered credentials to what pages of others send, so besides ``serving.OwnSite`` each form
-carries a token for its reader and its pull request, which ends with the process.
+from forms at Gitea's addresses and with its fields. A form names the head that was shown, and has a
+token for its reader and its pull request, which ends with the process.
 """
 
 from __future__ import annotations
@@ -262,6 +261,7 @@ class PullPages:
         except ValueError as error:
             raise ApiError(422, str(error)) from error
         token = form.get("_csrf", "").encode()
+        # browsers add remembered credentials to what pages of others send
         if not hmac.compare_digest(_form_token(call.user, pull).encode(), token):
             raise ApiError(403, "The page that this was sent from is not valid any more.")
         if form.get(head_field) != pull_requests.tips(home.row.path, pull).head:

@@ -127,14 +127,10 @@ def root(call: Call) -> str:
 
 
 def sign_in_address(call: Call) -> str:
-    """
-    Return the address that asks for credentials and leads back here.
-
-    It is the first page, because browsers send credentials to everything below the address
-    that asked for them.
-    """
+    """Return the address that asks for credentials and leads back here."""
     current_url = call.request.url
     back = quote(current_url.path) + (f"?{current_url.query}" if current_url.query else "")
+    # the first page: browsers send credentials to everything below the address that asked for them
     return f"{root(call)}/?{urlencode({'sign_in': back})}"
 
 

@@ -80,7 +80,9 @@ class LeaderElection:
             acquired = False  # another candidate wrote it at the same moment
         except OrderkitError as error:
             logger.warning("cannot renew the Lease %s: %s", self._candidate.key, error)
+            # what we hold already is ours until it expires
             return self.is_leader()
+        # counted from before the request, so that we never believe in it for longer than others do
         self._renewed_s = started_s if acquired else None
         return acquired
 
@@ -95,6 +97,7 @@ class LeaderElection:
         try:
             lease = self._cluster.get(self._candidate.key)
             if lease is not None and _spec(lease).get("holderIdentity") == self._candidate.identity:
+                # 1 s, as client-go releases a Lease: the API server takes no 0
                 spec = {**_spec(lease), "holderIdentity": "", "leaseDurationSeconds": 1}
                 self._cluster.replace({**lease, "spec": spec}, owner=self._candidate.key.name)
         except OrderkitError as error:

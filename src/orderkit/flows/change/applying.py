@@ -101,11 +101,13 @@ class _Run:
             try:
                 return self._done_since(searched, head) or self._round(head)
             except FieldConflictError:
+                # a ConflictError too, but no lost race: whoever asked has to decide
                 raise
             except ConflictError:
                 if number == ROUNDS - 1:
                     raise
                 searched = head
+                # random: those who lost a race together must not meet again
                 self.platform.clock.sleep(random.uniform(0, _PAUSE_S * (number + 1)))  # noqa: S311 - no secret
         raise AssertionError("unreachable")
 
@@ -212,6 +214,7 @@ class _Run:
             raise
         self._deliver(commit_result.commit)
         if not commit_result.changed:
+            # to add twice is not to add once, though both wrote the same text
             if any(target.is_sum for target in self.editor.targets):
                 raise ConflictError(
                     f"{live.repository}: somebody else wrote the same text at the same time"

@@ -98,6 +98,7 @@ class Proposer:
             return self._outcome(draft, own_pull.pull if own_pull else None, state="planned")
         if own_pull is not None and self._is_current(own_pull, draft.current):
             return self._update(draft, own_pull)
+        # no branch, or one that would not merge: the file on main has changed since
         return self._open_new(draft, own_pull)
 
     def others(self, but: int | None = None) -> tuple[PullRequest, ...]:
@@ -284,16 +285,12 @@ class Proposer:
             self._forge.delete_branch(self._repo, old.head)
 
     def _branch(self, draft: EditDraft) -> str:
-        """
-        Make sure that there is a branch for the draft; return its name.
-
-        The name contains a digest of the draft and of the last commit of the file. The same draft
-        on the same file gives the same name, so a repetition after a kill continues on that branch;
-        after a merge, even a reverted one, the name differs.
-        """
+        """Make sure that there is a branch for the draft; return its name."""
         last = self._forge.commits(self._repo, path=draft.current.path, limit=1)
         state = last[0].id if last else draft.current.commit
         key = (self.editor.request.requester.ref, state, self.editor.request.operation or "")
+        # with the file's last commit: after a kill the same draft continues on its branch; after a
+        # merge, even a reverted one, the name differs
         digest = hashlib.sha256("\0".join(key).encode() + draft.data).hexdigest()[:10]
         paths = "-".join(edit.path for edit in draft.edits)
         slug = _NO_SLUG.sub("-", paths).strip("-")[:_SLUG_MAX].strip("-")

@@ -268,12 +268,9 @@ class EndRun:
         return [changes] if changes else []
 
     def _pin(self, record: EndRecord, commit: CommitSha) -> None:
-        """
-        Let the Application name the emptied commit, and wait until the cluster has that.
-
-        From then on nothing that is pushed is delivered, and no hook runs when the Application
-        goes: Argo CD reads hooks from the commit that the Application names.
-        """
+        """Let the Application name the emptied commit, and wait until the cluster has that."""
+        # from then on nothing that is pushed is delivered, and no hook runs when the Application
+        # goes: Argo CD reads hooks from the commit that the Application names
         in_ledger = in_rounds(lambda: self._try_pin(record, commit))
         self._until_taken_over(
             in_ledger,

@@ -30,7 +30,7 @@ from orderkit.flows.team.teams import LEDGER_APPLICATION
 
 _HOLD: dict[str, Any] = {
     "kind": "deny",
-    "schedule": "* * * * *",
+    "schedule": "* * * * *",  # each minute for an hour: always
     "duration": "1h",
     "applications": ["*"],
 }

@@ -270,6 +270,7 @@ class OrderModel:
 
     def _keep_reading(self) -> None:
         while not self._stop.is_set():
+            # before the read: a hint that comes meanwhile brings another one
             self._hint.clear()
             try:
                 self._read_forge()

@@ -65,16 +65,16 @@ def _login(platform: Platform, requester: str) -> str:
     Return the login of a person on the forge; empty if nothing that counts says it.
 
     An entity that a location of the platform gave says it. Without one, a person has the login of
-    their name, in the namespace ``default`` only: whoever writes an entity chooses its namespace,
-    and may sign in to the portal by it. So an entity from a repository of the forge, where people
-    push, makes nobody anybody, and neither does an annotation from anywhere else.
+    their name, in the namespace ``default`` only.
     """
     name = requester.rpartition("/")[2]
     entity = platform.catalog.entity(requester) if ":" in requester else None
     noted = str(annotations_of(entity).get(LOGIN_ANNOTATION) or "") if entity else ""
     if entity and is_owned(entity, platform.people_from):
         return noted or name
+    # people push to repositories of the forge: an entity from there makes nobody anybody
     is_pushed = entity is not None and came_from(entity, platform.forge.base_url)
+    # whoever writes an entity chooses its namespace, and may sign in to the portal by it
     namespace = requester.partition(":")[2].partition("/")[0] or "default"
     is_named_so = namespace == "default" and noted.lower() in ("", name.lower())
     return name if is_named_so and not is_pushed else ""

@@ -43,7 +43,7 @@ from yamlfiles.documents import API_VERSION
 
 KEYS_PATH = PurePosixPath("signing-keys.yaml")
 """In the ledger: the public keys whose signatures count."""
-_WHOLE_HISTORY = 1_000_000
+_WHOLE_HISTORY = 1_000_000  # to detect a copy of a signed commit that was pushed again later
 
 
 class _Key(StrictShape, frozen=True):

@@ -236,6 +236,7 @@ class Proposal:
                 hint="close it, then repeat 'orderkit order' with the same values",
             )
         events = platform.forge.pull_events(repo, pull.number)
+        # Gitea forgets all pushers when the base changes
         if any(event.kind == "retarget" for event in events):
             raise RefusedError(
                 "somebody changed the base of its pull request: close it",

@@ -289,9 +289,8 @@ class _Attempt:
         """
         Say whether another team had the id when this order was entered.
 
-        Two teams that register an id at the same moment write different files, so the forge
-        refuses neither. Of an order that was entered before (its writer was stopped before it took
-        it back), only what the ledger shows as taken twice is looked up.
+        Of an order that was entered before (its writer was stopped before it took it back), only
+        what the ledger shows as taken twice is looked up.
         """
         platform, entry = self.platform, self.live.entry
         if not written.changed and not ledger.teams_besides(self.snapshot.blobs, entry):
@@ -299,6 +298,8 @@ class _Attempt:
         entered_at = written.commit if written.changed else _entered_at(platform, entry)
         if entered_at is None:
             return False
+        # two teams that register an id at the same moment write different files, so the forge
+        # refuses neither
         blobs = platform.forge.tree(platform.ledger, entered_at)
         return bool(ledger.teams_besides(blobs, entry))
 

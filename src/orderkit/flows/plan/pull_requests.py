@@ -316,12 +316,11 @@ def publish(platform: Platform, repo: RepoId, pull_plan: PullPlan) -> None:
     """
     Keep the one comment, then set the status of the planned commit. Idempotent.
 
-    The comment comes first, so that the status never appears without its explanation.
-
     Raises:
         NotFoundError, RemoteError: The forge failed; repeat the call.
     """
     try:
+        # first: the status never appears without its explanation
         platform.forge.comment(repo, pull_plan.pull.number, pull_plan.text, marker=MARKER)
     finally:
         set_plan_status(platform, repo, pull_plan.head, pull_plan.judged, pull_plan.pull.web_url)

@@ -297,6 +297,7 @@ class _Reader:
         try:
             xr = git_xr(self.platform, life.entry, self.kits, commit)
         except OrderkitError as error:
+            # no readable XR changes nothing: Argo CD keeps what it delivered
             if error.retryable:
                 raise
         if len(self._xrs) < _KEPT:

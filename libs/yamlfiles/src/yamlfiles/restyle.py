@@ -58,6 +58,7 @@ def rewritten(
             raise
         written = ""
     if _reads_as(written, manifest):
+        # blank lines may be part of a block text
         compact = _BLANKS.sub("\n\n\n", written.strip("\n")) + "\n"
         return (compact if _reads_as(compact, manifest) else written).encode()
     return yaml11.dump(manifest).encode()

@@ -130,14 +130,11 @@ Nobody has a reason to edit these. Argo CD prefers ``sourceHydrator`` and ``sour
 
 
 def source_order(application: Manifest, forge_url: str) -> OrderEntry | None:
-    """
-    Return the order whose repository an Application names, below the path of the forge.
-
-    None if the path has more parts: on a forge with subgroups, ``else/ae86/x`` is no order of ae86.
-    """
+    """Return the order whose repository an Application names, below the path of the forge."""
     url = str(dig(application, "spec", "source", "repoURL", default="")).removesuffix(".git")
     prefix, path = f"{urlsplit(forge_url).path}/", urlsplit(url).path
     repo = RepoId.parse(path.removeprefix(prefix)) if path.startswith(prefix) else None
+    # on a forge with subgroups, ``else/ae86/x`` is no order of ae86
     is_order = repo is not None and "/" not in repo.owner
     return OrderEntry(TeamName(repo.owner), OrderId(repo.name)) if repo and is_order else None
 

@@ -218,7 +218,7 @@ def _length(text: str) -> timedelta:
     try:
         return parse_duration(text, field="warn")
     except InvalidInputError:
-        return timedelta.max
+        return timedelta.max  # what cannot be read stays as warned
 
 
 # --- granting
@@ -327,6 +327,7 @@ def extend(
         warned={
             stage: when
             for stage, when in (record.warned if record else {}).items()
+            # the others lie ahead again, and are given again
             if _length(stage) >= left
         },
         extensions=(record.extensions if record else 0) + 1,

@@ -128,6 +128,7 @@ class LeaderElection:
     def _is_free(self, spec: dict[str, Any], now_s: float) -> bool:
         """Return whether the Lease has no holder or has not changed for its duration."""
         state = (spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"))
+        # timed from when we saw it so: clocks of different machines are never compared
         if state != self._last_state[0]:
             self._last_state = (state, now_s)
         if not spec.get("holderIdentity"):

@@ -180,7 +180,7 @@ def compile_pattern(source: str) -> Searchable:
     try:
         return compile_linear("".join(_to_re2(token.text) for token in tokens(source)))
     except ValueError:
-        return _TimedPattern(source, translated)
+        return _TimedPattern(source, translated)  # RE2 has no look-around and no back references
 
 
 def to_python(source: str) -> str:

@@ -54,6 +54,7 @@ def rewritten(
     except (OrderkitError, ValueError, KeyError, TypeError, AttributeError, IndexError):
         written = ""
     except Exception as error:
+        # ruamel's errors have no name here: it is heavy, and imported only where it is used
         if not isinstance(error, _yaml_errors()):
             raise
         written = ""

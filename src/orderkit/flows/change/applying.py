@@ -150,6 +150,7 @@ class _Run:
         change_plan = plan_change(self.platform, live, draft.current.xr, draft.xr)
         if not (request.accept_loss or request.dry_run):
             refuse_losses(live, change_plan)
+        # who asks for direct by name accepts what these two refuse
         if how is How.DIRECT and request.how is None and not (request.dry_run or request.ends):
             refuse_paused(live, change_plan)
             refuse_faults(self.platform, live, change_plan, draft.current.xr)
@@ -239,6 +240,7 @@ class _Run:
         editor = self.editor
         for commit in commits:
             if editor.made(commit, head):
+                # an earlier run may have ended before it
                 self._deliver(commit.id)
                 return self._carried_out(commit.id, commit.parents[0])
         return None

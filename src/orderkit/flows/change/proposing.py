@@ -184,14 +184,11 @@ class Proposer:
         return None
 
     def _is_own(self, open_pull: OpenPull) -> bool:
-        """
-        Say whether this person asked for a pull request and for all its commits.
-
-        Its other fields are taken over, so its text does not decide: anybody may have written it.
-        """
+        """Say whether this person asked for a pull request and for all its commits."""
         pull = open_pull.pull
         if not pull.head.startswith(PREFIX) or pull.requester != self.editor.request.requester.ref:
             return False
+        # its other fields are taken over, so its text does not decide: anybody may have written it
         return self._are_own(open_pull.commits, pull.head, pull.head_commit)
 
     def _are_own(self, commits: Sequence[Commit], branch: str, head: CommitSha) -> bool:
@@ -199,6 +196,7 @@ class Proposer:
         person, judge = self.editor.request.requester.ref, self.editor.judge(head)
         if not self.editor.platform.signatures.can_sign:
             return all(commit.requester == person for commit in commits)
+        # signed for this branch: anybody may push such a commit to another one
         return all(
             judge.requester(commit) == person and branch_of(commit) == branch for commit in commits
         )
@@ -351,6 +349,7 @@ class Proposer:
         lines += [f"**{warning}**" for warning in draft.verdict.warnings]
         lines += [f"Replaces #{replaced.number}."] if replaced else []
         lines.append("\n".join(["| Field | From | To |", "|---|---|---|", *rows]))
+        # four backticks, as the diff may have three
         lines.append(f"````diff\n{draft.diff}````")
         lines += [_agreements(draft.needs)] if draft.needs else []
         lines += [draft.change_plan.markdown] if draft.change_plan else []

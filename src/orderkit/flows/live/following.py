@@ -145,6 +145,7 @@ class KindFollower:
             if self._stop.is_set():
                 break
         else:
+            # only after the last page: what was not listed before a stop is not gone
             self._keep_only(listed)
             self._hear()
             self._complete("")

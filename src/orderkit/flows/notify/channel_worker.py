@@ -145,8 +145,7 @@ class ChannelWorker(WorkerThread):
                     self._deliver(batch)
                 elif batch:
                     self._wait()
-                # killed before this, the process that follows sends the event again with the same
-                # id
+                # killed before this, the next process sends the event again with the same id
                 if self._is_dirty:
                     self._write_down()
             except Exception:

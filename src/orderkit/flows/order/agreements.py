@@ -191,9 +191,6 @@ def agreed(
     """
     Return who agreed to the head of a pull request and is none of the people behind it.
 
-    A person counts who has the login now that they had then. The account of an App, of an access
-    token or of a pipeline does not count: whoever holds it could approve twice.
-
     Raises:
         NotFoundError, RemoteError: The forge.
     """
@@ -220,7 +217,9 @@ def agreed(
 
 def _as_now(platform: Platform, repo: RepoId, users: Iterable[ForgeUser]) -> Iterator[ForgeUser]:
     for user in dict.fromkeys(users):
+        # the login may be somebody else's by now
         now = platform.forge.user_with_right(repo, user.login)
+        # whoever holds an App, an access token or a pipeline could approve twice
         if now is not None and now[0].id == user.id and not now[0].is_machine:
             yield user
 

@@ -134,6 +134,7 @@ class CommitJudge:
         if not is_signed_by(self.platform.signatures, key, self.repo, commit, changes):
             return SignatureVerdict.INVALID
         copies = self._commits_by_signature.get(signature.signature, set()) - {commit.id}
+        # whoever copies a signed commit pushes it later: the original is contained in every copy
         if all(commit.id in self._ancestors(copy) for copy in copies):
             return SignatureVerdict.VALID
         return SignatureVerdict.COPIED

@@ -205,6 +205,7 @@ class _Attempt:
         kit, team = self.live.kit, self.live.team
         is_counted = team.limits.cost is not None or team_limits.is_counted(team, kit.name)
         is_raced = is_counted and (self.is_new or self._is_entering())
+        # until the count is known, its Application goes with its file, so that it can be taken back
         stage: ledger_applications.Stage = "entering" if is_raced else "living"
         is_leased = self.is_new and not self.registration.is_adopted
         requester = self.registration.requester

@@ -337,8 +337,10 @@ class _Pull:
         try:
             return self._planned()
         except (RemoteError, UnicodeError) as error:
+            # no plan could be made: status error
             return self._result(JudgedPlan(None, failed=str(error)))
         except OrderkitError as error:
+            # it would be refused: status failure
             return self._result(JudgedPlan(None, (_sentence(error),)))
 
     def _result(self, judged: JudgedPlan, notes: tuple[str, ...] = ()) -> PullPlan:

@@ -47,7 +47,7 @@ from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living,
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import Commit, FileChange
 
-ROUNDS = 12
+ROUNDS = 12  # on a busy real forge, eight were too few
 """Rounds after lost races. Each round reads and compares again."""
 _PAUSE_S = 0.05
 _EARLIER = 200

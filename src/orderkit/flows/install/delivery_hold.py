@@ -73,6 +73,7 @@ def _write(platform: Platform, key: ObjectKey, *, holds: bool) -> None:
         if project is None or (_HOLD in windows) is holds:
             return
         wanted = [*windows, _HOLD] if holds else [w for w in windows if w != _HOLD]
+        # a merge patch replaces the whole list, so only if nobody changed it since
         patch = {
             "metadata": {"resourceVersion": metadata(project).get("resourceVersion")},
             "spec": {"syncWindows": wanted or None},

@@ -330,6 +330,7 @@ def _accepted(
     for order in newer:
         repair(platform, RepairRequest(order, request.requester))
         on_step(order, "entered again")
+    # last: until then nothing is delivered and nothing deleted
     let_go(platform)
     on_step("argocd", "delivers again")
     return replace(result, held=False)

@@ -269,6 +269,7 @@ class _Reader:
         def values(commit: CommitSha | None) -> _Values:
             if commit is None:
                 return _Values(None, why_not=f"{repo} has more than {HISTORY_MAX} commits since")
+            # a commit without a readable XR changes nothing: the one before it holds
             for earlier in commits[numbers[commit] :]:
                 if self._xr(life, earlier.id) is not None:
                     return _Values(earlier.id, not judge.is_proved(by_id[earlier.id]))

@@ -239,6 +239,8 @@ class SecretTexts:
 
     def _words(self, words: Iterable[str]) -> None:
         short = {word for word in words if len(word) >= SHORTEST} - self._public
+        # the longest first: an alternative that matches earlier would leave the rest of a longer
+        # one
         escaped = sorted(map(re.escape, short), key=lambda form: (-len(form), form))
         self._word = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(escaped)})(?![A-Za-z0-9])")
         self._has_words = bool(escaped)

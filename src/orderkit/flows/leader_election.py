@@ -78,7 +78,9 @@ class LeaderElection:
             acquired = False  # another candidate wrote it at the same moment
         except OrderkitError as error:
             logger.warning("cannot renew the Lease %s: %s", self._candidate.key, error)
+            # what we hold already is ours until it expires
             return self.is_leader()
+        # counted from before the request, so that we never believe in it for longer than others do
         self._renewed_s = started_s if acquired else None
         return acquired
 
@@ -93,6 +95,7 @@ class LeaderElection:
         try:
             lease = self._cluster.get(self._candidate.key)
             if lease is not None and _spec(lease).get("holderIdentity") == self._candidate.identity:
+                # 1 s, as client-go releases a Lease: the API server takes no 0
                 spec = {**_spec(lease), "holderIdentity": "", "leaseDurationSeconds": 1}
                 self._cluster.replace({**lease, "spec": spec}, owner=self._candidate.key.name)
         except OrderkitError as error:
@@ -123,6 +126,7 @@ class LeaderElection:
     def _is_free(self, spec: dict[str, Any], now_s: float) -> bool:
         """Return whether the Lease has no holder or has not changed for its duration."""
         state = (spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"))
+        # timed from when we saw it so: clocks of different machines are never compared
         if state != self._last_state[0]:
             self._last_state = (state, now_s)
         if not spec.get("holderIdentity"):

@@ -195,9 +195,6 @@ def write_ledger(
     """
     Put files into the ledger (None removes one) in a single commit. Idempotent.
 
-    The commit it starts from becomes part of the operation's id, so that the same step of an order
-    that ended and was ordered again is a different operation.
-
     Args:
         base: The ledger that the contents were computed from; None: the current one.
 
@@ -212,6 +209,8 @@ def write_ledger(
     ]
     if not changes:
         return Written(base.commit, changed=False)
+    # with the commit that it starts from: the same step of an order that ended and was ordered
+    # again is a different operation
     unique = replace(operation, id=f"{operation.id}-on-{base.commit[:8]}")
     return platform.forge.write(platform.ledger, changes, unique)
 

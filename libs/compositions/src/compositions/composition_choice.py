@@ -272,6 +272,7 @@ class _Choosing:
                 + missing_text(COMPOSITION, name)
             )
         labels = {NAME_LABEL: name}
+        # the selector counts only under the very word (``composite/api.go`` of Crossplane 2.3.4)
         if self._field("compositionUpdatePolicy") == "Automatic":
             labels = {
                 **(self._field("compositionRevisionSelector", "matchLabels") or {}),

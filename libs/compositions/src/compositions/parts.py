@@ -79,12 +79,9 @@ def _pod(manifest: Manifest) -> bool:
 
 
 def _all_equal(manifest: Manifest, expected: Any, *fields: str) -> bool:
-    """
-    Return whether all status fields exist and equal `expected`.
-
-    Kubernetes omits zeros, so zero is never ready.
-    """
+    """Return whether all status fields exist and equal `expected`."""
     status: Mapping[str, Any] = manifest.get("status") or {}
+    # Kubernetes omits zeros, so zero is never ready
     return all(field in status and status[field] == expected for field in fields)
 
 
@@ -256,6 +253,7 @@ class Parts:
         """
         missing = [p for p in after if not self.exists(p)]
         missing += [p for p in (*uses, *needs) if not self.is_ready(p)]
+        # one that exists is wanted whatever is missing: else Crossplane would delete it
         if not self.exists(part):
             self._check_wanted(part, missing)
             missing += [p for p in self.after if not self.exists(p)]

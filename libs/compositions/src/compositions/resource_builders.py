@@ -292,6 +292,7 @@ def generated_password(
     None is returned while the seed was not looked up, and with a fatal result if it is needed and
     missing: nothing that exists changes.
     """
+    # before any branch: a requirement that is not repeated never settles
     response.require(_REQUIREMENT, "v1", "Secret", match_name=SEED_NAME, namespace=SEED_NAMESPACE)
     kept = _decoded(request.observed_resource(part), key)
     if kept:

@@ -109,9 +109,9 @@ def fold_reference(ref: str) -> str:
     """
     Return a catalog reference in lower case, as references are compared.
 
-    One with characters beyond ASCII stays as it is: `str.lower` turns U+212A into k, so that a
-    stranger's name would become another person's.
+    One with characters beyond ASCII stays as it is.
     """
+    # `str.lower` turns U+212A into k, so that a stranger's name would become another person's
     return ref.lower() if ref.isascii() else ref
 
 

@@ -82,7 +82,7 @@ def _compiled(pattern: str) -> Any:
     import re2  # lazy: heavy
 
     options = re2.Options()
-    options.log_errors = False
+    options.log_errors = False  # RE2 would write refused patterns to stderr
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
@@ -100,6 +100,7 @@ MATCH_S = 0.2
 """Time limit of one match by backtracking. RE2 needs none."""
 SPACE = "\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 """The characters that ``\\s`` matches, for use inside brackets."""
+# no surrogates: with the flag u two of them are one character
 _CHARACTER = r"[tnrfv]|0(?![0-9])|x[0-9A-Fa-f]{2}|u(?![dD][89A-Fa-f])[0-9A-Fa-f]{4}"
 _SYNTAX = r"[\^$\\.*+?()\[\]{}|/]"
 _PIECE = re.compile(
@@ -156,6 +157,7 @@ class _TimedPattern:
             InvalidInputError: The time limit ended the search.
         """
         try:
+            # concurrent: other threads go on meanwhile
             return self._compiled.search(text, timeout=MATCH_S, concurrent=True)
         except TimeoutError as error:
             raise InvalidInputError(
@@ -178,7 +180,7 @@ def compile_pattern(source: str) -> Searchable:
     try:
         return compile_linear("".join(_to_re2(token.text) for token in tokens(source)))
     except ValueError:
-        return _TimedPattern(source, translated)
+        return _TimedPattern(source, translated)  # RE2 has no look-around and no back references
 
 
 def to_python(source: str) -> str:
@@ -191,7 +193,7 @@ def to_python(source: str) -> str:
     translated = "".join(token.text for token in tokens(source))
     try:
         re.compile(translated, re.ASCII)
-    except (re.error, OverflowError) as error:
+    except (re.error, OverflowError) as error:  # the latter: a count is too large
         raise ValueError(str(error)) from error
     return translated
 
@@ -284,6 +286,7 @@ def _class(source: str, at: int, *, negated: bool) -> tuple[str, int]:
         if last is None:
             pieces.append(_atom(first, source))
             continue
+        # with the flag u JavaScript refuses a class as the end of a range
         if first["set"] or last["set"]:
             raise _refused(source, first.start())
         at = last.end()

@@ -39,6 +39,7 @@ def register(secret: str) -> None:
     if len(secret) < SHORTEST:
         return
     with _lock:
+        # the longest first, so that a secret inside another one leaves no rest of it
         _forms = tuple(sorted({*_forms, *forms_of(secret)}, key=lambda form: (-len(form), form)))
 
 

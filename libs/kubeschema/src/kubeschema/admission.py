@@ -62,7 +62,7 @@ def _faults(at: str, expression: Expression, expected_type: str) -> Iterator[tup
 GROUP = "admissionregistration.k8s.io"
 POLICY = Kind(GROUP, "v1", "ValidatingAdmissionPolicy")
 BINDING = Kind(GROUP, "v1", "ValidatingAdmissionPolicyBinding")
-_MESSAGE_MAX = 5 * 1024
+_MESSAGE_MAX = 5 * 1024  # Kubernetes' MaxEvaluatedMessageExpressionSizeBytes
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
 Look = Callable[[Kind, str | None], Sequence[Manifest]]

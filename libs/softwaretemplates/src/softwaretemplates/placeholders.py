@@ -59,6 +59,8 @@ class _Placeholders:
             return {k: self.resolved(v, f"{path}.{k}".lstrip(".")) for k, v in value.items()}
         ((key, target), *more) = value.items()
         parse = _PARSERS.get(key)
+        # with further keys it stays as it is, with all that is in it (PlaceholderProcessor of
+        # plugin-catalog-backend 4.0.0)
         if more or parse is None:
             return value
         field = f"{self._name}: {path}.{key}"

@@ -67,7 +67,7 @@ def _whole(plain: str) -> int | None:
     try:
         number = int(based["digits"], _BASES[based["base"].lower()])
     except ValueError:
-        return None
+        return None  # 08, for example, is no octal number
     return -number if based["sign"] == "-" else number
 
 

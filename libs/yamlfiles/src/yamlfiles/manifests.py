@@ -190,6 +190,7 @@ def _parse_json(path: str, text: str, limits: ManifestLimits) -> object:
         raise ManifestError(path, f"nested deeper than {limits.depth} levels") from error
     if depth_exceeds(document, limits.depth):
         raise ManifestError(path, f"nested deeper than {limits.depth} levels")
+    # only such an escape can be half a character, so that most files need no second look
     if "\\ud" in text.lower() and not _is_encodable(document):
         raise ManifestError(path, "a \\ud… escape that is half a character")
     return document

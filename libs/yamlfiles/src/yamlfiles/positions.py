@@ -71,7 +71,7 @@ def _marks(text: str) -> list[dict[Steps, Mark]]:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
             walk.take(event)
     except yaml.YAMLError:
-        return []
+        return []  # not all JSON is YAML
     return walk.documents
 
 

@@ -54,10 +54,12 @@ def rewritten(
     except (OrderkitError, ValueError, KeyError, TypeError, AttributeError, IndexError):
         written = ""
     except Exception as error:
+        # ruamel's errors have no name here: it is heavy, and imported only where it is used
         if not isinstance(error, _yaml_errors()):
             raise
         written = ""
     if _reads_as(written, manifest):
+        # blank lines may be part of a block text
         compact = _BLANKS.sub("\n\n\n", written.strip("\n")) + "\n"
         return (compact if _reads_as(compact, manifest) else written).encode()
     return yaml11.dump(manifest).encode()

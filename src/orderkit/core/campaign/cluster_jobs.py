@@ -7,8 +7,7 @@ coordinator starts the Jobs, judges the wave by what Git and the cluster show, a
 record. What a Job says of itself decides nothing: one failed index makes a Job Failed, although
 the campaign may allow failures.
 
-An exit code of 3 or 4 (a conflict, an order that failed) fails the index, 2 or 70 (a wrong value, a
-bug) the whole Job; a Pod that was evicted or preempted does not count. The rules are those of
+Exit codes fail an index or the whole Job by the rules of
 https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy. Pure.
 """
 
@@ -114,6 +113,7 @@ def wave_job(
     arguments = ("campaign", "work", f"--requester={crew.requester}", f"--wave={wave + 1}")
     step = f"w{wave + 1}-{record.attempt}{f'-{turn}' * (turn > 1)}"
     job = _job(record, step, crew.image, [*arguments, f"--shards={shards}", "--", record.name])
+    # of all indexes together: Kubernetes sets no limit beside backoffLimitPerIndex
     del job["spec"]["backoffLimit"]
     job["spec"] |= {
         "completionMode": "Indexed",
@@ -124,14 +124,15 @@ def wave_job(
         "podFailurePolicy": {
             "rules": [
                 _DISRUPTED,
-                {"action": "FailIndex", "onExitCodes": _codes(3, 4)},
-                {"action": "FailJob", "onExitCodes": _codes(2, 70)},
+                {"action": "FailIndex", "onExitCodes": _codes(3, 4)},  # a conflict, a failed order
+                {"action": "FailJob", "onExitCodes": _codes(2, 70)},  # a wrong value, a bug
             ]
         },
     }
     return job
 
 
+# a Pod that was evicted or preempted does not count
 _DISRUPTED: Manifest = {
     "action": "Ignore",
     "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],

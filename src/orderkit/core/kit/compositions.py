@@ -61,11 +61,11 @@ def choice_findings(kit: Kit, xr: Manifest, old: Manifest | None = None) -> Iter
     Yield what is wrong with how an XR chooses its Composition.
 
     Args:
-        old: The XR before, in Git or as the cluster has it. An order may not lose
-            ``spec.crossplane``: Argo CD applies on the client's side, as ``kubectl apply`` does,
-            and removes a map that Git has no more with all that is in it. Crossplane's own
-            ``resourceRefs`` are, and without them it makes parts a second time.
+        old: The XR before, in Git or as the cluster has it.
     """
+    # Argo CD applies on the client's side, as kubectl does, and removes a map that Git has no more
+    # with all that is in it: Crossplane's resourceRefs, too, without which it makes parts a second
+    # time
     if dig(_applied(old), "spec", "crossplane") and not isinstance(
         dig(xr, "spec", "crossplane"), dict
     ):

@@ -224,12 +224,9 @@ def _differing(before: Any, after: Any, path: str) -> Iterator[str]:
 
 
 def _pruned(there: Converter, steps: Steps) -> Iterator[KitProblem]:
-    """
-    Yield old fields that the cluster drops before the campaign reaches their orders.
-
-    Without a webhook the API server converts by renaming the version, and drops fields that the
-    version does not declare in which objects are stored and composed.
-    """
+    """Yield old fields that the cluster drops before the campaign reaches their orders."""
+    # without a webhook the API server converts by renaming the version, and drops what is not
+    # declared by the version in which objects are stored and composed
     for path in dropped_fields(there.kit, there):
         rule = (
             f"would be dropped by the cluster: {there.kit.kind.version} does not declare it, and"

@@ -317,13 +317,12 @@ def read_pack(files: Files) -> Pack:
     """
     Read ``pack.yaml``.
 
-    A forge may hold trees that no git would check out (Gitea accepts them). Some commands write a
-    pack's files to disk, so all paths must stay inside the pack.
-
     Raises:
         InvalidInputError: It is missing or malformed, or a file's path leaves the pack.
     """
     for path in files:
+        # a forge may hold trees that no git would check out (Gitea accepts them), and some commands
+        # write a pack's files to disk
         if path.is_absolute() or _OUTSIDE & {part.casefold() for part in path.parts}:
             raise InvalidInputError(
                 "path", str(path), "leaves the pack", hint="remove it from the pack's repository"

@@ -130,14 +130,11 @@ Nobody has a reason to edit these. Argo CD prefers ``sourceHydrator`` and ``sour
 
 
 def source_order(application: Manifest, forge_url: str) -> OrderEntry | None:
-    """
-    Return the order whose repository an Application names, below the path of the forge.
-
-    None if the path has more parts: on a forge with subgroups, ``else/ae86/x`` is no order of ae86.
-    """
+    """Return the order whose repository an Application names, below the path of the forge."""
     url = str(dig(application, "spec", "source", "repoURL", default="")).removesuffix(".git")
     prefix, path = f"{urlsplit(forge_url).path}/", urlsplit(url).path
     repo = RepoId.parse(path.removeprefix(prefix)) if path.startswith(prefix) else None
+    # on a forge with subgroups, ``else/ae86/x`` is no order of ae86
     is_order = repo is not None and "/" not in repo.owner
     return OrderEntry(TeamName(repo.owner), OrderId(repo.name)) if repo and is_order else None
 
@@ -164,8 +161,6 @@ def in_entry(
     """
     Yield what Orderkit did not write so in an order's Application, of the ledger or the cluster.
 
-    A commit as ``targetRevision`` is what pinning writes. The forge's host may have changed.
-
     Args:
         has_original: Whether the ledger has the order that the labels name: without it, the file
             was moved and not copied, and must not be removed. None: not known.
@@ -180,12 +175,14 @@ def in_entry(
         return
     if "spec" not in application:
         return  # the CRD requires it, so this was never delivered: nothing can be told from it
+    # a commit as ``targetRevision`` is what pinning writes
     right = order_application(
         entry, kit="", forge_url="", commit=ledger.delivered_commit(application)
     )
     edits = []
     for steps in ENTRY_FIELDS:
         expected, now = dig(right, "spec", *steps), dig(application, "spec", *steps)
+        # the forge's host may have changed
         if now == expected or (steps[-1] == "repoURL" and _ends(str(now), expected, forge_url)):
             continue
         is_now = "missing" if now is None else shorten(repr(now), limit=_SHOWN_MAX)

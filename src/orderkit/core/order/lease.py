@@ -218,7 +218,7 @@ def _length(text: str) -> timedelta:
     try:
         return parse_duration(text, field="warn")
     except InvalidInputError:
-        return timedelta.max
+        return timedelta.max  # what cannot be read stays as warned
 
 
 # --- granting
@@ -327,6 +327,7 @@ def extend(
         warned={
             stage: when
             for stage, when in (record.warned if record else {}).items()
+            # the others lie ahead again, and are given again
             if _length(stage) >= left
         },
         extensions=(record.extensions if record else 0) + 1,
@@ -450,7 +451,7 @@ def _due_warning(
 
 def _warning(now: datetime, record: LeaseRecord, warning: tuple[str, timedelta]) -> LeaseDecision:
     text, duration = warning
-    expires = max(record.expires, now + duration)
+    expires = max(record.expires, now + duration)  # so that the warned time is really left
     return LeaseDecision(
         LeaseAction.WARN,
         replace(record, expires=expires, warned={**record.warned, text: now}),
@@ -467,6 +468,7 @@ def night_due(now: datetime, nightly: Nightly) -> str:
     """
     at = time.fromisoformat(nightly.at)
     local = now.astimezone(ZoneInfo(nightly.zone))
+    # the day before, too: a night may have begun before midnight
     for day in (local.date(), local.date() - timedelta(days=1)):
         begin = datetime.combine(day, at, local.tzinfo).astimezone(UTC)
         if timedelta(0) <= now - begin < NIGHTFALL:
@@ -490,7 +492,7 @@ def clock_doubt(
                 f"our clock says {time_text(now)}, and {name} {time_text(moment)}:"
                 " one of them is wrong"
             )
-    if newest is not None and newest - now > CLOCK_BOUND:
+    if newest is not None and newest - now > CLOCK_BOUND:  # that it is old says nothing
         return (
             f"our clock says {time_text(now)}, and the ledger's newest commit is of"
             f" {time_text(newest)}: one of them is wrong"

@@ -102,13 +102,10 @@ def team_namespace(team: TeamName) -> str:
 
 
 def delivered_commit(application: Manifest | None) -> CommitSha | None:
-    """
-    Return the commit that an order's Application names; None if it follows a branch.
-
-    Argo CD takes any branch, tag or other ref whose short name is ``targetRevision``, but looks for
-    no ref if that is a commit id (util/git/client.go, ``lsRemote``; observed on 3.2.11).
-    """
+    """Return the commit that an order's Application names; None if it follows a branch."""
     revision = str(dig(application, "spec", "source", "targetRevision", default=""))
+    # Argo CD takes any branch, tag or other ref whose short name is ``targetRevision``, but looks
+    # for no ref if that is a commit id (util/git/client.go, ``lsRemote``; observed on 3.2.11)
     return CommitSha(revision) if _COMMIT.fullmatch(revision) else None
 
 

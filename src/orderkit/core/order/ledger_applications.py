@@ -184,11 +184,9 @@ def team_file(team_place: TeamPlace) -> str:
     Return ``teams/<team>.yaml``.
 
     The AppProject allows only this organisation's repositories, these kinds and the team's own
-    namespaces. A missing ``namespaceResourceWhitelist`` would allow every namespaced kind
-    (observed), so it is written even if it is empty. The team's namespace is created only if there
-    are namespaced kinds, and is never pruned. ``allowEmpty`` is set because the team's Application
-    has no objects left once its last order ends. It has no finalizer: if it is deleted, by hand or
-    because this file is lost, its orders stay.
+    namespaces. The team's namespace is created only if there are namespaced kinds, and is never
+    pruned. The team's Application has no finalizer: if it is deleted, by hand or because this file
+    is lost, its orders stay.
     """
     team = team_place.team
     namespaces = [_namespace(team)] if team_place.kinds.namespaced else []
@@ -202,6 +200,7 @@ def team_file(team_place: TeamPlace) -> str:
             "directory": dict(MANIFESTS_ONLY),
         },
         namespace=ARGOCD_NAMESPACE,
+        # allowEmpty: it has no objects left once its last order ends
         automated={"prune": True, "selfHeal": True, "allowEmpty": True},
         labels={TEAM_LABEL: team},
         annotations={GENERATE_PATHS: "."},
@@ -241,6 +240,7 @@ def _project(team_place: TeamPlace) -> Manifest:
                 {"server": IN_CLUSTER, "namespace": namespace} for namespace in namespaces
             ],
             "clusterResourceWhitelist": as_rules(team_place.kinds.cluster),
+            # written even if it is empty: without it, every namespaced kind is allowed (observed)
             "namespaceResourceWhitelist": as_rules(team_place.kinds.namespaced),
             **({"syncWindows": windows} if windows else {}),
         },
@@ -275,9 +275,7 @@ def order_application(
     Return the Application of an order, which delivers `commit`, or else the branch ``main``.
 
     While it lives, nothing that is pushed or lost deletes its XR: the Application does not prune,
-    has no finalizer, and outlives its file in the ledger. Only an order that is ending prunes. Its
-    last manifest is pruned too: otherwise Argo CD answers "auto-sync will wipe out all resources"
-    and keeps everything (observed). One whose place is not confirmed yet goes with its file. One
+    has no finalizer, and outlives its file in the ledger. Only an order that is ending prunes. One
     to which nobody agreed yet is not synced: Argo CD delivers nothing of it.
 
     Args:
@@ -290,6 +288,8 @@ def order_application(
     if stage != "proposed":
         automated = {"prune": stage != "living", "selfHeal": stage != "ending"}
     if automated and stage == "ending":
+        # else Argo CD answers "auto-sync will wipe out all resources" and keeps everything
+        # (observed on 3.2.11)
         automated["allowEmpty"] = True
     meta: dict[str, Any] = {
         "labels": {ORDER_LABEL: entry.order, TEAM_LABEL: entry.team, KIT_LABEL: kit}
@@ -306,6 +306,7 @@ def order_application(
         annotations |= KEPT
     meta["annotations"] = annotations
     if stage == "entering":
+        # its place is not confirmed yet, so it goes with its file
         meta["finalizers"] = [FINALIZER]
     return _application(
         entry.order,

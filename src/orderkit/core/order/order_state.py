@@ -220,6 +220,7 @@ def xr_unready(xr: Manifest) -> str:
     generation = metadata(xr).get("generation")
     for type_ in ("Synced", "Ready"):
         type_condition = condition(xr, type_)
+        # Ready keeps its last value when a pipeline fails (observed on Crossplane 2.3.4)
         if (
             type_condition is None
             or type_condition.get("observedGeneration", generation) != generation
@@ -231,6 +232,8 @@ def xr_unready(xr: Manifest) -> str:
                 or type_condition.get("reason")
                 or f"{type_} is not True"
             )
+    # set when a reconcile begins: one that began before a change writes Synced and Ready for the
+    # new generation
     responsive = condition(xr, "Responsive") or {}
     if responsive.get("observedGeneration", generation) != generation:
         return "Crossplane has not reconciled the newest values yet"
@@ -238,12 +241,9 @@ def xr_unready(xr: Manifest) -> str:
 
 
 def _is_half_written(true_condition: Mapping[str, Any]) -> bool:
-    """
-    Say whether a True condition still has the message of its False state.
-
-    Crossplane writes an XR's status twice per reconcile, first with conditions of the previous
-    reconcile: for a moment Ready is True again, with the message about unready resources.
-    """
+    """Say whether a True condition still has the message of its False state."""
+    # Crossplane writes an XR's status twice per reconcile, first with conditions of the previous
+    # one: for a moment Ready is True again, with the message about unready resources
     return str(true_condition.get("message") or "").startswith("Unready resources")
 
 

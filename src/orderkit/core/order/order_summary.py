@@ -316,6 +316,7 @@ def is_web_address(text: str) -> bool:
         parts = urlsplit(text)
     except ValueError:
         return False
+    # what stands before an @ would pass for the host
     return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
 
 

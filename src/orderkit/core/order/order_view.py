@@ -247,7 +247,7 @@ SORTS: Mapping[str, Callable[[OrderRow], str]] = {
     "phase": lambda row: _URGENCY[row.phase],
     "since": lambda row: row.since,
     "created": lambda row: row.created,
-    "expires": lambda row: row.expires or "~",
+    "expires": lambda row: row.expires or "~",  # orders without an expiry last
     "cost": lambda row: _amount_key(row.costs),
 }
 """What rows can be sorted by; ``-since`` sorts the other way. Equal ones are sorted by id."""

@@ -47,6 +47,7 @@ def number_of(value: Any, path: str) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UnreadableAmountError(f"{path} is not an amount")
     try:
+        # repr: the shortest text that reads as the same number
         number = parse(repr(value) if isinstance(value, float) else str(value))
     except (NoQuantity, Unsure) as error:
         raise UnreadableAmountError(f"{path}: {error}") from error

@@ -168,14 +168,11 @@ def _sibling(path: str, siblings: Mapping[str, object]) -> str | None:
 
 
 def _ranks_of_siblings(waits: Mapping[str, set[str]]) -> dict[str, int]:
-    """
-    Rank each sibling after those it waits for.
-
-    In a cycle, the first by name does not wait for the others.
-    """
+    """Rank each sibling after those it waits for."""
     ranks: dict[str, int] = {}
     unranked = sorted(waits)
     while unranked:
+        # in a cycle, the first by name does not wait for the others
         free = [path for path in unranked if waits[path] <= ranks.keys()] or unranked[:1]
         new_ranks = {
             path: 1

@@ -149,6 +149,7 @@ def with_secret_traces(
     keys: set[SecretField] = set()
     texts: set[str] = set()
     complete = known.complete
+    # once of the same length and once longer: else what follows from a length would not differ
     for number, suffix in enumerate(("", _LONGER)):
         disguise = _Disguise(suffix, public)
         seen = known.outcomes[number] if known.outcomes else disguise.all(observed)

@@ -206,6 +206,7 @@ def _with_tools(data: bytes, tools: set[str]) -> bytes:
 
 def _refreshing(path: PurePosixPath, data: bytes) -> bytes:
     """Let retries use the newest commit."""
+    # a cheap look first: few files of a pack are Applications that retry
     if path.parts[0] != "gitops" or path.suffix not in _MANIFESTS or b"\n    retry:" not in data:
         return data
     manifests = list(_applications(path, data))

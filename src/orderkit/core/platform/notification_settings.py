@@ -237,6 +237,7 @@ def _check_zones(field_name: str, times: Iterable[QuietTime]) -> None:
         try:
             ZoneInfo(time.zone)
         except (OSError, ValueError, KeyError) as error:
+            # OSError: a folder of zones, such as Europe; ValueError: a path
             raise InvalidInputError(
                 f"{field_name}.zone",
                 time.zone,

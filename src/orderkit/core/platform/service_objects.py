@@ -254,7 +254,7 @@ def _deployment(parts: ServiceParts) -> Manifest:
         "--log-format=json",
     ]
     spec = _pod(parts, arguments)
-    del spec["restartPolicy"]
+    del spec["restartPolicy"]  # a Deployment takes no other policy than Always
     (container,) = spec["containers"]
     container |= {
         "ports": [{"name": "http", "containerPort": PORT}],

@@ -31,6 +31,7 @@ def signature(key: str, data: bytes) -> str:
 
 def is_signed(key: str, data: bytes, claimed: str) -> bool:
     """Say whether a signature matches the body, in constant time."""
+    # as bytes: compare_digest takes no text beyond ASCII
     return hmac.compare_digest(signature(key, data).encode(), claimed.encode(errors="replace"))
 
 
@@ -72,9 +73,11 @@ def is_from_gitlab(key: str, data: bytes, headers: Mapping[str, str], now_s: flo
         token = headers.get(GITLAB_HEADER.lower(), "")
         return hmac.compare_digest(key.encode(), token.encode(errors="replace"))
     stamp = headers.get(TIMESTAMP, "")
+    # isdigit takes a superscript, too, and int does not
     if not (stamp.isascii() and stamp.isdigit()) or abs(now_s - int(stamp)) > LATE_S:
         return False
     valid = standard_signature(key, headers.get(MESSAGE_ID, ""), stamp, data).encode()
+    # Standard Webhooks allow several, so that keys can be rotated
     return any(hmac.compare_digest(valid, s.encode(errors="replace")) for s in claimed.split(" "))
 
 

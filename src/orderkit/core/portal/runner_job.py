@@ -32,7 +32,7 @@ _DEADLINE_S = 900
 _KEPT_S = 3600
 _TOKEN_S = 600
 _RETRIES = 4
-_FINAL = [2, 3, 4]
+_FINAL = [2, 3, 4]  # a wrong value, a conflict, a refusal: the same again helps nobody
 
 
 def image_of(registry: str) -> str:

@@ -268,16 +268,13 @@ def _member(of: str, name: str) -> str:
 
 
 def _kept_steps(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """
-    Return the steps that stay: the catalog's.
-
-    ``optional`` loses nothing: the service has registered the same address and would have reported
-    what is wrong with it. Without it, Backstage fails if the catalog already knows the address.
-    """
+    """Return the steps that stay: the catalog's."""
     kept = []
     for at, step in enumerate(document["spec"]["steps"], start=1):
         if step["action"] == _KEPT:
             identified = {"id": step.get("id", f"step-{at}"), **step}
+            # optional: Backstage fails if the catalog already knows the address. Nothing is lost:
+            # the service has registered the same one, and would have reported what is wrong with it
             inputs = {**_readdressed(step.get("input") or {}), "optional": True}
             other = {k: _readdressed(v) for k, v in identified.items() if k in ("if", "each")}
             kept.append({**identified, **other, "input": inputs})

@@ -97,6 +97,7 @@ def approve(
             hint="look at it again, then approve",
         )
     user = subject.asked_person(person)
+    # by id: a login can be changed, and somebody else can take it
     if user.id in subject.behind:
         raise RefusedError(
             f"{user.login} is behind {order} and cannot approve it",
@@ -218,7 +219,7 @@ def decline_on_forge(
         withdraw(platform, entry, requester, reason=reason)
         return Decided(order, entry.team, "withdrawn", url=pull.web_url)
     text = _declined(requester if is_own else me, reason)
-    if is_own:
+    if is_own:  # Gitea lets nobody review their own pull request
         platform.forge.comment(repo, pull.number, text, marker=_DECLINED)
     else:
         platform.forge.review(repo, pull.number, "rejected", head=pull.head_commit, text=text)

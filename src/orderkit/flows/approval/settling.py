@@ -60,13 +60,10 @@ def _was_merged(platform: Platform, proposal: Proposal) -> bool:
 
 
 def settle_all(platform: Platform) -> None:
-    """
-    Settle every order that waits, as far as that is possible now. Idempotent.
-
-    Withdrawals that were interrupted are finished: nobody repeats one that began on the forge.
-    """
+    """Settle every order that waits, as far as that is possible now. Idempotent."""
     paths = ledger_snapshot(platform).blobs
     _settle_each(platform, ledger.waiting_orders(paths))
+    # interrupted withdrawals: nobody repeats one that began on the forge
     for entry in ledger.ending_orders(paths):
         if entry.application_path not in paths:
             _try(entry, partial(_finish_withdrawal, platform))

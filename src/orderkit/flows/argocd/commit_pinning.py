@@ -80,8 +80,6 @@ def refuse_lost_tools(
     """
     Refuse settings that switch off a tool which renders somebody else's Application now.
 
-    Argo CD would read its folder as plain manifests from then on, and prune what is not there.
-
     Args:
         settings: The entries of ``argocd-cm`` as they will be.
         before: As they are.
@@ -94,6 +92,7 @@ def refuse_lost_tools(
         for tool in ("helm", "jsonnet", "kustomize")
         if settings.get(f"{tool}.enable") == "false" != before.get(f"{tool}.enable")
     ]
+    # without its tool, Argo CD reads the folder as plain manifests, and prunes what is not there
     for application in _applications(platform) if lost else ():
         tool = _tool(application)
         if tool in lost and not _is_ours(application):
@@ -131,12 +130,12 @@ def commit_to_pin(
     """
     Return the commit that an order's Application is to name; None: it follows the branch.
 
-    An order that was pinned stays so, like the protection of its ``main``, whatever its kit says
-    later. Protect the branch first.
+    Protect the branch first.
 
     Args:
         before: The commit that the Application names now.
     """
+    # an order that was pinned stays so, like the protection of main, whatever its kit says later
     if not (before or needs_protection(kit)):
         return None
     return platform.forge.head(entry.repository) or before
@@ -182,8 +181,9 @@ def head_of_main(platform: Platform, entry: OrderEntry) -> CommitSha | None:
     """
     Return the head of an order's ``main``; None if its repository is gone or has another name.
 
-    ``flows.order.order_damage`` says where to. Whoever renames one order must not hide the others.
+    ``flows.order.order_damage`` says where to.
     """
+    # whoever renames one order must not hide the others
     with suppress(MovedError):
         return platform.forge.head(entry.repository)
     return None
@@ -217,8 +217,6 @@ def deliver(
     """
     Make sure that Argo CD delivers a commit of ``main``, or a later one, and looks now. Idempotent.
 
-    That it looks now is tried only: it polls too.
-
     Raises:
         IncompleteError: The commit is on ``main``, and the ledger could not be written.
     """
@@ -229,6 +227,7 @@ def deliver(
             f"{entry.order}: {short(commit)} is on {MAIN} and not delivered yet: {error}",
             hint=f"repeat the command; 'orderkit status {entry.order}' shows another way",
         ) from error
+    # tried only: Argo CD polls too
     with suppress(RemoteError):
         if is_pinned_now:
             refresh(platform, ledger.team_application(entry.team))

@@ -53,13 +53,11 @@ def await_taken_up(platform: Platform, commit: CommitSha, timeout_s: float) -> N
     """
     Wait until the root applies a commit that brings, changes or removes a layer's Application.
 
-    An operation of the root waits for the health of each layer and keeps the commit it began
-    with. If it waits for a layer that is gone from Git, it would wait for ever and block every
-    later commit (Argo CD's own rule, observed on 3.2.11). Such an operation is ended.
-
     Raises:
         IncompleteError: It timed out, or there is no root.
     """
+    # the root's operation keeps its commit and waits for the health of each layer: for one that is
+    # gone from Git it would wait for ever and block later commits (observed on Argo CD 3.2.11)
     urging = StuckOperationEnder(platform, platform.pack_repo, commit)
     nudge(platform, ROOT_NAME, commit)
     until(

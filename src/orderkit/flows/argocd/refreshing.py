@@ -85,6 +85,7 @@ class Ancestry:
         try:
             return bool(self._forge.compare(self._repository, than, commit))
         except TooManyCommitsError:
+            # so there are some
             return True
         except NotFoundError:
             return None
@@ -139,11 +140,12 @@ def nudge(platform: Platform, application: str, commit: str) -> None:
     """
     Ask for a refresh after a write, and end an operation that retries an older commit.
 
-    Idempotent. A first attempt at an older commit is left to finish.
+    Idempotent.
     """
     manifest = get_object(platform, application_key(application))
     if manifest is None:
         return
+    # a first attempt at an older commit is left to finish
     if dig(manifest, "status", "operationState", "retryCount", default=0):
         end_older_operation(platform, manifest, commit)
     refresh(platform, application)
@@ -153,12 +155,12 @@ def end_older_operation(platform: Platform, application: Manifest, commit: str) 
     """
     End a running operation that pins another commit than `commit`. Idempotent.
 
-    An operation that retries a bad commit, or waits in a wave, keeps newer ones from being applied;
-    setting its phase to Terminating lets the newest through in 0.5 s (observed on Argo CD 3.2.11).
     Only auto-sync's own operations are ended, and only the one that was read: an operation that
     somebody started by hand, or that started since, is left alone.
     """
     state = dig(application, "status", "operationState", default={})
+    # one that retries a bad commit, or waits in a wave, keeps newer ones from being applied; ended,
+    # the newest is through in 0.5 s (observed on Argo CD 3.2.11)
     if state.get("phase") != "Running" or pinned(application) in ("", commit):
         return False
     if not automated(application):
@@ -170,13 +172,12 @@ def prune_what_was_skipped(platform: Platform, application: Manifest) -> bool:
     """
     Start a sync where the last one left what an Application may prune by now. Idempotent.
 
-    An operation keeps the options it began with, and with ``retry.refresh`` its retry takes the
-    newest commit: begun before the end of an order let it prune, it applies the emptied repository
-    and skips every object. Without self-heal Argo CD syncs no commit twice, so this would stay
-    (read from Argo CD's source, 3.2: autoSync). True if a sync was started.
+    True if a sync was started.
     """
     state = dig(application, "status", "operationState", default={})
     results = dig(state, "syncResult", "resources", default=()) or ()
+    # begun before the end of an order let it prune, an operation keeps its options; with
+    # ``retry.refresh`` its retry takes the emptied commit, and skips every object
     skipped = any(result.get("status") == "PruneSkipped" for result in results)
     may_prune = dig(application, "spec", "syncPolicy", "automated", "prune", default=False)
     pruned = dig(state, "operation", "sync", "prune", default=False)  # all but what is to be kept
@@ -184,11 +185,13 @@ def prune_what_was_skipped(platform: Platform, application: Manifest) -> bool:
         return False
     if "operation" in application or dig(application, "status", "sync", "status") != "OutOfSync":
         return False
+    # without self-heal Argo CD syncs no commit twice (read from its source, 3.2: autoSync)
     return _patched_as_read(platform, application, sync_request(application))
 
 
 def _patched_as_read(platform: Platform, application: Manifest, patch: Manifest) -> bool:
     """Patch an Application unless it changed since it was read: then the next look decides."""
+    # the server refuses the patch if another operation began since
     version_read = {"resourceVersion": metadata(application).get("resourceVersion")}
     try:
         platform.cluster.patch(
@@ -273,6 +276,7 @@ class StuckOperationEnder:
     def look(self, application: Manifest) -> None:
         """Request a refresh or end an older operation, as this state requires."""
         now_s = self._platform.clock.monotonic_s()
+        # a repository that Argo CD could not read stays unread for minutes otherwise (observed)
         if not self.has_compared(application):
             self._refresh.look(self._to_refresh(application))
         else:

@@ -220,6 +220,7 @@ class FilesWork:
             if old.get(path) == new.get(path):
                 continue
             if there.get(path) != new.get(path):
+                # neither as the commit left it nor as it was before: somebody changed it since
                 kept += [str(path)] if there.get(path) != old.get(path) else []
                 continue
             revision = forge.read(repo, path, parent) if path in old else None

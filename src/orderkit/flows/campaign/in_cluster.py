@@ -141,13 +141,7 @@ class Coordinator(Run):
         orders: Sequence[str],
         entries: Mapping[str, OrderEntry],
     ) -> bool:
-        """
-        See that the wave's Job works on the orders; do what it left, once it has ended.
-
-        An order that there was nothing to do for leaves no trace in Git, and one whose Pod failed
-        for good may be untouched: both are looked at here, as without a cluster. A Job that ended
-        before this process came, because somebody paused the campaign, is followed by another one.
-        """
+        """See that the wave's Job works on the orders; do what it left, once it has ended."""
         if not _is_over(self._present_job(files, record, number)):
             return False
         self._look(record, number, entries)
@@ -155,10 +149,13 @@ class Coordinator(Run):
         facts = self._facts.facts(record, record.waves[number], entries)
         left = {fact.order for fact in facts if fact.phase is OrderPhase.TODO}
         left_here = [order for order in orders if order in left]
+        # a Job that ended before this process came was paused in between: another one follows it
         if left_here and number not in self._given:
             self._turns[number] += 1
             self._present_job(files, record, number)
             return False
+        # an order with nothing to do leaves no trace in Git, and one whose Pod failed for good may
+        # be untouched: both are looked at here, as without a cluster
         return not left_here or super()._apply(files, record, number, left_here, entries)
 
     def _present_job(self, files: CampaignFiles, record: CampaignRecord, number: int) -> Manifest:
@@ -194,6 +191,7 @@ class Coordinator(Run):
             IncompleteError: They do not go.
         """
         cluster = self.platform.cluster
+        # foreground: the Job stays until its Pods are gone
         cluster.delete(key, propagation="Foreground")
         until(
             self.platform.clock, lambda: cluster.get(key), lambda found: found is None,

@@ -371,6 +371,7 @@ def _with_drift(computer: Computer, order: SelectedOrder, plan: PlannedOrder) ->
 
 def _nameless(order: SelectedOrder, text: str) -> str:
     """Return a text without the order's own names, so that it can be said once for many."""
+    # the whole name first: it contains the other one
     for own in (order.entry.order, order.entry.order.partition("-")[2]):
         text = text.replace(own, "<order>")
     return text

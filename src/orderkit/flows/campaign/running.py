@@ -243,6 +243,7 @@ class Run:
                 self._close(files, record, number, facts)
             case "stop" | "takeBack":
                 state: State = "stopped" if decision.action == "stop" else "takingBack"
+                # outcomes and state in one write: a retry goes by these outcomes
                 noted = record.with_wave(number, _noted(wave, facts))
                 why = f"{decision.why}"[:400]
                 self._write(files, in_state(noted, state, why, self.requester), f"stops: {why}")
@@ -332,6 +333,7 @@ class Run:
                 with background():
                     return act(order)
             except OrderkitError as error:
+                # not raised: the others of the batch go on, and the next step tries this one again
                 return error
 
         problem: OrderkitError | None = None

@@ -271,12 +271,14 @@ def retry(
                 f"campaign {name} is {record.state}, and nothing in it can be tried again",
                 hint=f"orderkit campaign status {name}",
             )
+        # nobody slips other values under a retry by somebody else
         if files.is_edited and (text is None or blob_sha(text.data) != files.definition):
             raise RefusedError(
                 f"campaigns/{name}.yaml was edited since the campaign was started",
                 hint="name the file that you want: orderkit campaign retry FILE",
             )
         standing = [o for o, out in outcomes.items() if out.result in _STANDING and out.commit]
+        # the orders that have the old values would be passed over
         if files.is_edited and standing:
             raise RefusedError(
                 f"campaigns/{name}.yaml is another one now, and {standing[0]} and"

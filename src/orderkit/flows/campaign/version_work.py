@@ -205,6 +205,7 @@ def check_version(platform: Platform, kit: Kit, version: str) -> tuple[str, ...]
         raise InvalidInputError(
             f"kit {kit.name}: {place}", problem.value, problem.rule, hint=problem.hint
         )
+    # the cluster's definition counts, not the pack's: it may not have taken the pack yet
     crd = _crd(platform, kit)
     versions = {str(v.get("name")): v for v in dig(crd, "spec", "versions", default=[])}
     _check_served(kit, version, versions)

@@ -186,6 +186,7 @@ class WaveFacts:
         Raises:
             RemoteError: The forge fails.
         """
+        # what was seen of Git is not asked again: a commit of the campaign stays one
         unknown = [o for o in wave.orders if o not in self._worked and o in entries]
         if at_most is not None:
             unknown = sorted(unknown, key=lambda order: self._looks.get(order, 0))[:at_most]

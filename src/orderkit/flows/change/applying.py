@@ -47,7 +47,7 @@ from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living,
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import Commit, FileChange
 
-ROUNDS = 12
+ROUNDS = 12  # on a busy real forge, eight were too few
 """Rounds after lost races. Each round reads and compares again."""
 _PAUSE_S = 0.05
 _EARLIER = 200
@@ -101,11 +101,13 @@ class _Run:
             try:
                 return self._done_since(searched, head) or self._round(head)
             except FieldConflictError:
+                # a ConflictError too, but no lost race: whoever asked has to decide
                 raise
             except ConflictError:
                 if number == ROUNDS - 1:
                     raise
                 searched = head
+                # random: those who lost a race together must not meet again
                 self.platform.clock.sleep(random.uniform(0, _PAUSE_S * (number + 1)))  # noqa: S311 - no secret
         raise AssertionError("unreachable")
 
@@ -148,6 +150,7 @@ class _Run:
         change_plan = plan_change(self.platform, live, draft.current.xr, draft.xr)
         if not (request.accept_loss or request.dry_run):
             refuse_losses(live, change_plan)
+        # who asks for direct by name accepts what these two refuse
         if how is How.DIRECT and request.how is None and not (request.dry_run or request.ends):
             refuse_paused(live, change_plan)
             refuse_faults(self.platform, live, change_plan, draft.current.xr)
@@ -212,6 +215,7 @@ class _Run:
             raise
         self._deliver(commit_result.commit)
         if not commit_result.changed:
+            # to add twice is not to add once, though both wrote the same text
             if any(target.is_sum for target in self.editor.targets):
                 raise ConflictError(
                     f"{live.repository}: somebody else wrote the same text at the same time"
@@ -236,6 +240,7 @@ class _Run:
         editor = self.editor
         for commit in commits:
             if editor.made(commit, head):
+                # an earlier run may have ended before it
                 self._deliver(commit.id)
                 return self._carried_out(commit.id, commit.parents[0])
         return None

@@ -400,6 +400,7 @@ def place_in_turn(
                 return place_declared(platform, declared, terms, on_step=on_step)
         except TooFastError as error:
             platform.clock.sleep(error.seconds)
+    # the last time, so that its refusal is raised
     with background():
         return place_declared(platform, declared, terms, on_step=on_step)
 

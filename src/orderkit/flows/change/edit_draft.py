@@ -225,17 +225,16 @@ class ChangeEditor:
         """
         Say whether this operation made a commit that `head` contains.
 
-        Whoever can push can write the operation's id into a commit of their own. So the signature
-        decides. A machine without a signing key looks at the values of the requested fields.
-
         Raises:
             InvalidInputError: The id belongs to a request for something else.
         """
         if commit.operation != self.operation:
             return False
+        # whoever can push can write the operation's id into a commit of their own
         if self.judge(head).is_proved(commit):
             self.check_digest(commit.trailers.get(REQUEST_TRAILER, ""))
             return True
+        # a machine without a signing key looks at the values of the requested fields
         return not self.platform.signatures.can_sign and self._has_values(commit)
 
     def _has_values(self, commit: Commit) -> bool:
@@ -247,6 +246,7 @@ class ChangeEditor:
             )
         except (OrderkitError, ValueError) as error:
             if isinstance(error, OrderkitError) and error.retryable:
+                # what passes says nothing about the commit
                 raise
             return False
         requested = apply(old, self.targets)

@@ -98,6 +98,7 @@ class Proposer:
             return self._outcome(draft, own_pull.pull if own_pull else None, state="planned")
         if own_pull is not None and self._is_current(own_pull, draft.current):
             return self._update(draft, own_pull)
+        # no branch, or one that would not merge: the file on main has changed since
         return self._open_new(draft, own_pull)
 
     def others(self, but: int | None = None) -> tuple[PullRequest, ...]:
@@ -183,14 +184,11 @@ class Proposer:
         return None
 
     def _is_own(self, open_pull: OpenPull) -> bool:
-        """
-        Say whether this person asked for a pull request and for all its commits.
-
-        Its other fields are taken over, so its text does not decide: anybody may have written it.
-        """
+        """Say whether this person asked for a pull request and for all its commits."""
         pull = open_pull.pull
         if not pull.head.startswith(PREFIX) or pull.requester != self.editor.request.requester.ref:
             return False
+        # its other fields are taken over, so its text does not decide: anybody may have written it
         return self._are_own(open_pull.commits, pull.head, pull.head_commit)
 
     def _are_own(self, commits: Sequence[Commit], branch: str, head: CommitSha) -> bool:
@@ -198,6 +196,7 @@ class Proposer:
         person, judge = self.editor.request.requester.ref, self.editor.judge(head)
         if not self.editor.platform.signatures.can_sign:
             return all(commit.requester == person for commit in commits)
+        # signed for this branch: anybody may push such a commit to another one
         return all(
             judge.requester(commit) == person and branch_of(commit) == branch for commit in commits
         )
@@ -284,16 +283,12 @@ class Proposer:
             self._forge.delete_branch(self._repo, old.head)
 
     def _branch(self, draft: EditDraft) -> str:
-        """
-        Make sure that there is a branch for the draft; return its name.
-
-        The name contains a digest of the draft and of the last commit of the file. The same draft
-        on the same file gives the same name, so a repetition after a kill continues on that branch;
-        after a merge, even a reverted one, the name differs.
-        """
+        """Make sure that there is a branch for the draft; return its name."""
         last = self._forge.commits(self._repo, path=draft.current.path, limit=1)
         state = last[0].id if last else draft.current.commit
         key = (self.editor.request.requester.ref, state, self.editor.request.operation or "")
+        # with the file's last commit: after a kill the same draft continues on its branch; after a
+        # merge, even a reverted one, the name differs
         digest = hashlib.sha256("\0".join(key).encode() + draft.data).hexdigest()[:10]
         paths = "-".join(edit.path for edit in draft.edits)
         slug = _NO_SLUG.sub("-", paths).strip("-")[:_SLUG_MAX].strip("-")
@@ -354,6 +349,7 @@ class Proposer:
         lines += [f"**{warning}**" for warning in draft.verdict.warnings]
         lines += [f"Replaces #{replaced.number}."] if replaced else []
         lines.append("\n".join(["| Field | From | To |", "|---|---|---|", *rows]))
+        # four backticks, as the diff may have three
         lines.append(f"````diff\n{draft.diff}````")
         lines += [_agreements(draft.needs)] if draft.needs else []
         lines += [draft.change_plan.markdown] if draft.change_plan else []

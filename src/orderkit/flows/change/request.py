@@ -137,9 +137,6 @@ def refuse_faults(
     """
     Check that a change does not break a healthy order.
 
-    An order that is broken already may be changed in any way: mending it may take several steps.
-    The same applies if its current state cannot be determined.
-
     Args:
         old: Its current XR.
 
@@ -149,6 +146,8 @@ def refuse_faults(
     if change_plan.plan is None or not change_plan.plan.faults:
         return
     as_it_is = plan_change(platform, live, old, old).plan
+    # what is broken already may be changed in any way, since mending may take several steps; so may
+    # what cannot be planned
     if as_it_is is None or as_it_is.faults:
         return
     faults = change_plan.plan.faults

@@ -55,7 +55,7 @@ def revert(platform: Platform, revert_request: RevertRequest) -> Changed:
         order=revert_request.order,
         edits=edits,
         requester=revert_request.requester,
-        base=commit.id,
+        base=commit.id,  # a field that was changed again since is a conflict
         reason=revert_request.reason or f"reverts {short(commit.id)}: {commit.summary}",
         how=revert_request.how,
         operation=revert_request.operation,

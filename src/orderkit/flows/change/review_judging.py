@@ -86,6 +86,7 @@ class Judgement:
         events = forge.pull_events(repo, pull.number)
         reviews = forge.reviews(repo, pull.number)
         others = {user.id: user.login for user in self._on_forge(events)}
+        # our account opens what people ask for: it is not behind the pull request
         others.pop(my_id := self._my_id(), None)
         needs: tuple[Need, ...] = ()
         try:
@@ -192,9 +193,6 @@ class Judgement:
 
         Not those that were delivered before, which a repair brings back.
 
-        The forge notes who opened a pull request as the pusher of all that its branch holds. So
-        what somebody pushed to our branch just before would pass for ours without a signature.
-
         Raises:
             RefusedError: Such a commit is not signed, and the platform signs its commits.
         """
@@ -204,6 +202,8 @@ class Judgement:
         if delivered and any(REQUESTER_ACCOUNT_TRAILER not in commit.trailers for commit in ours):
             history = self._history(delivered)
             ours = [commit for commit in ours if commit.id not in history]
+        # the forge notes who opened a pull request as the pusher of all that its branch holds: what
+        # somebody pushed to our branch just before would pass for ours without a signature
         if published_keys(self.platform):
             judge = CommitJudge(self.platform, self.live.repository, self.pull.head_commit)
             for commit in ours:
@@ -282,18 +282,18 @@ class Judgement:
         """
         Refuse commits of which the forge does not say who pushed them.
 
-        Gitea notes a push after it was answered. It forgets all pushers when the base changes, and
-        before 1.27 approvals survive that (GO-2026-6080).
-
         Raises:
             RefusedError: Somebody changed the base.
             InProgressError: A push has not been noted yet.
         """
+        # Gitea forgets all pushers when the base changes, and before 1.27 approvals survive that:
+        # see GO-2026-6080
         if any(event.kind == "retarget" for event in events):
             raise RefusedError("someone changed its base", hint=self._start_again)
         pushed = {commit for event in events for commit in event.commits}
         for commit in commits:
             if commit.id not in pushed:
+                # Gitea notes a push after it was answered
                 raise InProgressError(
                     f"{self.live.repository}#{self.pull.number}: the forge does not show who pushed"
                     f" {commit.id[:8]}",

@@ -54,8 +54,10 @@ def merge_reviewed(
     """
     live = find_living(platform, order)
     pull = open_pull(platform, live, number)
+    # merged already and perhaps not delivered: the same command again delivers it
     if pull.merge_commit is not None:
         main = platform.forge.head(live.repository) or ""
+        # not one that somebody took off main again
         if Ancestry(platform.forge, live.repository).contains(main, pull.merge_commit):
             _refuse_bypass(platform, live, pull, pull.merge_commit)
             deliver(platform, live.entry, pull.merge_commit, requester, proof)
@@ -73,9 +75,11 @@ def merge_reviewed(
     why = Operation(
         f"merge-{number}-{pull.head_commit[:12]}", requester, pull.title, proof, notes=notes
     )
+    # the head that was judged: the forge refuses to merge what somebody pushed since
     commit = platform.forge.merge_pull(
         live.repository, number, head=pull.head_commit, style=MergeStyle.MERGE, operation=why
     )
+    # somebody may have merged it past Orderkit, or written to main just before
     _refuse_bypass(platform, live, pull, commit)
     deliver(platform, live.entry, commit, requester, proof)
     return Merged(live.entry.order, number, commit, verdict.approvers)
@@ -86,8 +90,6 @@ def _refuse_bypass(
 ) -> None:
     """
     Check that those who have to agree to what a merge delivers did, and the limits of the team.
-
-    Somebody may have merged it past Orderkit, or written to main just before.
 
     Raises:
         RefusedError: They did not, or it is above a limit.
@@ -110,14 +112,11 @@ def _refuse_bypass(
 
 
 def _refuse_by_plan(platform: Platform, repo: RepoId, pull: PullRequest) -> None:
-    """
-    Plan the merge again, since whoever may push may set statuses too, and refuse by that.
-
-    An order that would be refused as it is may be changed in any way: a repair may take steps. A
-    plan that cannot be made stops nothing.
-    """
+    """Plan the merge again and refuse by that; a plan that cannot be made stops nothing."""
+    # its statuses do not count: whoever may push may set them, too
     judged = plan_pull(platform, repo, pull.number).judged
     set_plan_status(platform, repo, pull.head_commit, judged, pull.web_url)
+    # an order that would be refused as it is may be changed in any way: a repair may take steps
     was_refused = judged.plan is not None and judged.plan.before.faults
     if judged.refused or (judged.state == "failure" and not was_refused):
         raise RefusedError(
@@ -213,6 +212,7 @@ def _judge_once_pushers_are_known(
         try:
             return judge_review(platform, live, pull)
         except InProgressError:
+            # Gitea notes a push after it was answered
             platform.clock.sleep(_PAUSE_S)
     return judge_review(platform, live, pull)
 

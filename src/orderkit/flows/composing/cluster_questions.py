@@ -129,11 +129,8 @@ def _is_foreign(part: Manifest, xr: Manifest) -> bool:
 
 
 def looked_up(cluster: Lookup | None, selector: Selector) -> list[Manifest]:
-    """
-    Return the objects that a station's selector matches.
-
-    The platform's seed of passwords is never read: what follows from it is masked, so any will do.
-    """
+    """Return the objects that a station's selector matches."""
+    # never read: what follows from the seed of passwords is masked, so any will do
     if selector == SEED_SELECTOR:
         return [STAND_IN_SEED]
     kind = Kind.parse(selector.api_version, selector.kind)

@@ -246,6 +246,7 @@ def left_in_the_cluster(platform: Platform, parts: Sequence[ObjectKey]) -> Itera
         if is_orphaned(manifest):
             yield f"what {key} manages: its provider may not delete it"
         for workload in filter(None, (manifest, wrapped_object(manifest))):
+            # claims in a Namespace of the order go with it
             if dig(workload, "metadata", "namespace") not in namespaces:
                 yield from _claims(platform, workload)
 
@@ -264,6 +265,7 @@ def _claims(platform: Platform, workload: Manifest) -> Iterator[str]:
     if Kind.of(workload).kind != "StatefulSet" or policy == "Delete":
         return
     meta = metadata(workload)
+    # Kubernetes names a claim <template>-<set>-<ordinal>
     prefixes = tuple(
         f"{metadata(template).get('name')}-{meta.get('name')}-"
         for template in dig(workload, "spec", "volumeClaimTemplates") or ()

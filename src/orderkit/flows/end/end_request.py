@@ -194,6 +194,7 @@ def begin_withdrawal(
         started_at=platform.clock.now().isoformat(timespec="seconds"),
         must_be_gone=(),
     )
+    # one write: there is no moment at which it neither waits nor ends
     contents = {
         entry.end_path: record.to_yaml(),
         entry.waiting_path: None,

@@ -245,15 +245,12 @@ class EndRun:
     def _emptying(
         self, commit: CommitSha, blobs: Mapping[PurePosixPath, BlobSha]
     ) -> list[list[FileChange]]:
-        """
-        Return the changes, commit by commit, that leave nothing to deliver and to fail on.
-
-        Argo CD reads no commit with a link out of the repository, or with submodules that it cannot
-        fetch, wherever they are. What has the place of ``.gitkeep`` goes in a commit of its own.
-        """
+        """Return the changes, commit by commit, that leave nothing to deliver and to fail on."""
         special = self._platform.forge.special_files(self._entry.repository, commit)
         links = {path for path, file in special.items() if file.mode == LINK}
         kept = {_KEEP} - links
+        # Argo CD reads no commit with a link out of the repository, or with submodules that it
+        # cannot fetch, wherever they are
         doomed = [
             path
             for path in sorted(blobs)
@@ -263,17 +260,14 @@ class EndRun:
         removed = [FileChange(path, None, blobs[path]) for path in doomed]
         is_blocked = any(path == MANIFESTS or path.is_relative_to(_KEEP) for path in doomed)
         if is_blocked:
-            return [removed, [_KEEPING]]
+            return [removed, [_KEEPING]]  # the place of .gitkeep has to be free first
         changes = removed if _KEEP in blobs else [*removed, _KEEPING]
         return [changes] if changes else []
 
     def _pin(self, record: EndRecord, commit: CommitSha) -> None:
-        """
-        Let the Application name the emptied commit, and wait until the cluster has that.
-
-        From then on nothing that is pushed is delivered, and no hook runs when the Application
-        goes: Argo CD reads hooks from the commit that the Application names.
-        """
+        """Let the Application name the emptied commit, and wait until the cluster has that."""
+        # from then on nothing that is pushed is delivered, and no hook runs when the Application
+        # goes: Argo CD reads hooks from the commit that the Application names
         in_ledger = in_rounds(lambda: self._try_pin(record, commit))
         self._until_taken_over(
             in_ledger,
@@ -291,6 +285,7 @@ class EndRun:
     def _until_delivered(self, commit: CommitSha, absence: Absence) -> None:
         refresh(self._platform, self._entry.order)
         repo = self._entry.repository
+        # a retry that takes the newest commit would try what is pushed after this one
         urging = StuckOperationEnder(self._platform, repo, commit, may_be_later=False)
 
         def missing(application: Manifest | None) -> str:
@@ -358,6 +353,7 @@ class EndRun:
 
     def _close(self, record: EndRecord) -> EndRecord:
         repo = self._entry.repository
+        # refuses if somebody else ended it: the repository may be a new order's by now
         self._current(record)
         if record.repository == "delete":
             removal = self._platform.forge.delete_repo(repo)

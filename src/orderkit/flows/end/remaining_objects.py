@@ -102,6 +102,7 @@ class Absence:
         owner = controller(manifest)
         if owner is None:
             return tracker(manifest) not in ("", self._order)
+        # the label is only a name, which another kit's XR may have: the owner decides
         return owner.get("uid") in foreign_uids or _owner(manifest) not in ours
 
     def _all_labelled(self) -> list[Manifest]:
@@ -117,10 +118,11 @@ class Absence:
             labels = {COMPOSITE_LABEL: root}
             objects = self._platform.cluster.list(kind, namespace=namespace or None, labels=labels)
         except NoSuchKindError:
+            # its definition is gone, and all objects of the kind with it
             return ()
         except AccessError:
             if kind == SECRET:
-                return ()
+                return ()  # a Job may not read them; it goes with its owner
             raise
         return objects.items
 

@@ -74,14 +74,14 @@ def back_up(platform: Platform, mirrors: Mirrors, *, release: str) -> BackedUp:
     """
     Bring the copies up to date. Idempotent, resumable; writes nothing to the platform.
 
-    A repository that cannot be copied does not keep others from being copied: whoever may push to
-    it could otherwise prevent backups. It keeps its older copy.
+    A repository that cannot be copied keeps its older copy.
 
     Raises:
         RefusedError: The folder has another platform's backup.
     """
     before = read_backup(platform, mirrors)
     taken = time_text(platform.clock.now())
+    # the ledger first, so that the copies of the orders have every commit that it names
     repos = [platform.ledger, platform.pack_repo]
     copied = [_copied(platform, mirrors, repo) for repo in repos]  # both, or there is no backup
     repos += _of_orders(ledger_snapshot(platform))
@@ -125,6 +125,7 @@ def _tried(
     try:
         return _copied(platform, mirrors, repo)
     except OrderkitError as error:
+        # whoever may push to one repository could otherwise prevent the backup of all
         return error
 
 

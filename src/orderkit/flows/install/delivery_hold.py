@@ -30,7 +30,7 @@ from orderkit.flows.team.teams import LEDGER_APPLICATION
 
 _HOLD: dict[str, Any] = {
     "kind": "deny",
-    "schedule": "* * * * *",
+    "schedule": "* * * * *",  # each minute for an hour: always
     "duration": "1h",
     "applications": ["*"],
 }
@@ -73,6 +73,7 @@ def _write(platform: Platform, key: ObjectKey, *, holds: bool) -> None:
         if project is None or (_HOLD in windows) is holds:
             return
         wanted = [*windows, _HOLD] if holds else [w for w in windows if w != _HOLD]
+        # a merge patch replaces the whole list, so only if nobody changed it since
         patch = {
             "metadata": {"resourceVersion": metadata(project).get("resourceVersion")},
             "spec": {"syncWindows": wanted or None},

@@ -104,6 +104,7 @@ def kubernetes_release(platform: Platform) -> ReleaseVerdict:
 def argocd_release(platform: Platform, installation: Installation) -> ReleaseVerdict:
     """Return the release of Argo CD; if its workloads do not tell, as platform.yaml says."""
     workloads = list(_workloads(platform.cluster, ARGOCD_NAMESPACE))
+    # an image may be pinned by its digest as well: argocd:v3.2.1@sha256:...
     version = _oldest(workloads, re.compile(r"\bargocd:(v?\d[^@]*)"), "argocd")
     is_ours = installation.target is PlatformTarget.EMBEDDED  # its platform.yaml names what we play
     stated = "" if is_ours else installation.argocd.version or ""

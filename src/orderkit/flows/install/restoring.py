@@ -160,6 +160,7 @@ def restore(
         return Restored(backup, tuple(r.name for r in lacking), (), is_new, is_held(platform))
     if lacking and not is_new:
         on_step("argocd", "held: nothing is delivered until the report is accepted")
+        # before anything is written: what it would do with an older Git is told first
         hold(platform)
     for repository in lacking:
         _write(platform, mirrors, repository)
@@ -329,6 +330,7 @@ def _accepted(
     for order in newer:
         repair(platform, RepairRequest(order, request.requester))
         on_step(order, "entered again")
+    # last: until then nothing is delivered and nothing deleted
     let_go(platform)
     on_step("argocd", "delivers again")
     return replace(result, held=False)

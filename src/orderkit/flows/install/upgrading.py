@@ -175,6 +175,8 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
     commits: dict[str, CommitSha] = {}
     await_taken_up(platform, plan.commit, request.timeout_s)
     _bring_secret(platform, request, on_step)
+    # one commit each: Argo CD would apply all layers of one commit side by side, because a commit
+    # that changes no Application moves no wave
     for wave in plan.waves:
         commit = _write(platform, wave, request, operation)
         if commit is not None:

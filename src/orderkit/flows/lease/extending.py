@@ -115,6 +115,7 @@ def read_leased(platform: Platform, entry: OrderEntry) -> LeasedOrder:
     try:
         record = read_record(application)
     except InvalidInputError as error:
+        # shown, not raised: 'orderkit lease extend' writes a new one
         broken = str(error)
     return LeasedOrder(
         entry,

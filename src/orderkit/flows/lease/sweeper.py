@@ -43,13 +43,10 @@ class LeaseSweeper:
         self._thread.start()
 
     def close(self) -> None:
-        """
-        Sweep no more and give the Lease up. Waits a little.
-
-        A sweep that is under way may go on until the process ends: each of its steps is recorded.
-        """
+        """Sweep no more and give the Lease up. Waits a little."""
         self._stop.set()
         if self._thread.is_alive():
+            # what is under way may go on until the process ends: each of its steps is recorded
             self._thread.join(_JOIN_S)
         self._election.release()
 

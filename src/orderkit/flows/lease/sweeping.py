@@ -192,6 +192,7 @@ class _Sweep:
         try:
             record = read_record(application)
         except (InvalidInputError, RefusedError):
+            # unreadable in the cluster: the ledger's file decides
             return True
         if ends_already:
             return bool(record and record.ending)
@@ -310,6 +311,7 @@ class _Sweep:
     def _guard(self, leased: LeasedOrder) -> str:
         """Say why the order may not end; empty if it may, or if its end has begun."""
         blobs = ledger_snapshot(self._platform).blobs
+        # an end that has begun is finished, whatever needs the order by now
         if leased.entry.end_path in blobs:
             return ""
         xr = tracing.trace(self._platform, leased.entry.order).report.xr
@@ -338,17 +340,14 @@ class _Sweep:
         return _swept(leased, LeaseAction.PAUSE, leased.record, what=outcome) if outcome else None
 
     def _stop_for(self, night: str, entry: OrderEntry, kit: Kit) -> SweptOrder | None:
-        """
-        Give an order the values of the night, once: who starts it again is left alone.
-
-        The operation's id is the night's, so a repetition finds the commit and changes nothing.
-        """
+        """Give an order the values of the night, once: who starts it again is left alone."""
         nightly, xr_file = kit.lease.nightly, xr_in_git(self._platform, entry.order)
         if nightly is None or xr_file is None:
             return None
         spec = xr_file.xr.get("spec") or {}
         if nightly.unless and not _differing(spec, nightly.unless):
             return None
+        # the night's id: a repetition finds the commit and changes nothing
         reason, operation = f"the night of {night} begins", f"night-{night}-{entry.order}"
         outcome = self._set(entry, xr_file, nightly.values, reason, operation)
         return (
@@ -385,6 +384,7 @@ class _Sweep:
 
     def _end(self, leased: LeasedOrder, decision: LeaseDecision, record: LeaseRecord) -> SweptOrder:
         entry, platform = leased.entry, self._platform
+        # first: from then on nobody extends it
         if decision.record:
             self._write(leased, record, "its lease is over, and it ends")
         try:

@@ -138,6 +138,7 @@ def _xr_text(xr: Manifest) -> bytes:
 def _identity(manifest: Manifest) -> dict[str, Any]:
     meta = {name: value for name in _METADATA if (value := metadata(manifest).get(name))}
     annotations = annotations_of(manifest)
+    # kubectl apply keeps a second copy of the whole object there
     if APPLIED in annotations:
         meta["annotations"] = {k: v for k, v in annotations.items() if k != APPLIED}
     return {
@@ -251,6 +252,7 @@ class ClusterObjects:
                 return False
             self._applications[name] = data
             self._deliveries[name] = delivery
+        # outside of the lock: whoever is told takes locks of their own
         self._on_change(name)
         return True
 
@@ -364,6 +366,7 @@ class ClusterObjects:
                 elif why:
                     yield PartState(key, "-", "Unknown", why)
             elif kept.owner_uid == xr.uid:
+                # whoever pushes an XR may write references to objects of others into it
                 yield kept.state
                 if depth < DEPTH_MAX:
                     yield from self._below(kept, unknown, depth + 1)

@@ -104,9 +104,9 @@ class KindFollower:
                 self._leave_out(str(error))
                 pause_s = _REFUSED_PAUSE_S
             except ExpiredError:
-                self._lose("")
+                self._lose("")  # the version is too old (410): begin with a new list
             except OrderkitError as error:
-                self._lose(self._version)
+                self._lose(self._version)  # resumed at the last version
                 if not self._stop.is_set():
                     logger.warning("%s cannot be followed now: %s", self.kind, error)
             except Exception:
@@ -145,6 +145,7 @@ class KindFollower:
             if self._stop.is_set():
                 break
         else:
+            # only after the last page: what was not listed before a stop is not gone
             self._keep_only(listed)
             self._hear()
             self._complete("")

@@ -280,4 +280,4 @@ def _moved_long_ago(ref: OpenPullRef, now: datetime) -> bool:
     try:
         return now - datetime.fromisoformat(ref.updated) > _UNSETTLED
     except (ValueError, TypeError):
-        return False
+        return False  # the forge does not say when: judged again

@@ -240,6 +240,7 @@ class OrderModel:
         is_orders = ledger.ORDER_LABEL in labels_of(application)
         orders = self._records.orders or {}
         revision = dig(application, "status", "sync", "revision")
+        # an order that the ledger did not have yet, or a commit of it that nobody has read
         if name not in orders if is_orders else self._revisions.get(name) != revision:
             self._hint.set()
         if not is_orders:
@@ -257,7 +258,7 @@ class OrderModel:
     def _note(self, order: str) -> None:
         with self._wake:
             self._notes[order] += 1
-            if not self._changed:
+            if not self._changed:  # else the thread is awake already
                 self._wake.notify_all()
             self._changed.add(order)
 
@@ -270,6 +271,7 @@ class OrderModel:
 
     def _keep_reading(self) -> None:
         while not self._stop.is_set():
+            # before the read: a hint that comes meanwhile brings another one
             self._hint.clear()
             try:
                 self._read_forge()

@@ -315,7 +315,7 @@ class RowMasks(WorkerThread):
                 self._on_checked(order)
                 continue
             with self._wake:
-                self._waiting.setdefault(order, (key, row))
+                self._waiting.setdefault(order, (key, row))  # unless a newer row waits already
 
     def _next(self) -> tuple[str, ObjectKey, OrderRow] | None:
         """Wait for an order to check; None: closed."""

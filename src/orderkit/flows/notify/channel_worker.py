@@ -145,6 +145,7 @@ class ChannelWorker(WorkerThread):
                     self._deliver(batch)
                 elif batch:
                     self._wait()
+                # killed before this, the next process sends the event again with the same id
                 if self._is_dirty:
                     self._write_down()
             except Exception:
@@ -279,5 +280,6 @@ class ChannelWorker(WorkerThread):
         self._paused_until_s = max(self._paused_until_s, self._clock.monotonic_s() + pause_s)
 
     def _backoff_s(self, failures: int) -> float:
+        # bounded, since a float overflows at 2.0 ** 1024
         longest_s = min(self._first_pause_s * 2.0 ** min(failures - 1, 20), _LONGEST_PAUSE_S)
         return longest_s * random.uniform(0.7, 1.0)  # noqa: S311 - no secret

@@ -271,6 +271,7 @@ class _Page:
         events = []
         self._find_shown(log, commits)
         for rank, commit in enumerate(commits):
+            # a commit is older than its delivery, whatever time its author typed
             when_s = min(_time_of(commit), delivery.at_s)
             if commit.id == delivery.revision and signature_of(commit.message) is None:
                 when_s = delivery.at_s  # git's time is whatever the author typed
@@ -402,6 +403,7 @@ def _highest(waiting: Sequence[Delivery]) -> _Place:
 def _position(cursor: str) -> tuple[_Place, str]:
     """Return before which place a page begins, and at which commit the ledger is read."""
     if not cursor:
+        # later than every second
         return (1 << 62, "", 1, ""), ""
     match = _CURSOR.fullmatch(cursor)
     if match is None:

@@ -65,16 +65,16 @@ def _login(platform: Platform, requester: str) -> str:
     Return the login of a person on the forge; empty if nothing that counts says it.
 
     An entity that a location of the platform gave says it. Without one, a person has the login of
-    their name, in the namespace ``default`` only: whoever writes an entity chooses its namespace,
-    and may sign in to the portal by it. So an entity from a repository of the forge, where people
-    push, makes nobody anybody, and neither does an annotation from anywhere else.
+    their name, in the namespace ``default`` only.
     """
     name = requester.rpartition("/")[2]
     entity = platform.catalog.entity(requester) if ":" in requester else None
     noted = str(annotations_of(entity).get(LOGIN_ANNOTATION) or "") if entity else ""
     if entity and is_owned(entity, platform.people_from):
         return noted or name
+    # people push to repositories of the forge: an entity from there makes nobody anybody
     is_pushed = entity is not None and came_from(entity, platform.forge.base_url)
+    # whoever writes an entity chooses its namespace, and may sign in to the portal by it
     namespace = requester.partition(":")[2].partition("/")[0] or "default"
     is_named_so = namespace == "default" and noted.lower() in ("", name.lower())
     return name if is_named_so and not is_pushed else ""
@@ -191,9 +191,6 @@ def agreed(
     """
     Return who agreed to the head of a pull request and is none of the people behind it.
 
-    A person counts who has the login now that they had then. The account of an App, of an access
-    token or of a pipeline does not count: whoever holds it could approve twice.
-
     Raises:
         NotFoundError, RemoteError: The forge.
     """
@@ -220,7 +217,9 @@ def agreed(
 
 def _as_now(platform: Platform, repo: RepoId, users: Iterable[ForgeUser]) -> Iterator[ForgeUser]:
     for user in dict.fromkeys(users):
+        # the login may be somebody else's by now
         now = platform.forge.user_with_right(repo, user.login)
+        # whoever holds an App, an access token or a pipeline could approve twice
         if now is not None and now[0].id == user.id and not now[0].is_machine:
             yield user
 

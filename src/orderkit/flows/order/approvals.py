@@ -205,8 +205,7 @@ def hopeless(platform: Platform, entry: OrderEntry, needs: Sequence[Need], askin
     """
     Return a warning if no one could give an approval that is needed; empty if someone could.
 
-    Whoever asks does not count. Who is in a group that we may not see is not known, so there is no
-    warning.
+    Whoever asks does not count.
     """
     mine = forge_user(platform, platform.ledger, asking.requester) if needs else None
     me = mine.login.lower() if mine else ""
@@ -214,6 +213,7 @@ def hopeless(platform: Platform, entry: OrderEntry, needs: Sequence[Need], askin
         try:
             people = set().union(*(_logins(platform, entry, approver) for approver in need.by))
         except (AccessError, RefusedError):
+            # who is in a group that we may not see is not known
             continue
         others = people - {me, platform.forge.user().lower()}
         if len(others) < need.count:
@@ -285,15 +285,16 @@ def _delivered_ago(platform: Platform, live: LiveOrder, ago: timedelta) -> Manif
     """
     Return the XR that was delivered some time ago; of a younger order, its first.
 
-    By the ledger, which says since when which commit is delivered: only the platform writes there,
-    while whoever pushes to an order chooses the dates of their commits. Empty if it cannot be
-    known; then conditions over it cannot be evaluated, and count.
+    Empty if it cannot be known; then conditions over it cannot be evaluated, and count.
     """
     entry, since = live.entry, platform.clock.now() - ago
+    # the ledger's dates: only the platform writes there, while whoever pushes to an order chooses
+    # the dates of their commits
     history = platform.forge.commits(
         platform.ledger, path=entry.application_path, limit=_DELIVERIES_MAX
     )
     then = next((c for c in history if datetime.fromisoformat(c.when) <= since), None)
+    # read to its beginning: the order is younger
     if then is None and len(history) < _DELIVERIES_MAX:
         then = history[-1] if history else None
     with suppress(OrderkitError):

@@ -76,8 +76,10 @@ class Gates:
             try:
                 kit = published_kit(platform, name)
             except NotFoundError:
+                # an answer, not a failure: a kept kit does not count any more
                 raise
             except OrderkitError as error:
+                # a kept kit counts longer while the forge cannot be reached
                 if kit is None:
                     raise UnknownGateError(f"kit '{name}' cannot be read now: {error}") from error
             with self._lock:

@@ -115,6 +115,7 @@ def _of_referents(
     own = controller(managed) if selector.get("matchControllerRef") else None
     whose = f" of the same {own.get('kind')}" if own else ""
     name = _VALUE_OF.sub("", stem)
+    # of kind Subnet, for example, or VPC
     for word in (name[:1].upper() + name[1:], name.upper()):
         kind = Kind(Kind.of(managed).group, Kind.of(managed).version, word)
         with suppress(AccessError, NoSuchKindError):

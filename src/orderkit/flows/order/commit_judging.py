@@ -42,7 +42,7 @@ from yamlfiles.documents import API_VERSION
 
 KEYS_PATH = PurePosixPath("signing-keys.yaml")
 """In the ledger: the public keys whose signatures count."""
-_WHOLE_HISTORY = 1_000_000
+_WHOLE_HISTORY = 1_000_000  # to detect a copy of a signed commit that was pushed again later
 
 
 class _Key(StrictShape, frozen=True):
@@ -133,6 +133,7 @@ class CommitJudge:
         if not is_signed_by(self.platform.signatures, key, self.repo, commit, changes):
             return SignatureVerdict.INVALID
         copies = self._commits_by_signature.get(signature.signature, set()) - {commit.id}
+        # whoever copies a signed commit pushes it later: the original is contained in every copy
         if all(commit.id in self._ancestors(copy) for copy in copies):
             return SignatureVerdict.VALID
         return SignatureVerdict.COPIED

@@ -71,8 +71,6 @@ def noted_expiry(platform: Platform, order: str) -> str:
     """
     Return the expiry that the XR's file says; empty if it says none.
 
-    Whoever can push wrote it: what is not a time is called so, and never shown.
-
     Raises:
         OrderkitError: The order or its XR cannot be read.
     """
@@ -80,6 +78,7 @@ def noted_expiry(platform: Platform, order: str) -> str:
     head = platform.forge.head(live.repository)
     notes: dict[str, Any] = dict(annotations_of(read_xr(platform, live, head).xr)) if head else {}
     text = notes.get(EXPIRES_AT) or ""
+    # whoever can push wrote it: what is not a time is never shown
     is_time = isinstance(text, str) and (not text or _TIME.fullmatch(text))
     return str(text) if is_time else "something else"
 

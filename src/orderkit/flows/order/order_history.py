@@ -311,6 +311,7 @@ class _Reader:
             try:
                 self._read[commit] = read_xr(self._platform, self._live, commit)
             except OrderkitError as error:
+                # what passes is not remembered
                 if error.retryable:
                     raise
                 self._read[commit] = error

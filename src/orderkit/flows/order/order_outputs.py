@@ -149,6 +149,7 @@ def _revealed(
 def _secret_text(
     platform: Platform, report: OrderReport, output: KitOutput, source: Connection, xr: Manifest
 ) -> str | None:
+    # the order's own only: whoever pushes values may choose the Secret's name
     secret = _own_secret(platform, report, source, xr)
     encoded = dig(secret, "data", source.key)
     try:

@@ -150,16 +150,13 @@ def proposal_of(
 
 
 def open_proposal(platform: Platform, waiting: WaitingOrder) -> PullRequest | None:
-    """
-    Return the pull request that proposes an order, in whatever state; None if there is none.
-
-    The first of its branch: two processes that open one at the same moment close the later one. All
-    pull requests of the ledger are read only if none into ``main`` is open.
-    """
+    """Return the pull request that proposes an order, in whatever state; None if there is none."""
+    # one request in the usual case; else all pull requests of the ledger are read
     pull = platform.forge.pull_between(platform.ledger, MAIN, waiting.branch)
     if pull is not None and pull.state == "open":
         return pull
     pulls = platform.forge.pulls(platform.ledger, state="all", head=waiting.branch)
+    # of two processes that open one at the same moment, the later is closed
     return min(pulls, key=lambda pull: pull.number, default=None)
 
 
@@ -236,6 +233,7 @@ class Proposal:
                 hint="close it, then repeat 'orderkit order' with the same values",
             )
         events = platform.forge.pull_events(repo, pull.number)
+        # Gitea forgets all pushers when the base changes
         if any(event.kind == "retarget" for event in events):
             raise RefusedError(
                 "somebody changed the base of its pull request: close it",
@@ -349,6 +347,7 @@ class Proposal:
         if self.live.kit.approval.bypass == "report" and self._is_as_proposed():
             why = f"#{number} of {self._repo} was merged by bypassing Orderkit, without {lacking}"
             self._deliver("delivered without approval", bypassed=why)
+            # another time gives another branch: the one that was merged is not proposed again
             return Settled("delivered", lacking, self.pull)
         waiting = changed(
             self.waiting, since=self.platform.clock.now().isoformat(timespec="microseconds")
@@ -361,7 +360,7 @@ class Proposal:
         )
         text = f"It was merged without {plain_line(lacking)}. Orderkit took it back."
         self.platform.forge.comment(self._repo, number, text, marker="orderkit/bypassed")
-        with suppress(OrderkitError):
+        with suppress(OrderkitError):  # it polls too
             refresh(self.platform, ledger.team_application(entry.team))
         pull = _ensure_pull(self.platform, self.live, waiting, self.needs)
         return Settled("waiting", lacking, pull)

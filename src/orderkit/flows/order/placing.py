@@ -333,6 +333,7 @@ def _place(
     def check(request: PublishRequest) -> None:
         """Check what was rendered against the XRD; if it is new, against limits and the cluster."""
         xr = check_order_files(kit, entry.order, request.files)
+        # only of a new order: a repetition must be able to finish what is published
         if platform.forge.head(request.repo) is None:
             placed, paths = placed_xr(kit, entry.team, xr), before_ledger.blobs
             checks = (

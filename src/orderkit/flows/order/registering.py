@@ -205,6 +205,7 @@ class _Attempt:
         kit, team = self.live.kit, self.live.team
         is_counted = team.limits.cost is not None or team_limits.is_counted(team, kit.name)
         is_raced = is_counted and (self.is_new or self._is_entering())
+        # until the count is known, its Application goes with its file, so that it can be taken back
         stage: ledger_applications.Stage = "entering" if is_raced else "living"
         is_leased = self.is_new and not self.registration.is_adopted
         requester = self.registration.requester
@@ -289,9 +290,8 @@ class _Attempt:
         """
         Say whether another team had the id when this order was entered.
 
-        Two teams that register an id at the same moment write different files, so the forge
-        refuses neither. Of an order that was entered before (its writer was stopped before it took
-        it back), only what the ledger shows as taken twice is looked up.
+        Of an order that was entered before (its writer was stopped before it took it back), only
+        what the ledger shows as taken twice is looked up.
         """
         platform, entry = self.platform, self.live.entry
         if not written.changed and not ledger.teams_besides(self.snapshot.blobs, entry):
@@ -299,6 +299,8 @@ class _Attempt:
         entered_at = written.commit if written.changed else _entered_at(platform, entry)
         if entered_at is None:
             return False
+        # two teams that register an id at the same moment write different files, so the forge
+        # refuses neither
         blobs = platform.forge.tree(platform.ledger, entered_at)
         return bool(ledger.teams_besides(blobs, entry))
 

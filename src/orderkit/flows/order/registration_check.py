@@ -93,6 +93,7 @@ def _names(platform: Platform, kind: Kind) -> list[str]:
     try:
         items = platform.cluster.list(kind).items
     except NoSuchKindError:
+        # not established yet, so there are no objects of it
         return []
     return sorted(str(item["metadata"]["name"]) for item in items)
 

@@ -168,17 +168,14 @@ def repair(platform: Platform, request: RepairRequest) -> Repaired:
 
 
 def _await_own_source(platform: Platform, entry: OrderEntry) -> None:
-    """
-    Wait until Argo CD has taken back what somebody wrote beside the order's source; not for ever.
-
-    Argo CD compares an Application again whose source differs from the one it compared last. It
-    remembers both, so without ``sources`` nothing differs, and it would keep the error of these
-    until its regular look, after three minutes (observed on Argo CD 3.2.11).
-    """
+    """Wait, not for ever, until Argo CD has taken back what was written beside the source."""
     with suppress(IncompleteError):  # 'status' says what keeps it
         until(
             platform.clock,
             lambda: get_object(platform, application_key(entry.order)),
+            # Argo CD compares again when the source is not the one it compared last. It remembers
+            # both: without ``sources`` nothing differs, and it would keep their error until its
+            # regular look, after three minutes (observed on Argo CD 3.2.11)
             lambda live: not dig(live, "spec", "sources"),
             timeout_s=_SOURCE_S,
             goal="Argo CD taking the ledger",
@@ -487,6 +484,7 @@ class _Mending:
             what = f"Argo CD gave up on {revision}"
             done, patch = "Argo CD tries it again", sync_request(application)
         if self._writes:
+            # the operation that was read: another one may have begun
             version = {"metadata": {"resourceVersion": metadata(application)["resourceVersion"]}}
             try:
                 self._platform.cluster.patch(

@@ -186,6 +186,7 @@ def good_record(platform: Platform, entry: OrderEntry) -> tuple[bytes, order_fil
         return None
     judge = CommitJudge(platform, repo, head)
     commits = platform.forge.commits(repo, path=path, limit=NEWEST)
+    # only a signature proves what Orderkit wrote: without a key the oldest comes first
     proved = [commit for commit in commits if judge.is_proved(commit)]
     for commit in (*proved, *reversed(commits)):
         revision = platform.forge.read(repo, path, commit.id)

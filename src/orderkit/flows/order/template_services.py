@@ -261,6 +261,7 @@ class RegisteringPortal:
         try:
             fields = json.loads(body or b"")
         except ValueError:
+            # the service says what is wrong with it
             return None
         if not isinstance(fields, dict) or not all(isinstance(fields.get(n), str) for n in _FIELDS):
             return None

@@ -307,6 +307,7 @@ def _first_failing(node: TraceNode) -> TraceNode | None:
     """
     for child in node.children:
         failing = _first_failing(child)
+        # what is missing is so because of what should bring it
         if failing and not (failing.reason == MISSING and node.reason):
             return failing
     return node if node.reason else None

@@ -134,7 +134,7 @@ class BulkLookup:
             self._kinds[kind] = error
             return True
         except AccessError:
-            self._closed.add(kind)
+            self._closed.add(kind)  # its objects are read singly from now on
             return False
         self._kinds[kind] = objects
         self._objects.update((ObjectKey.of(manifest), manifest) for manifest in objects.items)

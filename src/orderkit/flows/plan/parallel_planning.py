@@ -310,6 +310,7 @@ def plan_all(
         try:
             return list(pool.map(plan, work))
         except BaseException:
+            # an interrupt, too: no process stays behind
             pool.shutdown(wait=False, cancel_futures=True)
             for lane in lanes:
                 lane.kill()

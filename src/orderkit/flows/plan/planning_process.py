@@ -116,6 +116,7 @@ class _Bench:
         try:
             answer = self.before(task) if isinstance(task, PlanBefore) else self.after(task)
         except (OrderkitError, ValueError, MemoryError, RecursionError) as error:
+            # the text of an exception may hold a value that a station was given
             secrets = SecretTexts(values_of(task.existing))
             answer = TaskAnswer(error=secrets.redact(f"{type(error).__name__}: {error}"))
         return pickled(answer)

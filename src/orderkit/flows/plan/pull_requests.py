@@ -316,12 +316,11 @@ def publish(platform: Platform, repo: RepoId, pull_plan: PullPlan) -> None:
     """
     Keep the one comment, then set the status of the planned commit. Idempotent.
 
-    The comment comes first, so that the status never appears without its explanation.
-
     Raises:
         NotFoundError, RemoteError: The forge failed; repeat the call.
     """
     try:
+        # first: the status never appears without its explanation
         platform.forge.comment(repo, pull_plan.pull.number, pull_plan.text, marker=MARKER)
     finally:
         set_plan_status(platform, repo, pull_plan.head, pull_plan.judged, pull_plan.pull.web_url)
@@ -338,8 +337,10 @@ class _Pull:
         try:
             return self._planned()
         except (RemoteError, UnicodeError) as error:
+            # no plan could be made: status error
             return self._result(JudgedPlan(None, failed=str(error)))
         except OrderkitError as error:
+            # it would be refused: status failure
             return self._result(JudgedPlan(None, (_sentence(error),)))
 
     def _result(self, judged: JudgedPlan, notes: tuple[str, ...] = ()) -> PullPlan:

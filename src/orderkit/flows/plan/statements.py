@@ -269,6 +269,7 @@ class _Reader:
         def values(commit: CommitSha | None) -> _Values:
             if commit is None:
                 return _Values(None, why_not=f"{repo} has more than {HISTORY_MAX} commits since")
+            # a commit without a readable XR changes nothing: the one before it holds
             for earlier in commits[numbers[commit] :]:
                 if self._xr(life, earlier.id) is not None:
                     return _Values(earlier.id, not judge.is_proved(by_id[earlier.id]))
@@ -297,6 +298,7 @@ class _Reader:
         try:
             xr = git_xr(self.platform, life.entry, self.kits, commit)
         except OrderkitError as error:
+            # no readable XR changes nothing: Argo CD keeps what it delivered
             if error.retryable:
                 raise
         if len(self._xrs) < _KEPT:

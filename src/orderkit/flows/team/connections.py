@@ -88,6 +88,7 @@ def ensure_read_credential(platform: Platform, team: TeamName) -> bool:
         remove_read_account(platform, team)
         reader = platform.forge.add_reader(team)
         entries = reader.secret or {"username": reader.name, "password": reader.token}
+    # no project: Argo CD ignores it in Secrets of this type (read from its source, 3.2 and 3.6)
     data = {"type": "git", "url": organisation_url(platform, team), **entries}
     secret = credential_secret(secret_key(team), data, {ledger.TEAM_LABEL: team})
     platform.cluster.apply(secret, owner=OWNER)

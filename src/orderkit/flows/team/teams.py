@@ -152,6 +152,7 @@ def add_team(
     before, is_new = team_of(platform, team, snapshot), ledger.team_path(team) not in snapshot.blobs
     file = _changed_file(platform, before, change, pack)
     created = platform.forge.ensure_org(team)
+    # again after it was made: somebody may have been faster
     _refuse_foreign(platform, file, is_new=is_new)
     if file.members is not None:
         _give_access(platform, file)

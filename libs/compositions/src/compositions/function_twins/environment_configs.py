@@ -1,9 +1,7 @@
 """
 A twin of function-environment-configs: merge EnvironmentConfigs into the environment.
 
-Follows v0.7.1 (June 2026). Configs override the incoming environment, which overrides
-``defaultData`` (a comment in the function says otherwise; its code decides). If the input
-references no configs, nothing is written, not even the defaults.
+Follows v0.7.1 (June 2026).
 
 Refused by name: configs with different ``toFieldPath`` that overlap, which the function merges in
 random order, and orders that Go's sort leaves undefined. Where the function crashes (a reference
@@ -70,6 +68,7 @@ def environment_configs(request: StationRequest) -> StationResponse:
         response.fatal(f"cannot get Function input from *v1.RunFunctionRequest: {wrong}")
         return response
     spec = request.input.get("spec") or {}
+    # nothing is written then, not even the defaults
     if spec.get("environmentConfigs") is None:
         return response
     try:
@@ -130,6 +129,8 @@ def _merged(spec: Source, request: StationRequest) -> dict[str, Any]:
             ) from error
         objects_by_path.setdefault(source.get("toFieldPath") or "", []).extend(matching)
     data = _merged_by_path(objects_by_path)
+    # configs override the environment, which overrides the defaults: a comment in the function says
+    # otherwise, but its code decides (v0.7.1)
     context_data = request.context.get(environment.KEY)
     if isinstance(context_data, dict):
         data = overlaid(context_data, data)

@@ -78,6 +78,7 @@ def extra_resources(request: StationRequest) -> StationResponse:
     except ResourceSelectionError as error:
         response.fatal(f"could not build extra resource requirements: {error}")
         return response
+    # the first call only declares the requirements; Crossplane calls again with the objects
     if not request.required:
         return response
     try:

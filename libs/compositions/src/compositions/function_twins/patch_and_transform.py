@@ -123,6 +123,7 @@ def connection_details(
 def keeps_details(xr: _Data) -> bool:
     """Return whether Crossplane stores connection details itself, which it does for v1 XRs only."""
     try:
+        # only XRs of v2 have it
         field_paths.get(xr, "spec.crossplane")
     except PathError:
         return True

@@ -117,6 +117,7 @@ def patched(patch: Patch, source: Data, target: Data) -> Data:
         raise PatchError(str(error)) from error
     if not target.get("kind"):
         raise PatchError("cannot patch to object: Object 'Kind' is missing")
+    # as in the function, through JSON after each patch: whole numbers become integers
     manifest: Data = from_json(target)
     return manifest
 

@@ -260,6 +260,7 @@ def _cased(kind: str, char: str) -> str:
 
 
 def _decoded(text: str) -> str:
+    # Go's decoder ignores line breaks
     plain = text.replace("\r", "").replace("\n", "")
     try:
         data = base64.b64decode(plain, validate=True)

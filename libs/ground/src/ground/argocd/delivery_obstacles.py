@@ -120,27 +120,21 @@ def extraneous(application: Manifest) -> list[ObjectKey]:
 
 
 def pinned(application: Manifest) -> str:
-    """
-    Return the commit that a running operation applies; empty if none runs.
-
-    A retry with ``retry.refresh`` names none in its request: its result says which it took.
-    """
+    """Return the commit that a running operation applies; empty if none runs."""
     state = _state(application)
     if state.get("phase") not in ("Running", "Terminating"):
         return str(dig(application, "operation", "sync", "revision", default="") or "")
     requested = dig(state, "operation", "sync", "revision")
+    # a retry with ``retry.refresh`` names none in its request: its result says which it took
     return str(requested or dig(state, "syncResult", "revision", default="") or "")
 
 
 def applied(application: Manifest) -> str:
-    """
-    Return the newest commit whose objects Argo CD applied; empty if it never applied one.
-
-    ``status.sync.revision`` is only what it compared last. The history has the operations that
-    succeeded; a commit that changes no object needs none.
-    """
+    """Return the newest commit whose objects Argo CD applied; empty if it never applied one."""
     if not delivers_nothing(application) and obstacle_of(application) is None:
         return _revision(application)
+    # ``status.sync.revision`` is only what it compared last; the history has the operations that
+    # succeeded, and a commit that changes no object needs none
     history = dig(application, "status", "history", default=()) or ()
     return str((history[-1] if history else {}).get("revision") or "")
 
@@ -181,13 +175,13 @@ def tracker(live: Manifest) -> str:
     """
     Return the name of the Application that delivered this very object, or nothing.
 
-    The annotation is ``<app>:<group>/<kind>:<namespace>/<name>``. It counts only on the object that
-    it names, because controllers copy annotations to objects they make.
+    The annotation is ``<app>:<group>/<kind>:<namespace>/<name>``.
     """
     value = annotations_of(live).get(TRACKING_ID)
     parts = value.split(":") if isinstance(value, str) else []
     if len(parts) != 3:  # noqa: PLR2004 - app, kind, name
         return ""
+    # only on the object that it names: controllers copy annotations to objects they make
     key = ObjectKey.of(live)
     namespace, _, name = parts[2].partition("/")
     names_it = parts[1] == f"{key.kind.group}/{key.kind.kind}" and name == key.name
@@ -301,16 +295,13 @@ def _waiting(
 
 
 def _waits_for(application: Manifest) -> ObjectKey | None:
-    """
-    Return the object on which the running operation waits.
-
-    Just after a wave the message names an object of the next one, which nobody waits for yet
-    (observed): so the operation's own list must have it as running.
-    """
+    """Return the object on which the running operation waits."""
     state = _state(application)
     match = _WAITS.match(str(state.get("message") or ""))
     if state.get("phase") != "Running" or not match:
         return None
+    # just after a wave the message names an object of the next one, which nobody waits for yet
+    # (observed on Argo CD 3.2.11): so the operation's own list must have it as running
     for entry in _results(state):
         waits_for_object = (entry.get("group") or "", entry.get("kind"), entry.get("name"))
         if waits_for_object == (match["group"], match["kind"], match["name"]):
@@ -387,14 +378,11 @@ def _results(state: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _key(application: Manifest, entry: dict[str, Any]) -> ObjectKey:
-    """
-    Name the object of a result.
-
-    A cluster-scoped one is given the destination's namespace there, not in the list of resources
-    (observed).
-    """
+    """Name the object of a result."""
     kind = Kind(entry.get("group") or "", entry.get("version", ""), entry.get("kind", ""))
     name, namespace = entry.get("name", ""), entry.get("namespace") or ""
+    # a cluster-scoped one is given the destination's namespace in results, not in the list of
+    # resources (observed on Argo CD 3.2.11)
     for resource in dig(application, "status", "resources", default=()) or ():
         if (resource.get("group") or "", resource.get("kind"), resource.get("name")) == (
             kind.group,

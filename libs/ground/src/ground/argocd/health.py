@@ -60,6 +60,7 @@ def health_of(manifest: Manifest, *, composite: bool = False) -> Health | None:
         ValueError: It is not a Kubernetes object.
     """
     check = _check_for(Kind.of(manifest))
+    # Argo CD says so itself, before it runs a check
     if metadata(manifest).get("deletionTimestamp"):
         return Health(HealthStatus.PROGRESSING, "Pending deletion")
     if check is not None:
@@ -103,6 +104,7 @@ def _unapplied(layer: Manifest) -> Health | None:
     """Return what a layer waits for before its own health counts; None once it is applied."""
     sync = dig(layer, "status", "sync", default={})
     operation = dig(layer, "status", "operationState", default={})
+    # Argo CD calls it Healthy before it looked, and when it cannot read its files
     if sync.get("status") in (None, "Unknown"):
         first: dict[str, Any] = next(iter(dig(layer, "status", "conditions", default=())), {})
         return _progressing(first.get("message", "not compared yet"))
@@ -171,12 +173,7 @@ def _lacking(package: Manifest, type_: str) -> Health | None:
 
 
 def _reconciled(manifest: Manifest) -> Health:
-    """
-    Synced and Ready at this generation: Ready keeps its last value when a pipeline fails.
-
-    A round of Crossplane's that began before a change says both of the changed generation, so
-    Responsive, which is said when a round begins, must be of it too.
-    """
+    """Judge Synced and Ready at this generation."""
     paused = _paused(manifest)
     if paused is not None:
         return paused
@@ -187,10 +184,13 @@ def _reconciled(manifest: Manifest) -> Health:
         reconcile_condition = condition(manifest, type_)
         if reconcile_condition is None:
             return _progressing(f"condition {type_} is not there yet")
+        # Ready keeps its last value when a pipeline fails, so it has to be of this generation
         if reconcile_condition.get("status") != "True" or not _is_observed(
             manifest, reconcile_condition
         ):
             return _progressing(reconcile_condition.get("message", ""))
+    # a round that began before a change says both of the changed generation, so Responsive, which
+    # is said when a round begins, must be of it too
     responsive = condition(manifest, "Responsive")
     if responsive is not None and not _is_observed(manifest, responsive):
         return _progressing("a round with the newest values has not begun yet")

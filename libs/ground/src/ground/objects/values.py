@@ -75,7 +75,7 @@ def copied(value: Any, path: str = "") -> Any:
     try:
         return _plain(value)
     except _OddError:
-        return _copied(value, path)
+        return _copied(value, path)  # again, more slowly, to name the path
 
 
 class _OddError(Exception):

@@ -322,6 +322,7 @@ def _networks(
 def _network(text: str) -> Network:
     address, slash, bits = text.partition("/")
     why = "" if slash else "no '/'"
+    # Go refuses leading zeros
     if slash and not (bits.isdecimal() and str(int(bits)) == bits):
         why = "bad bits after slash"
     if not why:

@@ -86,7 +86,7 @@ class Expression:
         try:
             compiled = admission_judge().compile(self._text)
         except UnavailableError:
-            return "", ""
+            return "", ""  # no build of the library for this machine: nothing is known
         except RuntimeError as error:
             text = str(error)
             harmless = is_unplanned(text) or "'authorizer" in text
@@ -215,7 +215,7 @@ class Subject:
         try:
             verdict = Judge(self._shape, spread=True).judge(source)
         except UnavailableError:
-            return ""
+            return ""  # no build of the library for this machine: nothing is known
         if verdict.fault:
             match = _FIRST_FAULT.search(verdict.fault)
             return match[1] if match else verdict.fault.splitlines()[0]

@@ -39,7 +39,7 @@ _UNTYPED = (
 )
 _ON_LISTS = re.compile(r"No matching overloads found : \(list\)\.(?:indexOf|lastIndexOf)")
 
-MESSAGE_MAX = 5 * 1024
+MESSAGE_MAX = 5 * 1024  # Kubernetes' MaxEvaluatedMessageExpressionSizeBytes
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -166,11 +166,8 @@ class RuleSet:
             yield Gap(path, str(entry.get("rule", "")), self._unavailable)
 
     def _compile(self) -> None:
-        """
-        Compile once.
-
-        Other threads wait, because they would otherwise see only some of the rules.
-        """
+        """Compile once."""
+        # other threads wait: they would otherwise see only some of the rules
         with self._lock:
             if self._compiled:
                 return

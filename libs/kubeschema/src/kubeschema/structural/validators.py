@@ -44,6 +44,7 @@ _LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _HOST = re.compile(
     r"(?:[^\W_](?:-?[^\W_]{0,62})?|(?:[^\W_](?:(?:[^\W_]|-){0,61}[^\W_])?\.)+[^\W\d_]{2,63})\Z"
 )
+# the dot is any character in go-openapi's strfmt, too
 _TIME = re.compile(r"(\d{2}):(\d{2}):(\d{2})(.[0-9]+)?(z|[+-]\d{2}:\d{2})\Z", re.ASCII)
 
 
@@ -53,6 +54,7 @@ def _matches(pattern: str, flags: int = 0) -> Callable[[str], bool]:
 
 
 def _is_date(text: str) -> bool:
+    # fromisoformat reads 20260101 and 2026-W01-1 as well
     if not re.match(r"\d{4}-\d{2}-\d{2}\Z", text, re.ASCII):
         return False
     try:
@@ -81,6 +83,7 @@ def _is_address(version: int) -> Callable[[str], bool]:
 
 
 def _is_cidr(text: str) -> bool:
+    # ipaddress reads an address alone as a network
     if "/" not in text:
         return False
     try:

@@ -155,6 +155,7 @@ class Definitions:
         """
         definitions = cls()
         for source in sorted(sources, key=lambda source: source.path != own):
+            # of what counts, nothing is suppressed
             with suppress(*(() if own in (None, source.path) else (InvalidInputError,))):
                 for definition in _read_definition(source):
                     if definition.manifest.get("kind") in {XRD.kind, CRD.kind}:

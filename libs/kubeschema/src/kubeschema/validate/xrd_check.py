@@ -369,7 +369,7 @@ def _smells(xrd: Manifest) -> Iterator[Finding]:
     try:
         crd = crd_for(xrd)
     except BrokenXrdError:
-        return
+        return  # `_refusals` has said so
     for index, version in enumerate(versions_of(xrd)):
         author = typed(version["schema"]["openAPIV3Schema"])
         yield from schema_smells(author, path_of(schema_steps(index)))

@@ -254,7 +254,7 @@ _READERS: dict[str, _Reader] = {
     "externalDocs": _documents,
     RULES: _rules,
 }
-_FOLDED = {keyword.lower(): keyword for keyword in _READERS}
+_FOLDED = {keyword.lower(): keyword for keyword in _READERS}  # Go's JSON decoder ignores case
 
 
 _TEXT: Schema = {"type": "string"}

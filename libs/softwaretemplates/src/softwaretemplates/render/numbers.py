@@ -55,7 +55,7 @@ def parse_int(text: str, radix: int) -> float:
     if number > js.SAFE_INTEGER and radix != 10:  # noqa: PLR2004
         raise UnsupportedFault.of(refusals.BIG_INTEGER)
     if number == 0 and sign < 0:
-        return -0.0
+        return -0.0  # as parseInt("-0")
     return js.normal(js.double(sign * number))
 
 
@@ -68,7 +68,7 @@ def rounded(number: float, method: object) -> float:
     if method == "floor":
         return float(math.floor(number))
     low = math.floor(number)
-    return float(low + 1 if number - low >= 0.5 else low)  # noqa: PLR2004 - a half
+    return float(low + 1 if number - low >= 0.5 else low)  # noqa: PLR2004 - halves go up
 
 
 def to_fixed(number: float, places: int) -> str:

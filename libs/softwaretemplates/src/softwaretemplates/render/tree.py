@@ -388,12 +388,13 @@ def _scan_text(path: PurePosixPath, file: SkeletonFile) -> bool:
     """
     decoder, place, last, has_marks = codecs.getincrementaldecoder("utf-8")(), 0, "", False
     for chunk in itertools.chain(file.chunks(), (b"",)):
-        held = len(decoder.getstate()[0])
+        held = len(decoder.getstate()[0])  # bytes of a character that the chunk before cut
         try:
             text = decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
             raise _no_text(path, place - held + error.start) from error
         place += len(chunk)
+        # with the last character of the chunk before: a mark has two
         has_marks = has_marks or is_template(last + text)
         last = text[-1:] or last
     return has_marks

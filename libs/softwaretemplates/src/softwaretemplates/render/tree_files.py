@@ -229,7 +229,7 @@ def _mark(mark: str) -> str:
 
 
 CHECKED_BYTES = 512
-_RESERVE = 3
+_RESERVE = 3  # so many bytes may follow the last one in its UTF-8 sequence
 HEAD_BYTES = CHECKED_BYTES + _RESERVE
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\x00\x00\xfe\xff", b"\xff\xfe\x00\x00", b"\x84\x31\x95\x33")
 _UTF16_MARKS = (b"\xfe\xff", b"\xff\xfe")
@@ -250,6 +250,7 @@ def is_binary(data: bytes) -> bool:
 
 
 def _suspicious(head: bytes) -> bool:
+    # most files: one pass in C
     if not head.translate(None, _ORDINARY):
         return False
     checked = min(len(head), CHECKED_BYTES)

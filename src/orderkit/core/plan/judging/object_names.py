@@ -42,6 +42,7 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _SEGMENT = re.compile(r"(?!\.{1,2}\Z)[^/%]+\Z")
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?\Z")
+# annotations together: Kubernetes' TotalAnnotationSizeLimitB
 _LABEL_MAX, _NAME_MAX, _ANNOTATIONS_MAX_BYTES = 63, 253, 256 * 1024
 _PLAIN = {"name", "generateName", "namespace", "labels", "annotations", "uid", "ownerReferences"}
 _RBAC = "rbac.authorization.k8s.io"
@@ -219,15 +220,12 @@ def _key_clashes(
 
 
 def _is_composer(owner: Mapping[str, Any], obj: OutcomeObject, after: Assembly) -> bool:
-    """
-    Return whether an owner in the cluster is the XR that composes the object in the plan.
-
-    An XR that the plan did not see yet has the uid of a preview. It may have been delivered, and
-    have composed its first objects, while the plan was made.
-    """
+    """Return whether an owner in the cluster is the XR that composes the object in the plan."""
     ours = controller(obj.manifest) or {}
     if owner.get("uid") == ours.get("uid"):
         return True
+    # an XR that the plan did not see yet may have been delivered, and have composed its first
+    # objects, while the plan was made
     is_preview = ours.get("uid") == preview_uid(parent_of(obj.path, after))
     return is_preview and all(
         owner.get(name) == ours.get(name) for name in ("apiVersion", "kind", "name")

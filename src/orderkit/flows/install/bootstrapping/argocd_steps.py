@@ -98,6 +98,7 @@ class SettingsStep:
             platform.cluster.apply(_namespace(), owner=OWNER)
         if before.verdict is not StepVerdict.DONE:
             for manifest in self._objects():
+                # in Argo CD's own name: an entry that a later pack leaves out goes away
                 platform.cluster.apply(manifest, owner=_MANAGER)
         return before
 

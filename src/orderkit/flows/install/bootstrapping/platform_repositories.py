@@ -139,6 +139,7 @@ def move_ledger(platform: Platform, old: RepoId, *, requester: str) -> Written:
     """
     new, forge = platform.ledger, platform.forge
     refuse_foreign_access(platform, new)
+    # first, so that nobody enters an order there meanwhile
     forge.archive(old)
     before, after = snapshot(platform, old), snapshot(platform, new)
     if before is None:

@@ -266,6 +266,7 @@ def _ensure(cluster: Cluster, manifest: Manifest) -> None:
     try:
         cluster.create(manifest, owner=_CNOE_FIELD_OWNER)
     except ConflictError:
+        # somebody was faster, which is good if it says the same
         if not _check_other(cluster, manifest):
             raise
 

@@ -47,6 +47,7 @@ def _webhook(context: ActionContext, inputs: Inputs) -> Outputs:
     forge = check_kind(context, "github:webhook", "github")
     refuse_inputs(inputs, ("token",), _WHY)
     repo = repository_of(inputs["repoUrl"], forge)
+    # a webhook learns of every push
     if repo not in context.published:
         raise InvalidInputError(
             "repoUrl",
@@ -109,7 +110,9 @@ def _once(
     if known.get(name) == "success":
         context.log(f"{workflow} was started before")
         return
+    # cut off after the status: the workflow's own runs on that commit tell whether it began
     if known.get(name) is None or not workflows.workflow_runs(repo, workflow, commit):
+        # before the dispatch, for which GitHub has no key that makes it idempotent
         forge.set_status(repo, commit, CommitStatus(name, "pending", f"starts {workflow}"))
         workflows.dispatch_workflow(repo, workflow, ref, given)
     forge.set_status(repo, commit, CommitStatus(name, "success", f"started {workflow}"))

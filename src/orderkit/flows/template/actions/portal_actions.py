@@ -180,6 +180,7 @@ def _target(inputs: Inputs, *, has_root: bool) -> str:
             "catalogInfoUrl", url, "is needed, or repoContentsUrl with catalogInfoPath, not both"
         )
     path = inputs.get("catalogInfoPath", "/catalog-info.yaml")
+    # with it, Backstage loses the branch of the URL and fails (measured on Gitea)
     if path.startswith("/") and not has_root:
         raise InvalidInputError(
             "catalogInfoPath",

@@ -103,6 +103,7 @@ class Masker:
         self._hidden |= {form for form in forms if len(form) >= registry.SHORTEST}
         if leak:
             self._leaks |= {form for form in forms if len(form) >= registry.SHORTEST}
+        # a look-ahead finds forms that overlap; of those that begin at one place, the longest
         longest_first = sorted(self._hidden, key=lambda form: (-len(form), form))
         self._pattern = re.compile(f"(?=({'|'.join(map(re.escape, longest_first))}))")
 

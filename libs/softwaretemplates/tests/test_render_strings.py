@@ -70,6 +70,11 @@ CASES = [
     Case("** and // are calls", "${{ 2 ** 3 ** 2 }} ${{ 7 // 2 }} ${{ -7 // 2 }}", "64 3 -4"),
     Case("division by zero is Infinity", "${{ 1 / 0 }} ${{ 0 / 0 }}", "Infinity NaN"),
     Case("numbers are doubles", "${{ 0.1 + 0.2 }} ${{ 10 ** 21 }}", "0.30000000000000004 1e+21"),
+    Case(
+        "a power beyond the doubles",
+        "${{ 10 ** 309 }} ${{ (-10) ** 309 }} ${{ (-10) ** 310 }} ${{ 0.5 ** -2000 }}",
+        "Infinity -Infinity Infinity Infinity",
+    ),
     Case("quoted members with dashes", "${{ values['dash-ed'].deep }}", "yes"),
     Case(
         "members of a filter's result", "${{ (values.repoUrl | parseRepoUrl)['owner'] }}", "team-a"

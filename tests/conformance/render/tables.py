@@ -231,6 +231,11 @@ CASES = [
     ),
     Case("a rounded power", "${{ 2 ** 0.5 }}", REFUSED),
     Case(
+        "a power beyond the doubles",
+        "${{ 10 ** 309 }} ${{ (-10) ** 309 }} ${{ (-10) ** 310 }} ${{ (-0.5) ** -2001 }}",
+        "Infinity -Infinity Infinity -Infinity",
+    ),
+    Case(
         "set of undefined in a loop",
         "{% set y = 1 %}{% for x in [1] %}{% set y = values.missing %}{% endfor %}${{ y }}",
         DIFFER,

@@ -77,8 +77,7 @@ def to_fixed(number: float, places: int) -> str:
     if not math.isfinite(number) or abs(number) >= 1e21:  # noqa: PLR2004 - the standard's
         return js.number_text(number)
     text = f"{_nearest(abs(number), -places):f}"
-    negative = number < 0 and (float(text) != 0 or number != 0)
-    return ("-" if negative else "") + text
+    return ("-" if number < 0 else "") + text
 
 
 def _nearest(number: float, exponent: int) -> Decimal:

@@ -31,10 +31,7 @@ __all__ = ["Test"]
 def calculate(operator: str, left: Value, right: Value) -> Value:
     """Return the result of ``- * / % // **`` on ``Number(left)`` and ``Number(right)``."""
     a, b = number(left), number(right)
-    try:
-        return normal(_CALCULATIONS[operator](float(a), float(b)))
-    except OverflowError:
-        return math.inf
+    return normal(_CALCULATIONS[operator](float(a), float(b)))
 
 
 def _divide(a: float, b: float) -> float:
@@ -59,7 +56,10 @@ def _power(a: float, b: float) -> float:
         return math.nan
     if a == 0 > b:
         return math.copysign(math.inf, a) if b % 2 == 1 else math.inf
-    power = float(a**b)
+    try:
+        power = float(a**b)
+    except OverflowError:  # JavaScript's is infinite, with the sign of an odd power
+        power = math.copysign(math.inf, a) if b % 2 == 1 else math.inf
     if not _exact_power(a, b, power):
         raise UnsupportedFault.of(refusals.ROUNDED_POWER)
     return power

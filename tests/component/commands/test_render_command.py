@@ -189,8 +189,8 @@ def test_a_killed_render_leaves_no_half_tree(run: Run) -> None:
     flags = ["--values", str(run.root / "values.yaml"), "--out", str(run.out)]
     script = (
         "import os, sys; from pathlib import Path; from orderkit.cli import main; "
-        "from orderkit.adapters.folders import rendered_folder; "
-        "rendered_folder._exchange = lambda *_: os.kill(os.getpid(), 9); "
+        "from orderkit.adapters.folders import template_folder; "
+        "template_folder._exchange = lambda *_: os.kill(os.getpid(), 9); "
         "main.run(sys.argv[1:])"
     )
 

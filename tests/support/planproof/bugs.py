@@ -115,7 +115,8 @@ def _statusless(answer: Any, *_: Any) -> Any:
     return {key: part for key, part in answer.items() if key != "status"}
 
 
-_CORE, _FLOW = "orderkit.core", "orderkit.flows.plan.order_plan"
+_CORE, _FLOW = "orderkit.core", "orderkit.flows.composing.planner"
+_ASKING = "orderkit.flows.composing.cluster_questions"
 _CROSSPLANE = "compositions"
 _META = f"{_CROSSPLANE}.composed"
 BUGS = (
@@ -162,7 +163,7 @@ BUGS = (
         Sort.REFUSAL, "", ORPHANED,
     ),
     Bug(
-        "a required resource not looked up", f"{_FLOW}:looked_up", _instead([]),
+        "a required resource not looked up", f"{_ASKING}:looked_up", _instead([]),
         Sort.REFUSAL, "",
     ),
     Bug(

@@ -10,13 +10,13 @@ STARTED = """
 import sys
 from pathlib import Path
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit_standins.cluster import served_builtin_kinds
+from orderkit_standins.cluster import kinds
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, running
 
 request = EmbeddedRunRequest(Path(sys.argv[1]), reference_pack(), Ports(0, 0, 0, 0), ("ae86",))
 with running(request, on_step=lambda *_: None):
-    print(served_builtin_kinds._schemas.cache_info().currsize)
+    print(kinds._schemas.cache_info().currsize)
 """
 KINDS = 8
 """Those of which a platform has objects: Namespaces, ConfigMaps, CRDs, roles, policies."""

@@ -353,7 +353,8 @@ def test_a_sweep_that_takes_longer_than_the_lease_lasts_keeps_it(
     for replica in replicas:
         replica.close()
 
-    assert (slow.writes, other.writes) == (1, 0)
+    assert slow.writes > 0
+    assert other.writes == 0
 
 
 def test_replicas_whose_clocks_differ_end_an_order_once_and_no_earlier_than_they_differ(

@@ -7,6 +7,9 @@ Real Gitea, API server, Job controller and Argo CD; our assembler stands for Cro
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -44,6 +47,7 @@ pytestmark = [
 POD = Kind("", "v1", "Pod")
 TEAMS = ("ae86", "fd3s", "rx7")
 WAIT_S = 300.0
+KILLED = 137
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,40 @@ class Site:
     orderkit: Command
     folder: Path
     entries: tuple[OrderEntry, ...]
+
+    def start(self, name: str, stage: str) -> CampaignRecord:
+        """Start a campaign over all orders: a canary, then two shards."""
+        campaign = {
+            "apiVersion": "orderkit.dev/v1alpha1",
+            "kind": "Campaign",
+            "metadata": {"name": name},
+            "spec": {
+                "reason": "to see it on a real node",
+                "what": {"fields": {"set": {"stage": stage}}},
+                "which": {"kit": "garage"},
+                "how": "direct",
+                "waves": [{"name": "canary", "orders": [f"garage-{TEAMS[0]}"]}],
+                "gates": {"ready": "3m"},
+            },
+        }
+        file = self.folder / f"{name}.yaml"
+        file.write_text(yaml.safe_dump(campaign))
+        begun = self.orderkit("campaign", "start", str(file), "--in-cluster", "--shards=2")
+        assert begun.code == 0, begun.err
+        return self.record(name)
+
+    def done(self, name: str) -> CampaignRecord:
+        """Wait until a campaign is done and each order has one commit of it."""
+        record = until(
+            self.platform.clock, lambda: self.record(name), lambda found: found.state == "done",
+            timeout_s=WAIT_S, goal="the campaign is done", why_not=lambda _: self.states(),
+        )  # fmt: skip
+        results = [out.result for wave in record.waves for out in wave.outcomes.values()]
+        assert results == ["ready"] * len(TEAMS)
+        for entry in self.entries:
+            commits = self.platform.forge.commits(entry.repository, limit=50)
+            assert [c.trailers.get(CAMPAIGN_TRAILER) for c in commits].count(record.id) == 1
+        return record
 
     def jobs(self) -> list[Manifest]:
         return list(self.platform.cluster.list(JOB, namespace=NAMESPACE).items)
@@ -106,36 +144,39 @@ def _placed(platform: Platform, team: str) -> OrderEntry:
 
 
 def test_a_campaign_is_carried_out_by_pods_of_the_node(site: Site) -> None:
-    campaign = {
-        "apiVersion": "orderkit.dev/v1alpha1",
-        "kind": "Campaign",
-        "metadata": {"name": "node"},
-        "spec": {
-            "reason": "to see it on a real node",
-            "what": {"fields": {"set": {"stage": "stage2"}}},
-            "which": {"kit": "garage"},
-            "how": "direct",
-            "waves": [{"name": "canary", "orders": [f"garage-{TEAMS[0]}"]}],
-            "gates": {"ready": "3m"},
-        },
-    }
-    file = site.folder / "node.yaml"
-    file.write_text(yaml.safe_dump(campaign))
+    site.start("node", "stage2")
 
-    begun = site.orderkit("campaign", "start", str(file), "--in-cluster", "--shards=2")
+    site.done("node")
 
-    assert begun.code == 0, begun.err
-    record = until(
-        site.platform.clock, lambda: site.record("node"), lambda found: found.state == "done",
-        timeout_s=WAIT_S, goal="the campaign is done", why_not=lambda _: site.states(),
-    )  # fmt: skip
-    results = [out.result for wave in record.waves for out in wave.outcomes.values()]
-    assert results == ["ready"] * len(TEAMS)
-    for entry in site.entries:
-        commits = site.platform.forge.commits(entry.repository, limit=50)
-        assert [c.trailers.get(CAMPAIGN_TRAILER) for c in commits].count(record.id) == 1
     pods = site.pods()
     images = {dig(pod, "spec", "containers")[0]["image"] for pod in pods}
     assert images == {image_of("registry.local")}
     assert {dig(pod, "spec", "nodeName") for pod in pods} == {"node"}
     assert len(site.jobs()) == 3, "the coordinator's, and one of each wave"
+
+
+def test_it_ends_though_processes_of_its_pods_are_killed(site: Site) -> None:
+    id_ = site.start("killed", "stage3").id
+
+    def working(step: str) -> list[int]:
+        """Return the processes of a step's Pods that have begun."""
+        name = f"campaign-killed-{id_[-8:]}-{step}"
+        pods = [pod for pod in site.pods() if pod["metadata"]["name"].startswith(name)]
+        return [each for pod in pods for each in realnode.processes(pod["metadata"]["uid"])]
+
+    for step in ("w1", "c"):
+        found = until(
+            site.platform.clock, functools.partial(working, step), bool,
+            timeout_s=WAIT_S, goal=f"Pods of {step}", why_not=lambda _: site.states(),
+        )  # fmt: skip
+        for process in found:
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.kill(process, signal.SIGKILL)
+
+    site.done("killed")
+    codes = [
+        dig(status, "state", "terminated", "exitCode")
+        for pod in site.pods()
+        for status in dig(pod, "status", "containerStatuses", default=())
+    ]
+    assert KILLED in codes

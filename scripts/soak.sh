@@ -43,7 +43,7 @@ case $part in
     KUBECONFIG=.cache/standing/kubeconfig kubectl wait node/node --for=condition=Ready
     make cluster-down
     [ ! -e .cache/standing ] && [ ! -e /sys/class/net/orderkit0 ]
-    exec scripts/test.sh --e2e tests/e2e/test_real_node.py tests/e2e/test_real_node_campaign.py "$@"
+    exec scripts/test.sh --e2e tests/e2e/test_real_node.py tests/e2e/test_real_node_orders.py "$@"
     ;;
   all) paths=tests ;;
   rendering) paths=$rendering ;;

@@ -1,7 +1,8 @@
 """
-A campaign's Jobs on a real node: kubelet, containerd and runc run the image of the project.
+Orders and a real node: Jobs of campaigns and of one change, and the service as Helm installs it.
 
-Real Gitea, API server, Job controller and Argo CD; our assembler stands for Crossplane.
+kubelet, containerd and runc run the image of ``scripts/image.sh``. Real Gitea, API server, Job
+controller, Argo CD and Helm; our assembler stands for Crossplane.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import functools
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -18,6 +20,7 @@ from urllib.parse import urlsplit
 
 import labplatform
 import pytest
+import requests
 import yaml
 from bays import EVE
 from changingpack import changing_pack
@@ -25,26 +28,39 @@ from commands import Command, as_process
 from jobroom import furnish_cluster
 from jobrunner import JOB
 from lab import realnode
+from lab.binaries import built
 from lab.realkube import AGGREGATION
-from labplatform import bootstrapped
+from labplatform import LabPlatform, bootstrapped
 
 from ground.names import OrderId, TeamName
-from ground.objects.kube_objects import Kind, Manifest, dig
-from ground.shapes import changed
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig
+from ground.shapes import changed, plain
+from orderkit.adapters.folders.pack_folder import read_folder
+from orderkit.cli.connecting import SECRET_HEADER
 from orderkit.core.campaign.definition import CAMPAIGN_TRAILER
 from orderkit.core.campaign.record import CampaignRecord
+from orderkit.core.kit.checked_kits import checked_kits
+from orderkit.core.kit.order_kinds import service_rules
+from orderkit.core.kit.pack import read_pack
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.core.portal.runner_job import NAMESPACE, image_of
+from orderkit.core.platform.mounted_settings import mounted_settings
+from orderkit.core.platform.service_access import ServiceInstall, ServiceRoute
+from orderkit.core.platform.service_objects import NAME, service_parts
+from orderkit.core.platform.service_objects import NAMESPACE as SERVICE_NAMESPACE
+from orderkit.core.portal.runner_job import NAMESPACE, RunnerJob, image_of, manifest
 from orderkit.flows.campaign.campaign_reads import read_campaign
+from orderkit.flows.install.service_secret import ensure_service_secret
 from orderkit.flows.order import placing
 from orderkit.flows.platform import Platform
 from orderkit.flows.repeating import until
+from orderkit.ports.forge import REQUESTER_TRAILER
 
 pytestmark = [
     pytest.mark.timeout(900),  # the lab and the node come up within the first test's time
     pytest.mark.skipif(bool(realnode.reason_not_possible()), reason=realnode.reason_not_possible()),
 ]
 POD = Kind("", "v1", "Pod")
+SERVICE = ObjectKey(Kind("", "v1", "Service"), NAME, SERVICE_NAMESPACE)
 TEAMS = ("ae86", "fd3s", "rx7")
 WAIT_S = 300.0
 KILLED = 137
@@ -54,6 +70,8 @@ KILLED = 137
 class Site:
     """The lab with a node, furnished for Jobs, with orders."""
 
+    lab: LabPlatform
+    pack: Path
     platform: Platform
     orderkit: Command
     folder: Path
@@ -134,7 +152,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         furnish_cluster(lab.settings, lab.cluster, has_node=True)
         with ThreadPoolExecutor(len(TEAMS)) as threads:
             entries = tuple(threads.map(lambda team: _placed(platform, team), TEAMS))
-        yield Site(platform, as_process(lab.file), folder, entries)
+        yield Site(lab, pack, platform, as_process(lab.file), folder, entries)
 
 
 def _placed(platform: Platform, team: str) -> OrderEntry:
@@ -180,3 +198,64 @@ def test_it_ends_though_processes_of_its_pods_are_killed(site: Site) -> None:
         for status in dig(pod, "status", "containerStatuses", default=())
     ]
     assert KILLED in codes
+
+
+def test_a_change_from_a_portal_runs_as_a_job(site: Site) -> None:
+    order = site.entries[-1]
+    asked = (f"--requester={EVE.ref}", "--operation=from-a-form", "--json", "--")
+    job = RunnerJob(
+        "change-one", image_of("registry.local"), ("change", *asked, order.order, "stage=stage2")
+    )
+
+    site.platform.cluster.apply(manifest(job), owner="portal")
+
+    key = ObjectKey(JOB, job.name, NAMESPACE)
+    conditions = until(
+        site.platform.clock,
+        lambda: dig(site.platform.cluster.get(key) or {}, "status", "conditions", default=()),
+        lambda found: any(each["type"] in {"Complete", "Failed"} for each in found),
+        timeout_s=WAIT_S, goal="the Job ends", why_not=lambda _: site.states(),
+    )  # fmt: skip
+    assert "Complete" in {each["type"] for each in conditions}
+    (newest, *_) = site.platform.forge.commits(order.repository, limit=1)
+    assert newest.trailers[REQUESTER_TRAILER] == EVE.ref
+
+
+def test_the_chart_installs_a_service_that_answers(site: Site) -> None:
+    """The namespace and the Secret are the administrator's, as docs/cluster.md says."""
+    install = ServiceInstall(("backstage",), image_of("registry.local"), route=ServiceRoute("none"))
+    service = changed(site.lab.settings.service, install=install)
+    settings = changed(site.lab.settings, service=service)
+    parts = service_parts(settings, service_rules(checked_kits(read_pack(read_folder(site.pack)))))
+    assert parts is not None
+    files = mounted_settings(settings)[1]
+    contents = {name: Path(path).read_bytes() for name, path in files.items()}
+    ensure_service_secret(site.platform, contents)
+    values = site.folder / "values.yaml"
+    values.write_text(
+        yaml.safe_dump(
+            {
+                **plain(install),
+                "platformYaml": parts.platform_yaml,
+                "rules": list(parts.rules),
+            }
+        )
+    )
+    program, chart = built("helm") / "helm", Path(__file__).parents[2] / "charts" / NAME
+    command = [program, "install", NAME, chart, "--namespace", SERVICE_NAMESPACE]
+    environment = {"KUBECONFIG": str(site.lab.kube.kubeconfig), "HOME": str(site.folder)}
+
+    done = subprocess.run(
+        [*map(str, command), "--values", str(values), "--wait", "--timeout", "3m"],
+        capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    address = dig(site.platform.cluster.get(SERVICE) or {}, "spec", "clusterIP")
+    with requests.Session() as session:
+        session.trust_env = False
+        headers = {SECRET_HEADER: Path(str(service.token_file)).read_text()}
+        answer = session.get(f"http://{address}/v1/orders", headers=headers, timeout=60)
+    assert {each["order"] for each in answer.json()["orders"]} == {
+        entry.order for entry in site.entries
+    }

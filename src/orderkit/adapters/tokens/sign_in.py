@@ -169,7 +169,7 @@ def sign_in_error(why: str) -> UnprovedError:
     return UnprovedError(f"you are not signed in: {why}", hint="sign in again")
 
 
-_GITHUB_OK, _NO_CONTENT = 200, 204
+_NO_CONTENT = 204
 _PAGE, _PAGES_MAX = 100, 20
 _SCOPE = "read:org"
 
@@ -284,7 +284,7 @@ class GitHubSignIn:
         answer = self._send(method, address, headers, body)
         if answer.status in (400, 401, 403, 404):
             raise sign_in_error(f"GitHub answers {answer.status}: {answer.text}")
-        if answer.status != _GITHUB_OK:
+        if answer.status != _OK:
             raise UnreachableError(f"{self.name} answered {answer.status} to a sign-in")
         try:
             return answer.json()

@@ -293,12 +293,6 @@ def _field(field: FieldDifference, screen: Screen, *, prefix: int = 2) -> str:
     return f"{field.label} {old} → {new}"
 
 
-_FLEET_COLORS = {
-    Action.ADDED: "green",
-    Action.CHANGED: "yellow",
-    Action.REMOVED: "red",
-    Action.REPLACED: "red",
-}
 _FLEET_FIELDS_MAX, _FOLDS_MAX, _UNREAD_MAX = 8, 40, 20
 
 
@@ -374,7 +368,7 @@ def _changes(change_folds: tuple[Fold, ...], screen: Screen) -> Iterator[Line]:
     folds_shown = change_folds if screen.full else change_folds[:_FOLDS_MAX]
     for fold in folds_shown:
         path_prefix = {"field": "spec.", "status": "status."}.get(fold.category, "")
-        color = _FLEET_COLORS[fold.action] if fold.action else ""
+        color = _COLORS[fold.action] if fold.action else ""
         sign = fold.action.sign if fold.action else "~"
         if fold.category != "resource":
             yield f"  ~ {path_prefix}{fold.fields[0]}   {_orders(fold)}", color

@@ -246,7 +246,6 @@ _REASONS = frozenset(
 )
 """Reasons of conditions that Crossplane writes itself."""
 
-masks_logger = logging.getLogger(__name__)
 Make = Callable[[OrderSources, SecretTexts], OrderRow]
 """Makes the row of sources, without the values of these Secrets."""
 
@@ -306,9 +305,9 @@ class RowMasks(WorkerThread):
             try:
                 texts = self._read(key)
             except OrderkitError as error:
-                masks_logger.warning("the Secrets of %s cannot be read now: %s", order, error)
+                logger.warning("the Secrets of %s cannot be read now: %s", order, error)
             except Exception:
-                masks_logger.exception("a bug while reading the Secrets of %s", order)
+                logger.exception("a bug while reading the Secrets of %s", order)
             else:
                 with self._wake:
                     self._texts[order] = (row, texts)

@@ -93,19 +93,8 @@ def _readable_texts(assembly: Assembly) -> Iterator[tuple[tuple[str, str], list[
             continue
         for key, value in obj.manifest.items():
             if key not in {"apiVersion", "kind"}:
-                yield (obj.path, obj.field(key)), list(_leaf_texts(value))
-    yield ("", "status"), list(_leaf_texts(assembly.xr.get("status") or {}))
-
-
-def _leaf_texts(value: object) -> Iterator[str]:
-    if isinstance(value, dict):
-        for entry in value.values():
-            yield from _leaf_texts(entry)
-    elif isinstance(value, list):
-        for entry in value:
-            yield from _leaf_texts(entry)
-    elif isinstance(value, str):
-        yield value
+                yield (obj.path, obj.field(key)), list(leaves(value))
+    yield ("", "status"), list(leaves(assembly.xr.get("status") or {}))
 
 
 def _secret_like_keys(path: str, manifest: Manifest, old: Manifest | None) -> Iterator[Danger]:

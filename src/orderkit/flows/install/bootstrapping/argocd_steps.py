@@ -88,7 +88,7 @@ class SettingsStep:
         refuse_lost_tools(self.site.platform, settings, dig(live, "data", default={}) or {})
         keys = unforced(self.site.platform, settings)
         return Look(
-            StepVerdict.CHANGE, f"argocd-cm: {', '.join(keys)}" if keys else _named(unapplied)
+            StepVerdict.CHANGE, f"argocd-cm: {', '.join(keys)}" if keys else _names(unapplied)
         )
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
@@ -148,10 +148,6 @@ def reverted_by(site: BootstrapContext) -> str:
 def _is_in_force(platform: Platform, manifest: Manifest) -> bool:
     live = get_object(platform, ObjectKey.of(manifest))
     return live is not None and holds(live, manifest)
-
-
-def _named(manifests: Sequence[Manifest]) -> str:
-    return ", ".join(f"{m['kind']} {metadata(m)['name']}" for m in manifests)
 
 
 def _namespace() -> Manifest:

@@ -207,9 +207,6 @@ CNOE_CREATE_ARGOCD_APP = TemplateAction(
 )
 
 
-_CNOE_FIELD_OWNER = "orderkit-scaffolder"
-
-
 def resources(inputs: Inputs) -> tuple[Manifest, Manifest]:
     """Return the AppProject and the Application for checked inputs."""
     name = check_label("appName", inputs["appName"])
@@ -264,7 +261,7 @@ def _ensure(cluster: Cluster, manifest: Manifest) -> None:
     if _check_other(cluster, manifest):
         return
     try:
-        cluster.create(manifest, owner=_CNOE_FIELD_OWNER)
+        cluster.create(manifest, owner=FIELD_OWNER)
     except ConflictError:
         # somebody was faster, which is good if it says the same
         if not _check_other(cluster, manifest):

@@ -1,15 +1,17 @@
 """
 The HTTP service under load: 50 readers and 8 writers at once, over HTTP, beside its platform.
 
-``orderkit up`` is one process, ``orderkit serve`` another, the clients a third; a machine with
-two cores shares them out among all three. Each writer changes an order of its own and reads
-nothing; each reader looks at one order after the other. Memory is the service's own process.
+``orderkit up`` is three processes (its own service idles), ``orderkit serve`` one or two more, the
+clients another; a machine with two cores shares them out among all. Each writer changes an order of
+its own and reads nothing; each reader looks at one order after the other. Half of the clients ask
+each of two services. Memory is one service's own process.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
+import http.client
+import json
 import shutil
 import signal
 import statistics
@@ -18,14 +20,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import requests
+from urllib.parse import urlsplit
 
 from bench.figure import Figure, size
-from bench.platform import REQUESTER, rss_mb, running
+from bench.platform import REQUESTER, cpu_s, family, rss_mb, running
 from ground.shapes import changed
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.cli.connecting import SECRET_HEADER, connect, load_settings, token
@@ -46,7 +47,7 @@ STAGES = ("stage1", "stage2", "stage3", "stage2")
 class Load:
     """What the clients saw. Times are in seconds; `refused` counts answers that are no success."""
 
-    url: str
+    urls: Sequence[str]
     headers: dict[str, str]
     until: float
     reads: list[float] = field(default_factory=list)
@@ -54,30 +55,40 @@ class Load:
     refused: int = 0
 
     def read(self, number: int) -> None:
-        with requests.Session() as session:
-            session.trust_env = False
+        with self._connection(number) as connection:
             while time.perf_counter() < self.until:
                 path = f"/v1/orders/{ORDERS[number % WRITERS]}"
-                self._ask(session, "GET", path, None, self.reads)
+                self._ask(connection, "GET", path, None, self.reads)
                 number += 1
 
     def write(self, number: int) -> None:
         path = f"/v1/orders/{ORDERS[number]}/changes"
-        with requests.Session() as session:
-            session.trust_env = False
+        with self._connection(number) as connection:
             at = 0
             while time.perf_counter() < self.until:
                 at += 1
                 body = {"values": {"stage": STAGES[at % len(STAGES)]}}
-                self._ask(session, "POST", path, body, self.changes)
+                self._ask(connection, "POST", path, body, self.changes)
+
+    def _connection(self, number: int) -> contextlib.closing[http.client.HTTPConnection]:
+        address = urlsplit(self.urls[number % len(self.urls)]).netloc
+        return contextlib.closing(http.client.HTTPConnection(address, timeout=60))
 
     def _ask(
-        self, session: requests.Session, method: str, path: str, body: object, times: list[float]
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        body: object,
+        times: list[float],
     ) -> None:
         begin_s = time.perf_counter()
-        url = f"{self.url}{path}"
-        with session.request(method, url, json=body, headers=self.headers, timeout=60) as answer:
-            if answer.ok:
+        data = json.dumps(body).encode() if body else None
+        kind = {"Content-Type": "application/json"} if body else {}
+        connection.request(method, path, data, {**self.headers, **kind})
+        with connection.getresponse() as answer:
+            answer.read()
+            if answer.status < 300:  # noqa: PLR2004 - HTTP: 2xx is success
                 times.append(time.perf_counter() - begin_s)
             else:
                 self.refused += 1
@@ -87,15 +98,41 @@ def figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as name:
         state = Path(name) / "state"
         pack = _direct_pack(Path(name) / "pack")
-        with running(state, "--pack", str(pack)):
+        with running(state, "--pack", str(pack)) as platform:
             settings = load_settings(str(state / "platform.yaml"))
             _place(settings)
+            secret = token(settings.service)
             with serving(settings, state) as (url, pid):
-                secret, begun_s = token(settings.service), cpu_s(pid)
-                alone = _loaded(url, secret, READING_S, writers=0)
-                each_ms = (cpu_s(pid) - begun_s) / len(alone.reads) * 1000
-                yield Figure("service.read.processor-time", each_ms, "ms of CPU", aim="<= 2")
-                yield from _shown(_loaded(url, secret, SECONDS, writers=WRITERS), rss_mb(pid))
+                before_s = [cpu_s(pid), cpu_s(*family(platform))]
+                alone = _loaded([url], secret, READING_S, writers=0)
+                spent = [cpu_s(pid) - before_s[0], cpu_s(*family(platform)) - before_s[1]]
+                for whose, spent_s in zip(("service", "platform"), spent, strict=True):
+                    each_ms = spent_s / len(alone.reads) * 1000
+                    aim = "<= 2" if whose == "service" else None
+                    yield Figure(f"service.read.of-the-{whose}", each_ms, "ms of CPU", aim=aim)
+                one = _loaded([url], secret, SECONDS, writers=WRITERS)
+                yield from _shown(one, rss_mb(pid))
+                with serving(settings, state, "second") as (second, _):
+                    urls = [url, second]
+                    read = _loaded(urls, secret, READING_S, writers=0)
+                    two = _loaded(urls, secret, SECONDS, writers=WRITERS)
+            yield from _compared("reads-alone", alone.reads, read.reads)
+            yield from _compared("reads", one.reads, two.reads)
+            yield from _compared("changes", one.changes, two.changes)
+
+
+def _compared(what: str, one: list[float], two: list[float]) -> Iterator[Figure]:
+    """Say how much more two processes did in the same time."""
+    yield Figure(
+        f"service.two-processes.{what}",
+        len(two),
+        "answers",
+        peer="one process, in the same time",
+        peer_value=len(one),
+        ratio=len(two) / len(one),
+        aim=">= 1.7",
+        aim_of="ratio",
+    )
 
 
 def _direct_pack(target: Path) -> Path:
@@ -119,12 +156,15 @@ def _place(settings: PlatformSettings) -> None:
 
 
 @contextlib.contextmanager
-def serving(settings: PlatformSettings, state: Path) -> Iterator[tuple[str, int]]:
-    file = state / "bench.yaml"
+def serving(
+    settings: PlatformSettings, state: Path, name: str = "bench"
+) -> Iterator[tuple[str, int]]:
+    """Run a service of its own beside a platform; yield its address and its process."""
+    file = state / f"{name}.yaml"
     access = AccessSettings(requests_per_minute=10_000_000)
     file.write_text(changed(settings, service=changed(settings.service, access=access)).to_yaml())
     command = [sys.executable, "-m", "orderkit", "serve", "--platform", str(file), "--port", "0"]
-    command += ["--audit-log", str(state / "audit.jsonl")]
+    command += ["--audit-log", str(state / f"{name}.jsonl")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = process.stdout.readline().split("runs: ")[1].strip()
@@ -135,14 +175,8 @@ def serving(settings: PlatformSettings, state: Path) -> Iterator[tuple[str, int]
             process.wait(timeout=20)
 
 
-def cpu_s(pid: int) -> float:
-    """Return the processor time of a process and of its children that have ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-
-def _loaded(url: str, secret: str, seconds: float, *, writers: int) -> Load:
-    load = Load(url, {SECRET_HEADER: secret}, time.perf_counter() + seconds)
+def _loaded(urls: Sequence[str], secret: str, seconds: float, *, writers: int) -> Load:
+    load = Load(urls, {SECRET_HEADER: secret}, time.perf_counter() + seconds)
     work = [(load.read, n) for n in range(READERS)] + [(load.write, n) for n in range(writers)]
     threads = [threading.Thread(target=run, args=(n,)) for run, n in work]
     for thread in threads:

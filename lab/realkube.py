@@ -31,7 +31,7 @@ from lab.binaries import built, keep_log
 from lab.daemons import Daemon, DaemonError
 from lab.loopback import HOST, free_ports, taken
 
-from orderkit_standins.platform import Certificate, ensure_certificate
+from orderkit_standins.loopback_certificate import Certificate, ensure_certificate
 
 KUBECONFIG_VARIABLE = "ORDERKIT_TEST_KUBECONFIG"
 _NAME = "kubernetes.default.svc"

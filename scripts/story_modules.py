@@ -3,9 +3,9 @@ Count the modules of Orderkit that an order and a plan pass through, and draw th
 
 It starts an embedded platform, adds a team, orders a garage and plans a change of it, each command
 in a process of its own under `sys.setprofile`. A module counts when one of its functions is
-entered; what runs while a module is imported (class bodies, tables) does not count. In the
-platform's own process only what runs below a function of ``orderkit.web`` counts: that is the
-service; the forge, the cluster and the delivery beside it are no part of the walk.
+entered; what runs while a module is imported (class bodies, tables) does not count. The platform
+runs in one process, with its service. There only what runs below a function of ``orderkit.web``
+counts: that is the service; forge, cluster and delivery are no part of the walk.
 
     .venv/bin/python scripts/story_modules.py            # print both numbers and the modules
     .venv/bin/python scripts/story_modules.py --write    # and write them into docs/modules.md
@@ -39,6 +39,8 @@ SERVERS = ("orderkit.web.serving", "orderkit.web.time_limited_http")
 """What serves every app of the embedded platform, not the service alone."""
 CODE_OF_A_FUNCTION = 0x01  # CO_OPTIMIZED: bodies of modules and classes do not have it
 START_S = 180
+PLATFORM = "platform"
+"""Instead of a command: the embedded platform."""
 STORIES = {
     "order": ("order", "garage", "team_name=walk", "stage=stage2"),
     "plan": ("plan", "garage-walk", "stage=stage3"),
@@ -86,8 +88,9 @@ class Recorder:
 
 def record(file: str, only_below: str, arguments: tuple[str, ...]) -> int:
     """Run one command of Orderkit and write its walk; called in a child process."""
-    from orderkit.cli.main import run
+    from orderkit.cli.main import run as run_command
 
+    run = run_platform if arguments[0] == PLATFORM else run_command
     recorder = Recorder(only_below)
     signal.signal(signal.SIGUSR1, lambda *_: recorder.walk.clear())
     threading.setprofile(recorder)
@@ -97,6 +100,20 @@ def record(file: str, only_below: str, arguments: tuple[str, ...]) -> int:
     finally:
         sys.setprofile(None)
         Path(file).write_text(json.dumps(recorder.walk))
+
+
+def run_platform(arguments: list[str]) -> int:
+    """Run an embedded platform with its service in this process, until a signal ends it."""
+    from orderkit.adapters.folders.pack_folder import reference_pack
+    from orderkit_standins.platform import Ports
+    from orderkit_standins.serve_platform import EmbeddedRunRequest, running
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # before there are threads
+    request = EmbeddedRunRequest(Path(arguments[1]), reference_pack(), Ports(0, 0, 0, 0), ())
+    with running(request, on_step=lambda *_: None):
+        while not signal.sigtimedwait({signal.SIGTERM}, 1.0):  # other signals have handlers
+            pass
+    return 0
 
 
 def command(
@@ -112,7 +129,7 @@ def command(
 def platform(folder: Path, story: str) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
     """Run an embedded platform; its service's walk is written when it ends."""
     state = folder / f"state-{story}"
-    up = ("up", "--state", str(state))
+    up = (PLATFORM, str(state))
     process = command(folder / f"{story}-service", up, state, only_below="orderkit.web")
     try:
         deadline = time.monotonic() + START_S

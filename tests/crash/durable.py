@@ -1,5 +1,5 @@
 """
-Count the durable writes of this process, and die by SIGKILL before or after one of them.
+Count the durable writes of this process, and kill its group by SIGKILL before or after one.
 
 A write is a SQLite commit, a git object or reference, a ``git receive-pack``, and every
 rename, new folder and removal below one folder. Each has two sides: just before it, and just
@@ -74,7 +74,7 @@ class _Writes:
     def _die_at(self, kind: str, number: int, side: Side) -> None:
         faults = self._faults
         if (kind, number, side) == (faults.kind, faults.at, faults.side):
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.killpg(0, signal.SIGKILL)  # the platform's forks are this process too
 
 
 def install(faults: Faults) -> None:

@@ -107,9 +107,9 @@ class Process:
         self.wait(60)
 
     def wait(self, deadline_s: float) -> int:
-        """Return the exit code; a process that outlives the deadline fails the test."""
+        """Return the exit code once its forks have ended too, or fail after the deadline."""
         end = time.monotonic() + deadline_s
-        while (code := self.poll()) is None:
+        while (code := self.poll()) is None or _lives(self.pid):
             if time.monotonic() > end:
                 self.signal(signal.SIGKILL)
                 raise AssertionError(f"{self.arguments} runs after {deadline_s} s:\n{self.text()}")
@@ -128,3 +128,13 @@ class Process:
             assert time.monotonic() < end, f"no platform after {UP_DEADLINE_S} s:\n{self.text()}"
             time.sleep(_POLL_S)
         return False
+
+
+def _lives(group: int) -> bool:
+    """Say whether a process of a group lives; a fork sees the end of its parent a moment later."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, found, *_ = stat.read_text().rpartition(")")[2].split()
+            if int(found) == group and state != "Z":
+                return True
+    return False

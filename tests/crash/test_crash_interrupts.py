@@ -17,6 +17,7 @@ import pytest
 from ground.errors import EXIT_DONE, EXIT_INTERRUPTED
 
 DEADLINE_S = 180.0
+ANY_PORTS = tuple(f"--{part}-port=0" for part in ("forge", "cluster", "portal", "service"))
 READY, LAST = "Stop with ctrl-C", "stages held"
 
 
@@ -71,6 +72,20 @@ class Started:
                     found.append(int(stat.parent.name))
         return found
 
+    def kill(self, number: int) -> None:
+        """Kill its process (0), or its forks: the service (1), the forge (2)."""
+        line = Path(f"/proc/{self._process.pid}/cmdline").read_bytes()
+        own = [pid for pid in self.family() if Path(f"/proc/{pid}/cmdline").read_bytes() == line]
+        os.kill(sorted(own)[number], signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Wait until it and its forks have ended."""
+        self._process.wait(DEADLINE_S)
+        end = time.monotonic() + DEADLINE_S
+        while self.family():
+            assert time.monotonic() < end, self.family()
+            time.sleep(0.01)
+
     def close(self) -> None:
         for pid in self.family():
             with contextlib.suppress(ProcessLookupError):
@@ -106,8 +121,7 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, stage: str) -> None:
 
 @pytest.mark.parametrize("stage", ["  layer ", READY, soaked("  platform ")])
 def test_an_interrupted_platform_stops_and_starts_again(tmp_path: Path, stage: str) -> None:
-    ports = [f"--{part}-port=0" for part in ("forge", "cluster", "portal", "service")]
-    arguments = ("up", "--state", str(tmp_path / "state"), *ports)
+    arguments = ("up", "--state", str(tmp_path / "state"), *ANY_PORTS)
     (tmp_path / "first").mkdir()
     with started(tmp_path / "first", *arguments) as up:
         up.wait_for(stage)
@@ -124,3 +138,31 @@ def test_an_interrupted_platform_stops_and_starts_again(tmp_path: Path, stage: s
         up.wait_for(READY)
         up.interrupt()
         assert up.code == EXIT_DONE, up.text()
+
+
+@pytest.mark.parametrize(("number", "part"), [(1, "service"), (2, "forge")])
+def test_a_platform_that_loses_a_part_ends_and_says_which(
+    tmp_path: Path, number: int, part: str
+) -> None:
+    with started(tmp_path, "up", "--state", str(tmp_path / "state"), *ANY_PORTS) as up:
+        up.wait_for(READY)
+        up.kill(number)
+        up.wait()
+
+        assert up.code == 1
+        assert f"the {part}'s process ended by itself (-9)" in up.text()
+        assert "start it again" in up.text()
+        assert "Traceback" not in up.text()
+
+
+def test_parts_of_a_killed_platform_end_and_it_starts_again_at_once(tmp_path: Path) -> None:
+    arguments = ("up", "--state", str(tmp_path / "state"), *ANY_PORTS)
+    with started(tmp_path, *arguments) as up:
+        up.wait_for(READY)
+        up.kill(0)
+        (tmp_path / "second").mkdir()
+        with started(tmp_path / "second", *arguments) as again:
+            again.wait_for(READY)
+        up.wait()
+
+        assert up.code == -signal.SIGKILL

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from orderkit_standins.platform import Certificate
+from orderkit_standins.loopback_certificate import Certificate
 
 Answering = Callable[[BaseHTTPRequestHandler], None]
 

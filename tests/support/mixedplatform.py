@@ -43,7 +43,7 @@ from orderkit_standins.catalog.http import catalog_app
 from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.cluster.http import cluster_app
 from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds
-from orderkit_standins.platform import Certificate, ensure_certificate
+from orderkit_standins.loopback_certificate import Certificate, ensure_certificate
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

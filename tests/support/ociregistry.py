@@ -24,7 +24,7 @@ from typing import Any
 
 import requests
 
-from orderkit_standins.platform import Certificate
+from orderkit_standins.loopback_certificate import Certificate
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"

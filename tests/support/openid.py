@@ -24,7 +24,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from orderkit.web.serving import HttpServer, bind
-from orderkit_standins.platform import Certificate
+from orderkit_standins.loopback_certificate import Certificate
 
 AUDIENCE = "orderkit"
 CLIENT_SECRET = "provider-secret"

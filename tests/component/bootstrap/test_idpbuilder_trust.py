@@ -16,7 +16,7 @@ from orderkit.cli.connecting import connect
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.web import serving
 from orderkit_standins.forge import EmbeddedForge
-from orderkit_standins.platform import ensure_certificate
+from orderkit_standins.loopback_certificate import ensure_certificate
 
 from .conftest import Bare
 

@@ -25,7 +25,7 @@ from orderkit.ports.cluster import ExpiredError
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.cluster.http import cluster_app
-from orderkit_standins.platform import ensure_certificate
+from orderkit_standins.loopback_certificate import ensure_certificate
 
 SECRET = "tok-1234567890"
 SILENT_S = 60.0

@@ -20,7 +20,7 @@ from orderkit.cli.connecting import token
 from orderkit.core.platform.settings import ForgeSettings
 from orderkit.web.serving import LOOPBACK_NAMES, HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge
-from orderkit_standins.platform import Certificate, ensure_certificate
+from orderkit_standins.loopback_certificate import Certificate, ensure_certificate
 from orderkit_standins.serve_platform import Running
 
 PAGE = b"<html><title>Welcome to the gateway</title></html>"

@@ -17,7 +17,8 @@ from ground.errors import InvalidInputError
 from orderkit.adapters.folders.pack_folder import reference_pack
 from orderkit.core.platform.settings import PlatformSettings
 from orderkit.web.serving import HttpServer, bind
-from orderkit_standins.platform import Ports, ensure_certificate
+from orderkit_standins.loopback_certificate import ensure_certificate
+from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
 DEADLINE_S = 90.0

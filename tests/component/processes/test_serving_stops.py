@@ -13,7 +13,7 @@ from typing import Any
 
 from orderkit.web.client_time_limits import ClientTimeLimits
 from orderkit.web.serving import HOST, HttpServer, bind
-from orderkit_standins.platform import ensure_certificate
+from orderkit_standins.loopback_certificate import ensure_certificate
 
 
 def serving() -> set[threading.Thread]:

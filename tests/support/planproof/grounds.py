@@ -36,7 +36,7 @@ from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.cluster.http import cluster_app
 from orderkit_standins.controller import side_by_side
 from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds
-from orderkit_standins.platform import ensure_certificate
+from orderkit_standins.loopback_certificate import ensure_certificate
 from orderkit_standins.providers import ManagedLibrary, Providers
 from orderkit_standins.providers.provider_objects import DELAY
 from orderkit_standins.workloads import Workloads

@@ -1,38 +1,26 @@
 """
-Assemble the embedded platform: forge, cluster, delivery, assembly, catalog, in one process.
+Assemble the embedded platform: forge, cluster, delivery, assembly, catalog.
 
-It stands for Gitea, the Kubernetes API server, Argo CD, Crossplane and Backstage's catalog on one
-machine. Everybody else talks to it over HTTP, by the ``platform.yaml`` it writes. What each part
-does not do stands at the top of its module.
-
-`ensure_certificate` makes a private authority and a server certificate for 127.0.0.1 once, and
-keeps them. kubectl sends no token over plain HTTP, so the embedded API server speaks TLS. The
-authority's key is thrown away after signing: nobody can make another certificate that kubeconfigs
-trust.
+They run in one process, or the forge in one of its own (``forked_part``). They stand for Gitea, the
+Kubernetes API server, Argo CD, Crossplane and Backstage's catalog on one machine. Everybody else
+talks to them over HTTP, by the ``platform.yaml`` that is written here. What each part does not do
+stands at the top of its module.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
-import ipaddress
-import logging
 import socket
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.oid import NameOID
-
 from compositions.python_functions import python_functions
 from compositions.resource_builders import SEED_NAMESPACE, seed_secret
 from ground.errors import RefusedError
-from ground.names import CommitSha, RepoId
+from ground.names import RepoId
 from ground.objects.kube_objects import ARGOCD_NAMESPACE, Kind
 from orderkit.adapters.folders.confined_stations import confined_stations
 from orderkit.adapters.folders.pack_folder import SCHEMAS, read_folder, read_room
@@ -68,107 +56,13 @@ from orderkit_standins.controller import side_by_side
 from orderkit_standins.crossplane import EmbeddedCrossplane, crossplane_crds
 from orderkit_standins.forge import EmbeddedForge
 from orderkit_standins.forge.gitlab.face import FaceSettings
+from orderkit_standins.forked_part import Closable, ForkedPart
+from orderkit_standins.loopback_certificate import Certificate, ensure_certificate
 from orderkit_standins.providers import ManagedLibrary, Providers
 from orderkit_standins.workloads import Workloads
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
-
-
-HOST = "127.0.0.1"
-_AUTHORITY = "orderkit embedded platform"
-_DAYS = 3650
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """Files in PEM: what clients trust, what the server shows, and its key."""
-
-    authority: Path
-    server: Path
-    key: Path
-
-
-def ensure_certificate(folder: Path, *names: str) -> Certificate:
-    """
-    Make the three files unless all are there; the key is readable by its owner only.
-
-    Args:
-        names: What clients call the server, besides 127.0.0.1 and localhost.
-    """
-    certificate = Certificate(folder / "ca.crt", folder / "server.crt", folder / "server.key")
-    if not all(
-        path.exists() for path in (certificate.authority, certificate.server, certificate.key)
-    ):
-        authority, server, key = _make(*names)
-        write_atomically(certificate.key, key, mode=0o600)
-        write_atomically(certificate.server, server)
-        write_atomically(certificate.authority, authority)
-    return certificate
-
-
-def _make(*names: str) -> tuple[str, str, str]:
-    """Return authority, server certificate and server key as PEM texts."""
-    authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    known = [x509.IPAddress(ipaddress.ip_address(HOST)), *map(x509.DNSName, ("localhost", *names))]
-    authority = _sign(
-        _AUTHORITY,
-        authority_key.public_key(),
-        authority_key,
-        x509.BasicConstraints(ca=True, path_length=0),
-    )
-    server = _sign(HOST, key.public_key(), authority_key, x509.SubjectAlternativeName(known))
-    secret = key.private_bytes(
-        Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return (
-        authority.public_bytes(Encoding.PEM).decode(),
-        server.public_bytes(Encoding.PEM).decode(),
-        secret.decode(),
-    )
-
-
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
-
-
-def _sign(
-    subject: str,
-    public: ec.EllipticCurvePublicKey,
-    authority_key: ec.EllipticCurvePrivateKey,
-    role: x509.ExtensionType,
-) -> x509.Certificate:
-    """Make a certificate; `role` says whether it is the authority or a server of some names."""
-    begin = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
-    issued_by = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    return (
-        x509.CertificateBuilder()
-        .subject_name(_name(subject))
-        .issuer_name(_name(_AUTHORITY))
-        .public_key(public)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(begin)
-        .not_valid_after(begin + dt.timedelta(days=_DAYS))
-        .add_extension(role, critical=True)
-        .add_extension(_usage(signs=subject == _AUTHORITY), critical=True)
-        .add_extension(issued_by, critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-        .sign(authority_key, hashes.SHA256())
-    )
-
-
-def _usage(*, signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
 
 
 BOT = "orderkit"
@@ -180,9 +74,6 @@ GITLAB_GROUP = "orderkit"
 """The group of a forge that speaks as GitLab, with the organisations as its subgroups."""
 VIEWER = "viewer"
 """A forge user who may change nothing, for browsing (password: viewer)."""
-
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +100,7 @@ class PortalOptions:
     """Address of a Backstage with the catalog of orders; None: the embedded catalog."""
 
 
+_PORT_S, _PORT_LOOK_S = 1.0, 0.01
 DEFAULT_PORTS = {"forge": 7300, "cluster": 7344, "portal": 7307, "service": 7399}
 
 
@@ -231,6 +123,18 @@ def _ports(requested_ports: Ports, state: StateFolder) -> dict[str, int]:
             hint=f"start without --forge-port, or with --forge-port {remembered['forge']}",
         )
     return ports
+
+
+def _bound(server: str, port: int) -> socket.socket:
+    """Bind a port; wait a moment for it, because parts of a killed platform end after it."""
+    deadline_s = time.monotonic() + _PORT_S
+    while True:
+        try:
+            return serving.bind(server, port)
+        except serving.PortInUseError:
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(_PORT_LOOK_S)
 
 
 def _library(pack: Path) -> ManagedLibrary:
@@ -261,6 +165,7 @@ class EmbeddedPlatform:
         adopted: Sequence[str] = (),
         people: Sequence[str] = (),
         forge: ForgeKind = "gitea",
+        on_lost: Callable[[str], None] | None = None,
     ) -> None:
         """
         Open the state and reserve the ports; nothing runs yet.
@@ -270,6 +175,8 @@ class EmbeddedPlatform:
             adopted: Who may own or write on the forge besides the platform.
             people: Logins to add to the forge, each with a password in ``credentials``.
             forge: Whose dialect the forge speaks with the platform.
+            on_lost: Run the forge in a process of its own, and call this with a sentence if that
+                ends by itself. None: in this process.
 
         Raises:
             PortInUseError: One of the ports is taken.
@@ -282,7 +189,7 @@ class EmbeddedPlatform:
             undo.callback(self._state.close)
             self._sockets = {}
             for server, port in _ports(ports, self._state).items():
-                self._sockets[server] = serving.bind(server, port)
+                self._sockets[server] = _bound(server, port)
                 undo.callback(self._sockets[server].close)
             self._state.remember_ports(
                 {server: sock.getsockname()[1] for server, sock in self._sockets.items()}
@@ -293,7 +200,7 @@ class EmbeddedPlatform:
         self._pack, self._teams, self._portal = pack, teams, portal
         self._values, self._provider_twins = dict(values or {}), tuple(twins)
         self._adopted = tuple(adopted)
-        self._people, self._forge_kind = tuple(people), forge
+        self._people, self._forge_kind, self._on_lost = tuple(people), forge, on_lost
         self._notifications = notifications or NotificationSettings()
 
     @property
@@ -301,12 +208,16 @@ class EmbeddedPlatform:
         return self._state
 
     forge: EmbeddedForge
-    """Once it is started."""
+    """Once it is started, in this process."""
 
     @property
     def service_socket(self) -> socket.socket:
         """The socket for the service, which the caller starts."""
         return self._sockets["service"]
+
+    def held_for_others(self, server: str) -> list[Closable]:
+        """Return what this process holds open that the process of one server must not."""
+        return [self._state, *(sock for name, sock in self._sockets.items() if name != server)]
 
     @property
     def git_credentials(self) -> Path:
@@ -319,7 +230,13 @@ class EmbeddedPlatform:
 
     def start(self) -> PlatformSettings:
         """Start every part, write ``platform.yaml`` and ``kubeconfig``, return the settings."""
-        forge = self._start_forge()
+        listeners: list[Callable[[RepoId], None]] = []
+
+        def pushed(repo: RepoId) -> None:
+            for listener in listeners:
+                listener(repo)
+
+        self._start_forge(pushed)
         cluster = self._start_cluster()
         catalog = self._start_catalog()
         # Together, for speed; each alone, too (`_serve`), in case one of them cannot start.
@@ -341,13 +258,7 @@ class EmbeddedPlatform:
         for component in (assembly, delivery, providers, Workloads(cluster)):
             component.start()
             stops.append(component.stop)
-
-        def pushed(repo: RepoId, branch: str, commit: CommitSha | None) -> None:
-            logger.debug("push to %s %s: %s", repo, branch, commit)
-            delivery.notify(repo)
-            catalog.notify(repo)
-
-        forge.on_push(pushed)
+        listeners += [delivery.notify, catalog.notify]
         settings = self._settings()
         write_atomically(self._state.folder / PLATFORM_FILE, settings.to_yaml())
         return settings
@@ -362,15 +273,35 @@ class EmbeddedPlatform:
         self._undo.callback(server.stop)
         self._servers.append(server)
 
-    def _start_forge(self) -> EmbeddedForge:
+    def _start_forge(self, pushed: Callable[[RepoId], None]) -> None:
+        if self._on_lost is None:
+            self.forge = self._undo.enter_context(self._serving_forge(pushed))
+            return
+        closes = self.held_for_others("forge")
+        part = ForkedPart("forge", lambda _, say: self._serving_forge(say), closes=closes)
+        self._undo.callback(part.stop)
+        part.start((), pushed, self._on_lost)
+
+    @contextlib.contextmanager
+    def _serving_forge(self, pushed: Callable[[RepoId], None]) -> Iterator[EmbeddedForge]:
         settings = self._forge_settings()
         forge = EmbeddedForge(
             self._state.part("forge"),
             webhook_ports=self._webhook_ports,
             gitlab=FaceSettings(settings.group) if settings.kind == "gitlab" else None,
         )
-        self._undo.callback(forge.close)
-        forge.set_base_url(settings.address)
+        with contextlib.closing(forge):
+            forge.set_base_url(settings.address)
+            self._ensure_accounts(forge)
+            forge.on_push(lambda repo, *_: pushed(repo))
+            server = serving.HttpServer(forge.app, self._sockets["forge"])
+            server.start()
+            try:
+                yield forge
+            finally:
+                server.stop()
+
+    def _ensure_accounts(self, forge: EmbeddedForge) -> None:
         forge.ensure_user(BOT, self._state.credential("forge-password"), admin=True)
         forge.ensure_user(VIEWER, VIEWER, read_only=True)
         for login in self._people:
@@ -382,9 +313,6 @@ class EmbeddedPlatform:
         host = self.url("forge").partition("://")[2].replace(":", "%3a")
         line = f"http://{BOT}:{self._state.credential('forge-token')}@{host}\n"
         write_atomically(self.git_credentials, line, mode=0o600)
-        self._serve("forge", forge.app)
-        self.forge = forge
-        return forge
 
     def _start_cluster(self) -> EmbeddedCluster:
         cluster = EmbeddedCluster(self._state.part("cluster") / "cluster.sqlite")

@@ -1,11 +1,13 @@
-"""Run the embedded platform and the service in this process, bootstrapped and ready."""
+"""Run the embedded platform and the service, bootstrapped and ready."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from socket import socket
 
 from starlette.applications import Starlette
 from starlette.routing import Mount
@@ -31,6 +33,7 @@ from orderkit.ports.forge import TeamRight
 from orderkit.web.auditing import AuditLog
 from orderkit.web.service import service_app
 from orderkit.web.serving import HttpServer, bind
+from orderkit_standins.forked_part import ForkedPart
 from orderkit_standins.platform import EmbeddedPlatform, PortalOptions, Ports
 from yamlfiles.documents import Files
 
@@ -104,13 +107,23 @@ class EmbeddedRunRequest:
 
 @contextlib.contextmanager
 def running(
-    run_request: EmbeddedRunRequest, *, on_step: Callable[[str, str], None]
+    run_request: EmbeddedRunRequest,
+    *,
+    on_step: Callable[[str, str], None],
+    on_lost: Callable[[str], None] | None = None,
 ) -> Iterator[Running]:
     """
     Start everything, bootstrap, hand out, stop everything.
 
     Somebody else's access to the forge holds back the steps that it makes unsafe. The rest starts,
     because nobody can remove that access from a forge that does not run.
+
+    Args:
+        run_request: What runs.
+        on_step: Called with each step that is done, and what came of it.
+        on_lost: Run forge and service in processes of their own, forks of this one, which has no
+            threads yet, and call this with a sentence if one of them ends by itself. None: all in
+            this process.
 
     Raises:
         PortInUseError: A port is taken. RefusedError, ConflictError: the state folder, also one
@@ -132,21 +145,17 @@ def running(
         adopted=_adopted(before, run_request.people),
         people=tuple(person.login for person in run_request.people),
         forge=_forge_kind(before, run_request.forge),
+        on_lost=on_lost,
     )
     with contextlib.ExitStack() as undo:
         undo.callback(embedded.stop)
+        start_service = _service_starter(run_request, embedded, undo, on_lost)
         settings = embedded.start()
         on_step("platform", f"forge {settings.forge.address}, cluster {embedded.url('cluster')}")
         platform = _without_removed_teams(connect(settings), run_request)
         _refuse_mixed_packs(platform, files)
-        audit = AuditLog(run_request.state / AUDIT_FILE)
         docs = _serve_docs(run_request.docs, undo)
-        options = service_options(settings, audit=audit, links=True)
-        if options.console:
-            options = replace(options, console=replace(options.console, docs=docs))
-        service = HttpServer(service_app(platform, options), embedded.service_socket)
-        service.start()
-        undo.callback(service.stop)
+        start_service(_ServiceNeeds(settings, tuple(platform.teams), docs))
         values = values_of(settings, commit)
         backstage = run_request.portal.catalog
         elsewhere = f"{backstage} starts later and names its own" if backstage else ""
@@ -156,6 +165,45 @@ def running(
         done = bootstrap(platform, request, on_step=on_step)
         _place(platform, run_request.people)
         yield Running(settings, platform, embedded, docs, done.held_back)
+
+
+@dataclass(frozen=True, slots=True)
+class _ServiceNeeds:
+    """What the service gets to know when the rest runs."""
+
+    settings: PlatformSettings
+    teams: tuple[str, ...]
+    docs: str
+
+
+def _service_starter(
+    run_request: EmbeddedRunRequest,
+    embedded: EmbeddedPlatform,
+    undo: contextlib.ExitStack,
+    on_lost: Callable[[str], None] | None,
+) -> Callable[[_ServiceNeeds], object]:
+    """Return what starts the service; if that is a process of its own, it is forked already."""
+    serving = partial(_serving, run_request.state / AUDIT_FILE, embedded.service_socket)
+    if on_lost is None:
+        return lambda needs: undo.enter_context(serving(needs))
+    closes = embedded.held_for_others("service")
+    part = ForkedPart("service", lambda needs, _: serving(needs), closes=closes)
+    undo.callback(part.stop)
+    return lambda needs: part.start(needs, lambda _: None, on_lost)
+
+
+@contextlib.contextmanager
+def _serving(audit_file: Path, sock: socket, needs: _ServiceNeeds) -> Iterator[None]:
+    options = service_options(needs.settings, audit=AuditLog(audit_file), links=True)
+    if options.console:
+        options = replace(options, console=replace(options.console, docs=needs.docs))
+    platform = replace(connect(needs.settings), teams=needs.teams)
+    service = HttpServer(service_app(platform, options), sock)
+    service.start()
+    try:
+        yield
+    finally:
+        service.stop()
 
 
 def _refuse_mixed_packs(platform: Platform, files: Files) -> None:

@@ -17,7 +17,7 @@ import pytest
 from ociregistry import OwnRegistry, Pushed, archive, digest
 
 from orderkit.cli.main import run
-from orderkit_standins.platform import ensure_certificate
+from orderkit_standins.loopback_certificate import ensure_certificate
 from yamlfiles import yaml11
 
 PATH = "acme/provider-cloud"

@@ -148,6 +148,7 @@ def up_command(
     import threading
     from pathlib import Path
 
+    from ground.errors import OrderkitError
     from orderkit.adapters.folders.pack_folder import reference_pack
     from orderkit.cli.connecting import load_notifications
     from orderkit.cli.output import Progress
@@ -172,14 +173,22 @@ def up_command(
         forge_kind,
         Path(docs_folder) if docs_folder else reference_pack() / ".cache" / "docs" / "site",
     )
+    lost: list[str] = []
+
+    def on_lost(sentence: str) -> None:
+        lost.append(sentence)
+        stop.set()
+
     with (
         asked_to_end(_stop_handler(serves, stop)),
-        running(run_request, on_step=Progress(enabled=True)) as platform,
+        running(run_request, on_step=Progress(enabled=True), on_lost=on_lost) as platform,
     ):
         serves.set()
         people = [person.login for person in run_request.people]
         say(welcome(platform, run_request.pack, people))
         wait_for_signal(stop)
+    if lost:
+        raise OrderkitError(lost[0], hint="start it again: what was acknowledged is there")
 
 
 def _stop_handler(serves: threading.Event, stop: threading.Event) -> Callable[..., None]:

@@ -1,0 +1,162 @@
+"""
+Parts of the embedded platform in processes of their own, so that it uses more than one processor.
+
+A part is a fork of the platform's process, made before that has threads: it starts within
+milliseconds and shares the memory of what is imported. It ends when the platform's process does,
+however that ends: then its pipe is at its end.
+
+Wire: the platform sends what the part needs to begin, and None to end it. The part sends `_Started`
+or `_Failed`, then what it has to say.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+from ground.errors import OrderkitError
+
+Say = Callable[[object], None]
+"""Send something from a part to the platform; safe in several threads."""
+Run = Callable[[Any, Say], AbstractContextManager[object]]
+"""Run a part, from what it needs, until the context ends."""
+
+
+class Closable(Protocol):
+    """A file, a socket, a pipe."""
+
+    def close(self) -> None: ...
+
+
+_END_S = 30.0
+"""How long a part may take to end before it is killed: as long as a server's stop may take."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """The part runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """The part could not start, for a reason that a person can do something about, or for a bug."""
+
+    message: str
+    hint: str = ""
+
+
+class ForkedPart:
+    """One part, from the fork until its end."""
+
+    def __init__(self, name: str, run: Run, *, closes: Iterable[Closable] = ()) -> None:
+        """
+        Fork, and wait in the new process for `start`.
+
+        Args:
+            name: What people call it.
+            run: What the process does.
+            closes: What is open for others, and must not stay open in the process.
+        """
+        self._name = name
+        self._pipe, theirs = multiprocessing.Pipe()
+        gc.freeze()  # it shares these pages as long as nobody counts in them
+        self._process = multiprocessing.get_context("fork").Process(
+            target=_be, args=(theirs, self._pipe, run, tuple(closes)), name=name, daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        self._stopping = False
+        self._listener = threading.Thread(target=self._listen, name=f"{name} says", daemon=True)
+
+    def start(
+        self, needs: object, heard: Callable[[Any], object], lost: Callable[[str], None]
+    ) -> None:
+        """
+        Let it begin, and return when it runs.
+
+        Args:
+            needs: What `run` gets.
+            heard: Called with what the part says, in a thread.
+            lost: Called with a sentence if the part ends by itself.
+
+        Raises:
+            OrderkitError: It cannot start.
+        """
+        self._heard, self._lost = heard, lost
+        self._pipe.send(needs)
+        try:
+            answer = self._pipe.recv()
+        except (EOFError, OSError) as error:
+            raise OrderkitError(self._end()) from error
+        if isinstance(answer, _Failed):
+            raise OrderkitError(answer.message, hint=answer.hint)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                self._heard(self._pipe.recv())
+        except (EOFError, OSError):
+            if not self._stopping:
+                self._lost(self._end())
+
+    def _end(self) -> str:
+        self._process.join(_END_S)
+        return f"the {self._name}'s process ended by itself ({self._process.exitcode})"
+
+    def stop(self) -> None:
+        """End it, and wait for that. Safe to call twice."""
+        self._stopping = True
+        with suppress(OSError):
+            self._pipe.send(None)
+        self._process.join(_END_S)
+        if self._process.is_alive():
+            logger.error("the %s does not end and is killed", self._name)
+            self._process.kill()
+            self._process.join()
+        if self._listener.is_alive():
+            self._listener.join()
+        self._pipe.close()
+
+
+def _be(pipe: Connection, theirs: Connection, run: Run, closes: Iterable[Closable]) -> None:
+    """Be the part; the platform's process alone decides when it ends."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # both reach whole groups of processes
+        signal.signal(number, signal.SIG_IGN)
+    theirs.close()
+    for each in closes:
+        each.close()
+    sending = threading.Lock()
+
+    def say(what: object) -> None:
+        with sending, suppress(OSError):  # the platform is gone, and so is this process soon
+            pipe.send(what)
+
+    def heard() -> Any:
+        try:
+            return pipe.recv()
+        except EOFError:
+            os._exit(1)  # the platform's process was killed: end as it did, and clear nothing up
+
+    try:
+        needs = heard()
+        if needs is not None:
+            with run(needs, say):
+                say(_Started())
+                heard()
+    except OrderkitError as error:
+        say(_Failed(str(error), error.hint))
+    except Exception as error:
+        logger.exception("a part of the platform cannot start")
+        say(_Failed(f"{type(error).__name__}: {error}"))

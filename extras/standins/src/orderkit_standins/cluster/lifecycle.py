@@ -156,14 +156,14 @@ _KEPT_META = (
 
 
 def protected(served: ServedKind, old: Manifest, new: Manifest, write: Write) -> Manifest:
-    """Return `new` with the fields that this write may not change taken from `old`."""
+    """Return `new` with the fields that this write may not change taken from `old`, shared."""
     if write.subresource == "status":
         owned = metadata(new).get("managedFields", metadata(old).get("managedFields"))
-        protected_object = {**clone(old), "apiVersion": new["apiVersion"]}
+        protected_object = {**old, "apiVersion": new["apiVersion"]}
         protected_object.pop("status", None)
         if "status" in new:
             protected_object["status"] = new["status"]
-        protected_object["metadata"]["managedFields"] = owned
+        protected_object["metadata"] = {**metadata(old), "managedFields": owned}
         return protected_object
     fields = meta(new)
     for name in _KEPT_META:
@@ -174,7 +174,7 @@ def protected(served: ServedKind, old: Manifest, new: Manifest, write: Write) ->
     if served.has_status and write.subresource != "finalize":
         new.pop("status", None)
         if "status" in old:
-            new["status"] = clone(old["status"])
+            new["status"] = old["status"]
     return new
 
 

@@ -45,6 +45,7 @@ from orderkit_standins.cluster.lifecycle import (
     presented,
     protected,
     shaped,
+    shared_view,
     skeleton,
     stamp,
     without_empty_metadata,
@@ -107,9 +108,11 @@ class Writes:
         store_key = place_of(served, namespace, name)
         with self._store.lock:
             old = self._existing(served, store_key)
-            live = presented(served, old)
-            if write.strictness != "Ignore":
-                live = prune(served.typed, live)[0]
+            live = (
+                presented(served, old)
+                if write.strictness == "Ignore"
+                else prune(served.typed, shared_view(served, old))[0]  # a copy, too
+            )
             new = self._normalised(served, edit(live))
             self._refuse_other_identity(served, store_key, old, new)
             return self._update(served, store_key, old, new, write, author=_author(served, write))
@@ -141,7 +144,7 @@ class Writes:
             old = self._store.get(store_key)
             if old is None and write.subresource:
                 raise NotFound(served.subject(store_key.name))
-            live = skeleton(served, store_key) if old is None else presented(served, old)
+            live = skeleton(served, store_key) if old is None else shared_view(served, old)
             stated_version, uid = (
                 metadata(config).get("resourceVersion"),
                 metadata(config).get("uid"),
@@ -213,9 +216,11 @@ class Writes:
     # -- the steps
 
     def _normalised(self, served: ServedKind, manifest: Manifest) -> Manifest:
+        """Return an object whose metadata may be changed; `_shaped` copies the rest."""
         kind = served.kind
-        new = {"apiVersion": "", "kind": "", **clone(manifest)}
+        new = {"apiVersion": "", "kind": "", **manifest}
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
+        new["metadata"] = dict(metadata(manifest))
         fields = meta(new)
         if not served.namespaced:
             fields.pop("namespace", None)

@@ -11,6 +11,7 @@ protocols.
 
 from __future__ import annotations
 
+import functools
 import os
 import posixpath
 import re
@@ -35,6 +36,8 @@ _NO_REPOSITORY = "failed to list refs: repository not found: Repository not foun
 _FULL_SHA = re.compile(r"[0-9a-f]{40}")
 _LINKS_MAX = 8
 _WITHIN_MAX = 50_000
+_URLS_KEPT = 50_000
+"""A push is compared with the address of every Application."""
 _WITHIN: set[tuple[pygit2.Oid, str]] = set()
 """Trees, by id and place, whose links all stay in the repository: a tree never changes."""
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_.-]+")
@@ -80,6 +83,7 @@ def same_repository(repo_url: str, pushed: str | RepoId) -> bool:
     return (host, path) == _location(pushed)
 
 
+@functools.lru_cache(_URLS_KEPT)
 def _location(repo_url: str) -> tuple[str, str]:
     parts = urlsplit(repo_url)
     path = parts.path.rstrip("/").removesuffix(".git")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -94,7 +94,7 @@ def _is_own(address: Address) -> bool:
 
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 30.0
-_CHUNK_BYTES = 64 * 1024
+CHUNK_BYTES = 64 * 1024
 
 
 def check_url(field: str, url: str, *, allow_http: bool | None = None) -> str:
@@ -138,8 +138,18 @@ def read_capped(response: requests.Response, limit_bytes: int) -> bytes:
     Raises:
         RemoteError: It is larger than `limit_bytes`.
     """
+    return joined(response.iter_content(CHUNK_BYTES), limit_bytes)
+
+
+def joined(parts: Iterable[bytes], limit_bytes: int) -> bytes:
+    """
+    Join the parts of an answer.
+
+    Raises:
+        RemoteError: They are larger than `limit_bytes`; the rest is not read.
+    """
     chunks, size = [], 0
-    for chunk in response.iter_content(_CHUNK_BYTES):
+    for chunk in parts:
         size += len(chunk)
         if size > limit_bytes:
             raise RemoteError(f"the answer is larger than {limit_bytes} bytes")

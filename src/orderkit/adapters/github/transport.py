@@ -31,8 +31,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
-import requests
-
 from ground.errors import (
     AccessError,
     InvalidInputError,
@@ -310,14 +308,9 @@ class GitHubTransport(ForgeTransport):
         return {"If-None-Match": known[0]} if known else {}
 
     def _exchange(
-        self,
-        session: requests.Session,
-        method: str,
-        path: str,
-        body: object,
-        query: Query | None,
+        self, authorization: str, method: str, path: str, body: object, query: Query | None
     ) -> ForgeResponse:
-        answer = super()._exchange(session, method, path, body, query)
+        answer = super()._exchange(authorization, method, path, body, query)
         if method != "GET":
             return answer
         key = (path, *(query or {}).items())

@@ -26,7 +26,7 @@ from orderkit.core.kit.change_forms import parameter_of
 from orderkit.core.kit.field_names import label_of
 from orderkit.core.kit.form_values import SAFE_MAX
 from orderkit.core.kit.kit_file import Direction
-from orderkit.core.kit.kit_parts import FieldPath, Hidden, When
+from orderkit.core.kit.kit_file_parts import FieldPath, Hidden, When
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import ABSENT, SCALARS, FieldShape, KitField
 

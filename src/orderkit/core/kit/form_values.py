@@ -23,7 +23,7 @@ from ground.objects.values import ABSENT, value_at
 from ground.suggestions import did_you_mean
 from kubeschema.field_paths import value_at as value_of_finding
 from kubeschema.validate import Validator
-from orderkit.core.kit.kit_parts import FieldPath, Hints
+from orderkit.core.kit.kit_file_parts import FieldPath, Hints
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import KitField, fields_of

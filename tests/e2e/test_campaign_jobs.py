@@ -10,17 +10,16 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import container
 import labplatform
 import pytest
-import yaml
 from bays import EVE
 from changingpack import changing_pack
 from commands import Command, as_process
+from jobcampaigns import JobCampaigns, place_orders
 from jobroom import furnish_cluster
 from jobrunner import JOB, JobRunner
 from lab import accounts
@@ -28,15 +27,10 @@ from lab.realkube import AGGREGATION, JOBS
 from labplatform import bootstrapped
 from podrunner import PodRunner
 
-from ground.names import OrderId, TeamName
 from ground.objects.kube_objects import Manifest, dig
-from orderkit.core.campaign.definition import CAMPAIGN_TRAILER
-from orderkit.core.campaign.record import CampaignRecord
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.portal.runner_job import NAMESPACE
 from orderkit.flows.campaign import starting
-from orderkit.flows.campaign.campaign_reads import read_campaign
-from orderkit.flows.order import placing
 from orderkit.flows.platform import Platform
 from orderkit.flows.repeating import until
 
@@ -65,49 +59,14 @@ class Site:
     folder: Path
     entries: tuple[OrderEntry, ...]
 
-    def start(self, name: str, stage: str) -> None:
-        """Start a campaign over all orders in the cluster: a canary of one, then two shards."""
-        campaign = {
-            "apiVersion": "orderkit.dev/v1alpha1",
-            "kind": "Campaign",
-            "metadata": {"name": name},
-            "spec": {
-                "reason": "to see it in a real cluster",
-                "what": {"fields": {"set": {"stage": stage}}},
-                "which": {"kit": "garage"},
-                "how": "direct",
-                "waves": [{"name": "canary", "orders": [f"garage-{TEAMS[0]}"]}],
-                "gates": {"ready": "3m"},
-            },
-        }
-        file = self.folder / f"{name}.yaml"
-        file.write_text(yaml.safe_dump(campaign))
-        begun = self.orderkit("campaign", "start", str(file), "--in-cluster", "--shards=2")
-        assert begun.code == 0, begun.err
-
-    def wait(self, name: str, is_done: Callable[[CampaignRecord], bool], goal: str) -> None:
-        until(
-            self.platform.clock, lambda: self.record(name), is_done, timeout_s=WAIT_S, goal=goal,
-            why_not=lambda record: f"{record.state}; {self.logs()}",
-        )  # fmt: skip
-
-    def record(self, name: str) -> CampaignRecord:
-        found = read_campaign(self.platform, name).record
-        assert found is not None
-        return found
+    @property
+    def campaigns(self) -> JobCampaigns:
+        return JobCampaigns(
+            self.platform, self.orderkit, self.folder, self.entries, WAIT_S, self.logs
+        )
 
     def logs(self) -> str:
         return "\n".join(f"{pod}: {log.read_text()[-800:]}" for pod, log in self.pods.logs.items())
-
-    def commits(self, id_: str) -> list[int]:
-        """Return how many commits of a campaign each order has."""
-        return [
-            sum(
-                commit.trailers.get(CAMPAIGN_TRAILER) == id_
-                for commit in self.platform.forge.commits(entry.repository, limit=50)
-            )
-            for entry in self.entries
-        ]
 
 
 @pytest.fixture(scope="module")
@@ -126,17 +85,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         issue = functools.partial(accounts.issue_token, Path(lab.settings.cluster.kubeconfig))
         runner = JobRunner(lab.cluster, folder, issue)
         pods = undo.enter_context(PodRunner(runner, folder / "pods").running())
-        with ThreadPoolExecutor(4) as threads:
-            entries = tuple(threads.map(lambda team: _placed(platform, team), TEAMS))
+        entries = place_orders(platform, TEAMS, wait_s=WAIT_S)
         assert lab.kube.restart is not None
         yield Site(platform, as_process(lab.file), pods, lab.kube.restart, folder, entries)
-
-
-def _placed(platform: Platform, team: str) -> OrderEntry:
-    values = {"team_name": team, "stage": "stage1"}
-    wanted = placing.TaskRequest("garage", values, EVE)
-    done = placing.order(platform, wanted, wait_s=WAIT_S)
-    return OrderEntry(TeamName(done.team), OrderId(done.order))
 
 
 def _job(site: Site, prefix: str) -> Manifest:
@@ -153,9 +104,8 @@ def _conditions(job: Manifest) -> set[str]:
 
 
 def test_a_campaign_ends_though_its_pods_are_killed(site: Site) -> None:
-    site.start("killed", "stage2")
     clock = site.platform.clock
-    waves = f"campaign-killed-{site.record('killed').id[-8:]}-w"
+    waves = f"campaign-killed-{site.campaigns.start('killed', 'stage2').id[-8:]}-w"
     (canary,) = until(
         clock, lambda: site.pods.names(f"{waves}1"), bool, timeout_s=60, goal="the canary's Pod"
     )
@@ -169,12 +119,7 @@ def test_a_campaign_ends_though_its_pods_are_killed(site: Site) -> None:
     for name in site.pods.names(waves.removesuffix("w") + "c"):
         site.pods.kill(name)
 
-    site.wait("killed", lambda record: record.state == "done", "the campaign is done")
-
-    record = site.record("killed")
-    results = [out.result for wave in record.waves for out in wave.outcomes.values()]
-    assert results == ["ready"] * len(TEAMS)
-    assert site.commits(record.id) == [1] * len(TEAMS)
+    site.campaigns.wait_done("killed")
     job = until(  # the campaign is read from Git: its last Pod may still be about to end
         clock, lambda: _job(site, f"{waves}2"), lambda job: "Complete" in _conditions(job),
         timeout_s=WAIT_S, goal="the Job of the second wave", why_not=lambda job: str(job["status"]),
@@ -184,8 +129,7 @@ def test_a_campaign_ends_though_its_pods_are_killed(site: Site) -> None:
 
 def test_a_campaign_ends_though_the_api_server_is_restarted(site: Site) -> None:
     """Killed while the Pods of a wave and the coordinator work; its etcd stays."""
-    site.start("severed", "stage3")
-    waves = f"campaign-severed-{site.record('severed').id[-8:]}-w"
+    waves = f"campaign-severed-{site.campaigns.start('severed', 'stage3').id[-8:]}-w"
     until(
         site.platform.clock, lambda: site.pods.names(f"{waves}2"), bool,
         timeout_s=WAIT_S, goal="a Pod of the second wave", why_not=lambda _: site.logs(),
@@ -193,24 +137,19 @@ def test_a_campaign_ends_though_the_api_server_is_restarted(site: Site) -> None:
 
     site.restart()
 
-    site.wait("severed", lambda record: record.state == "done", "the campaign is done")
-    record = site.record("severed")
-    results = [out.result for wave in record.waves for out in wave.outcomes.values()]
-    assert results == ["ready"] * len(TEAMS)
-    assert site.commits(record.id) == [1] * len(TEAMS)
+    site.campaigns.wait_done("severed")
 
 
 def test_a_paused_campaign_lets_its_pods_end_and_goes_on(site: Site) -> None:
-    site.start("paused", "stage2")
+    site.campaigns.start("paused", "stage2")
     starting.pause(site.platform, "paused", EVE, "the demo is at noon")
     until(
         site.platform.clock, lambda: site.pods.names("campaign-paused"), lambda found: not found,
         timeout_s=WAIT_S, goal="its Pods end", why_not=lambda _: site.logs(),
     )  # fmt: skip
-    assert site.record("paused").state == "paused"
+    assert site.campaigns.record("paused").state == "paused"
 
     resumed = site.orderkit("campaign", "resume", "paused", "--in-cluster", "--shards=2")
 
     assert resumed.code == 0, resumed.err
-    site.wait("paused", lambda record: record.state == "done", "the campaign is done")
-    assert site.commits(site.record("paused").id) == [1] * len(TEAMS)
+    site.campaigns.wait_done("paused")

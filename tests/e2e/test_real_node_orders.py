@@ -13,7 +13,6 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,7 +23,8 @@ import requests
 import yaml
 from bays import EVE
 from changingpack import changing_pack
-from commands import Command, as_process
+from commands import as_process
+from jobcampaigns import JobCampaigns, place_orders
 from jobroom import furnish_cluster
 from jobrunner import JOB
 from lab import realnode
@@ -32,13 +32,10 @@ from lab.binaries import built
 from lab.realkube import AGGREGATION
 from labplatform import LabPlatform, bootstrapped
 
-from ground.names import OrderId, TeamName
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from ground.shapes import changed, plain
 from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.cli.connecting import SECRET_HEADER
-from orderkit.core.campaign.definition import CAMPAIGN_TRAILER
-from orderkit.core.campaign.record import CampaignRecord
 from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.order_kinds import service_rules
 from orderkit.core.kit.pack import read_pack
@@ -48,9 +45,7 @@ from orderkit.core.platform.service_access import ServiceInstall, ServiceRoute
 from orderkit.core.platform.service_objects import NAME, service_parts
 from orderkit.core.platform.service_objects import NAMESPACE as SERVICE_NAMESPACE
 from orderkit.core.portal.runner_job import NAMESPACE, RunnerJob, image_of, manifest
-from orderkit.flows.campaign.campaign_reads import read_campaign
 from orderkit.flows.install.service_secret import ensure_service_secret
-from orderkit.flows.order import placing
 from orderkit.flows.platform import Platform
 from orderkit.flows.repeating import until
 from orderkit.ports.forge import REQUESTER_TRAILER
@@ -73,54 +68,19 @@ class Site:
     lab: LabPlatform
     pack: Path
     platform: Platform
-    orderkit: Command
     folder: Path
     entries: tuple[OrderEntry, ...]
 
-    def start(self, name: str, stage: str) -> CampaignRecord:
-        """Start a campaign over all orders: a canary, then two shards."""
-        campaign = {
-            "apiVersion": "orderkit.dev/v1alpha1",
-            "kind": "Campaign",
-            "metadata": {"name": name},
-            "spec": {
-                "reason": "to see it on a real node",
-                "what": {"fields": {"set": {"stage": stage}}},
-                "which": {"kit": "garage"},
-                "how": "direct",
-                "waves": [{"name": "canary", "orders": [f"garage-{TEAMS[0]}"]}],
-                "gates": {"ready": "3m"},
-            },
-        }
-        file = self.folder / f"{name}.yaml"
-        file.write_text(yaml.safe_dump(campaign))
-        begun = self.orderkit("campaign", "start", str(file), "--in-cluster", "--shards=2")
-        assert begun.code == 0, begun.err
-        return self.record(name)
-
-    def done(self, name: str) -> CampaignRecord:
-        """Wait until a campaign is done and each order has one commit of it."""
-        record = until(
-            self.platform.clock, lambda: self.record(name), lambda found: found.state == "done",
-            timeout_s=WAIT_S, goal="the campaign is done", why_not=lambda _: self.states(),
-        )  # fmt: skip
-        results = [out.result for wave in record.waves for out in wave.outcomes.values()]
-        assert results == ["ready"] * len(TEAMS)
-        for entry in self.entries:
-            commits = self.platform.forge.commits(entry.repository, limit=50)
-            assert [c.trailers.get(CAMPAIGN_TRAILER) for c in commits].count(record.id) == 1
-        return record
+    @property
+    def campaigns(self) -> JobCampaigns:
+        command = as_process(self.lab.file)
+        return JobCampaigns(self.platform, command, self.folder, self.entries, WAIT_S, self.states)
 
     def jobs(self) -> list[Manifest]:
         return list(self.platform.cluster.list(JOB, namespace=NAMESPACE).items)
 
     def pods(self) -> list[Manifest]:
         return list(self.platform.cluster.list(POD, namespace=NAMESPACE).items)
-
-    def record(self, name: str) -> CampaignRecord:
-        found = read_campaign(self.platform, name).record
-        assert found is not None
-        return found
 
     def states(self) -> str:
         """Return how the Pods are, for who waits."""
@@ -150,21 +110,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         lab.file.write_text(lab.settings.to_yaml())
         platform = undo.enter_context(bootstrapped(lab, pack))
         furnish_cluster(lab.settings, lab.cluster, has_node=True)
-        with ThreadPoolExecutor(len(TEAMS)) as threads:
-            entries = tuple(threads.map(lambda team: _placed(platform, team), TEAMS))
-        yield Site(lab, pack, platform, as_process(lab.file), folder, entries)
-
-
-def _placed(platform: Platform, team: str) -> OrderEntry:
-    wanted = placing.TaskRequest("garage", {"team_name": team, "stage": "stage1"}, EVE)
-    done = placing.order(platform, wanted, wait_s=WAIT_S)
-    return OrderEntry(TeamName(done.team), OrderId(done.order))
+        entries = place_orders(platform, TEAMS, wait_s=WAIT_S)
+        yield Site(lab, pack, platform, folder, entries)
 
 
 def test_a_campaign_is_carried_out_by_pods_of_the_node(site: Site) -> None:
-    site.start("node", "stage2")
+    site.campaigns.start("node", "stage2")
 
-    site.done("node")
+    site.campaigns.wait_done("node")
 
     pods = site.pods()
     images = {dig(pod, "spec", "containers")[0]["image"] for pod in pods}
@@ -174,7 +127,7 @@ def test_a_campaign_is_carried_out_by_pods_of_the_node(site: Site) -> None:
 
 
 def test_it_ends_though_processes_of_its_pods_are_killed(site: Site) -> None:
-    id_ = site.start("killed", "stage3").id
+    id_ = site.campaigns.start("killed", "stage3").id
 
     def working(step: str) -> list[int]:
         """Return the processes of a step's Pods that have begun."""
@@ -191,7 +144,7 @@ def test_it_ends_though_processes_of_its_pods_are_killed(site: Site) -> None:
             with contextlib.suppress(ProcessLookupError):  # it has just ended
                 os.kill(process, signal.SIGKILL)
 
-    site.done("killed")
+    site.campaigns.wait_done("killed")
     codes = [
         dig(status, "state", "terminated", "exitCode")
         for pod in site.pods()

@@ -2,7 +2,9 @@
 The image of a small function that does what its input says: an interpreter, its modules, a program.
 
 It is a real program in a real image: the interpreter of these tests with only the files that the
-program loads. What it finds in its confinement it tells as results.
+program loads, each at its path on this machine. Files below ``/tmp`` are elsewhere in the image,
+because a confined program has a ``/tmp`` of its own, which would hide them. What the program finds
+in its confinement it tells as results.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -165,30 +168,57 @@ else:
 """
 
 
+@dataclass(frozen=True)
+class Python:
+    """An interpreter, and the folders of what is installed for it."""
+
+    executable: str
+    prefix: str
+    packages: tuple[str, ...]
+
+
+PYTHON = Python(
+    str(Path(sys._base_executable).resolve()),  # type: ignore[attr-defined]  # noqa: SLF001
+    sys.base_prefix,
+    tuple(path for path in sys.path if path.endswith("site-packages")),
+)
+"""That of these tests."""
+
+
 @functools.cache
-def program_layer() -> bytes:
+def program_layer(python: Python = PYTHON) -> bytes:
     """Return a layer with the program and everything that it loads, as a tar archive."""
-    python = str(Path(sys._base_executable).resolve())  # type: ignore[attr-defined]  # noqa: SLF001
     here = Path(__file__).parent
     found = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "--list"], capture_output=True, text=True, check=True
-    )
-    wanted = {python, os.__file__, *json.loads(found.stdout.splitlines()[-1])}
+        [python.executable, "-c", PROGRAM, "--list"],
+        capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": ":".join(python.packages)},
+    )  # fmt: skip
+    wanted = {python.executable, os.__file__, *json.loads(found.stdout.splitlines()[-1])}
     files = {name for name in wanted if Path(name).is_file() and not name.startswith(str(here))}
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name in sorted({*files, *_loaders()}):
-            _add(tar, name.lstrip("/"), Path(name).read_bytes(), mode=0o755)
+            _add(tar, _member(name), Path(name).read_bytes(), mode=0o755)
             if name.endswith(".py"):
                 _add_compiled(tar, Path(importlib.util.cache_from_source(name)))
         for name in sorted(name for name in files if ".so" in name):
             for other in Path(name).parent.glob(f"{Path(name).name.partition('.so')[0]}*"):
                 if other.is_symlink() and other.resolve() == Path(name).resolve():
-                    link = tarfile.TarInfo(str(other).lstrip("/"))
+                    link = tarfile.TarInfo(_member(str(other)))
                     link.type, link.linkname = tarfile.SYMTYPE, Path(name).name
                     tar.addfile(link)
         _add(tar, "program.py", PROGRAM.encode())
     return buffer.getvalue()
+
+
+def _member(path: str) -> str:
+    """Return where the image has a file of this machine."""
+    return _inside(path).lstrip("/")
+
+
+def _inside(path: str) -> str:
+    return f"/outside{path}" if path.startswith("/tmp/") else path  # noqa: S108
 
 
 def _add_compiled(tar: tarfile.TarFile, cached: Path) -> None:
@@ -196,7 +226,7 @@ def _add_compiled(tar: tarfile.TarFile, cached: Path) -> None:
     if cached.is_file():
         code = cached.read_bytes()
         unchecked = code[:4] + b"\1\0\0\0" + b"\0" * 8 + code[16:]
-        _add(tar, str(cached).lstrip("/"), unchecked)
+        _add(tar, _member(str(cached)), unchecked)
 
 
 def _loaders() -> list[str]:
@@ -218,12 +248,12 @@ def layer(files: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def image_config() -> dict[str, Any]:
+def image_config(python: Python = PYTHON) -> dict[str, Any]:
     """Return how the program is started."""
-    python = str(Path(sys._base_executable).resolve())  # type: ignore[attr-defined]  # noqa: SLF001
-    paths = [path for path in sys.path if path.endswith("site-packages")]
-    environment = [f"PYTHONPATH={':'.join(paths)}", f"LD_LIBRARY_PATH={sys.base_prefix}/lib"]
-    return {"Entrypoint": [python, "/program.py"], "Env": environment, "WorkingDir": "/"}
+    paths = ":".join(map(_inside, python.packages))
+    environment = [f"PYTHONPATH={paths}", f"LD_LIBRARY_PATH={_inside(python.prefix)}/lib"]
+    command = [_inside(python.executable), "/program.py"]
+    return {"Entrypoint": command, "Env": environment, "WorkingDir": "/"}
 
 
 def package_file(

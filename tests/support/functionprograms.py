@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from functionimages import asked, image_config, package_layer, program_layer
+from functionimages import PYTHON, Python, asked, image_config, package_layer, program_layer
 
 from compositions.station import Station
 from orderkit.adapters.functions.local_functions import program_function
@@ -65,11 +65,11 @@ def own_cache(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def tiny_function(folder: Path) -> Iterator[Station]:
+def tiny_function(folder: Path, python: Python = PYTHON) -> Iterator[Station]:
     """Give the function; skip where this machine permits no namespaces."""
     with own_cache(folder):
-        layers = [io.BytesIO(program_layer()), io.BytesIO(package_layer())]
-        add_program(DIGEST, program_start(image_config()), layers)
+        layers = [io.BytesIO(program_layer(python)), io.BytesIO(package_layer())]
+        add_program(DIGEST, program_start(image_config(python)), layers)
         function = program_function(DIGEST)
         assert function is not None
         refused = [result.message for result in function(asked("compose")).results]

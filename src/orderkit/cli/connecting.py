@@ -482,6 +482,7 @@ def _trusting(settings: PlatformSettings, cluster: Cluster) -> ForgeSettings:
     on_idpbuilder = settings.target is PlatformTarget.IDPBUILDER
     if not on_idpbuilder or forge.ca_file or not forge.url.startswith("https://"):
         return forge
-    from orderkit.adapters.certificates import authority_file  # lazy: seldom needed
+    # lazy: seldom needed
+    from orderkit.adapters.kube.idpbuilder_authority import authority_file
 
     return changed(forge, ca_file=authority_file(cluster))

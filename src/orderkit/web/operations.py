@@ -151,6 +151,7 @@ class OrderAnswers:
 Schema = Mapping[str, Any]
 T = TypeVar("T", bound=StrictShape)
 ANSWER_S = 50.0
+"""The portal waits 60 s."""
 
 
 @dataclass(frozen=True, slots=True)

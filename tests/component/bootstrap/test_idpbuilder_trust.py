@@ -11,7 +11,7 @@ from platformsettings import settings_with
 from ground.errors import NotFoundError, OrderkitError
 from ground.objects.kube_objects import Manifest
 from ground.shapes import changed
-from orderkit.adapters.certificates import SECRET
+from orderkit.adapters.kube.idpbuilder_authority import SECRET
 from orderkit.cli.connecting import connect
 from orderkit.core.platform.installation import Installation, PlatformTarget
 from orderkit.web import serving

@@ -6,6 +6,7 @@ import functools
 import io
 import json
 import tarfile
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import functionimages
 import pytest
 import yaml
-from functionimages import NAME, asked
+from functionimages import NAME, PYTHON, Python, asked
 from functionprograms import DIGEST, KIT, own_cache, tiny_function
 from ociregistry import OwnRegistry, Pushed, own_registry
 
@@ -36,6 +37,25 @@ LABELS = {"crossplane.io/composite": "x"}
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Station]:
     with tiny_function(tmp_path_factory.mktemp("cache")) as function:
         yield function
+
+
+def test_an_interpreter_below_tmp_serves_too(tmp_path: Path) -> None:
+    """A clone below /tmp has its packages there, and perhaps its interpreter."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        below = functools.partial(_linked, folder)
+        prefix = below("python", PYTHON.prefix)
+        program = prefix / Path(PYTHON.executable).relative_to(PYTHON.prefix)
+        packages = tuple(str(below(f"{n}", each)) for n, each in enumerate(PYTHON.packages))
+
+        with tiny_function(tmp_path, Python(str(program), str(prefix), packages)) as function:
+            assert function(asked("compose")).desired.resources
+
+
+def _linked(folder: Path, name: str, target: str) -> Path:
+    link = folder / name
+    link.symlink_to(target)
+    return link
 
 
 def fatal(response: StationResponse) -> str:

@@ -18,10 +18,13 @@ from ground.names import RepoId
 from orderkit.flows.change.declared_order import (
     ChangeTerms,
     DeclaredFile,
+    place_declared,
     place_in_turn,
     read_every,
 )
 from orderkit.flows.team.teams import add_team
+from orderkit.ports.forge import AGENT_TRAILER, PROOF_TRAILER, REQUESTER_TRAILER
+from orderkit.ports.requesters import Requester
 from orderkit_standins.serve_platform import Running
 from yamlfiles import yaml11
 
@@ -326,6 +329,27 @@ def test_many_orders_go_on_where_they_stopped_and_one_refusal_stops_no_other(
     for name in (team, *others):
         made = platform.platform.forge.commits(RepoId(name, f"garage-{name}"))
         assert len(made) == (2 if name == team else 1)
+
+
+@pytest.mark.parametrize("is_change", [False, True], ids=["a new order", "a change"])
+def test_a_commit_names_who_declared_it_with_proof_and_agent(
+    platform: Running, orderkit: Command, write: Write, team: str, *, is_change: bool
+) -> None:
+    """A program that reads the file for an AI agent proves for whom the agent asks."""
+    if is_change:
+        assert orderkit("order", "--file", write(note="one"), "--no-wait").code == 0
+    data = Path(write(note="two")).read_bytes()
+    groups = frozenset({f"group:default/{team}"})
+    whose = Requester("user:default/eve", "OpenID Connect", groups, agent="assistant")
+    (read,) = read_every(platform.platform, DeclaredFile("env.yaml", data, {}, whose.ref))
+    declared, terms = replace(read, requester=whose), ChangeTerms(is_allowed=True)
+
+    placed = place_declared(platform.platform, declared, terms, on_step=lambda *_: None)
+
+    assert placed.result == ("committed" if is_change else "ordered")
+    (newest, *_) = platform.platform.forge.commits(RepoId(team, f"garage-{team}"), limit=1)
+    trailers = (REQUESTER_TRAILER, PROOF_TRAILER, AGENT_TRAILER)
+    assert [newest.trailers.get(name) for name in trailers] == [whose.ref, whose.proof, whose.agent]
 
 
 def test_one_of_many_waits_as_long_as_the_forge_says(platform: Running, write: Write) -> None:

@@ -46,6 +46,16 @@ FILES: dict[str, bytes | SkeletonFile] = {
     "s/run.sh": SkeletonFile(b"#!/bin/sh\n", EXECUTABLE),
 }
 LEDGER = RepoId("platform", "ledger")
+ORDER = b"""\
+apiVersion: orderkit.dev/v1alpha1
+kind: Order
+metadata: {name: garage-ae86}
+spec:
+  kit: garage
+  team: ae86
+  requester: user:default/eve
+  ordered: {stage: stage1}
+"""
 Step = tuple[str, Mapping[str, Any]]
 
 
@@ -425,6 +435,30 @@ def test_orders_and_the_platform_s_own_repositories_are_closed_to_templates(side
         url = side.url(repo.name).replace(side.org, repo.owner)
         with pytest.raises(InvalidInputError, match=rule):
             side.run((action, {**given, "repoUrl": url}))
+
+
+@pytest.mark.parametrize("given", [{}, {"defaultBranch": "trunk"}], ids=["main", "another branch"])
+@pytest.mark.parametrize(
+    "holds", [{}, {"s/.orderkit/order.yaml": ORDER}], ids=["files", "an order"]
+)
+def test_nothing_is_published_into_an_order_or_the_platform_s_own_repositories(
+    side: Side, given: Mapping[str, Any], holds: Mapping[str, bytes]
+) -> None:
+    order = side.seeded({str(order_file.PATH): ORDER.replace(b"stage1", b"stage2")})
+    side.forge.ensure_org(LEDGER.owner)
+    side.forge.ensure_repo(LEDGER, description="")
+
+    for repo, rule in (
+        (order, "was not made from these|with other values|defaultBranch"),
+        (LEDGER, "of the platform itself|defaultBranch"),
+    ):
+        before = side.forge.head(repo)
+        url = side.url(repo.name).replace(side.org, repo.owner)
+        step = (f"publish:{side.kind}", {"repoUrl": url, "sourcePath": ".", **given})
+        with pytest.raises(OrderkitError, match=rule):
+            side.run(step, files={**FILES, **holds})
+
+        assert [side.forge.head(repo, name) for name in ("main", "trunk")] == [before, None]
 
 
 def test_a_webhook_is_added_once_and_only_to_what_the_task_published(github: Side) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from ground.errors import InvalidInputError, RefusedError
 from orderkit.core.kit.kit_file import Direction, How, KitChange
-from orderkit.core.kit.kit_parts import Hidden
+from orderkit.core.kit.kit_file_parts import Hidden
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.change import (
     ChangeRequester,

@@ -241,6 +241,14 @@ def nothing_for_large(request: StationRequest) -> StationResponse:
     return StationResponse.to(request) if large else labkit.station(request)
 
 
+def one_for_each(request: StationRequest) -> StationResponse:
+    """Want one ConfigMap for each entry of a group."""
+    response = StationResponse.to(request)
+    for name in request.xr["spec"]["group"]:
+        response.want(name, thing("ConfigMap", name, home="default"))
+    return response
+
+
 def fails_for_large(request: StationRequest) -> StationResponse:
     if request.xr["spec"]["size"] == "large":
         raise ValueError("too large")
@@ -1086,6 +1094,38 @@ def test_a_config_that_is_there_is_not_told(config: str, files: Changes) -> None
     )
 
     assert found == []
+
+
+def with_group(entry: str, schema: str) -> Changes:
+    """Return a kit whose example has a group with one entry, which other orders leave out."""
+    group = "                group: {type: object, properties: {entry: %s}}\n"
+    size = "                size:\n"
+    definition = labkit.TEXTS[XRD].replace("[team, size]", "[team, group]")
+    kit = labkit.KIT.replace("size: small}", f"group: {{entry: {entry}}}}}")
+    return {
+        XRD: definition.replace(size, group % schema + size),
+        KIT: kit.replace("    - {apiVersion: v1, kind: Namespace}\n", ""),
+    }
+
+
+@pytest.mark.parametrize(
+    ("entry", "schema", "rule"),
+    [
+        (
+            "{gb: 5}",
+            "{type: object, properties: {gb: {type: integer}}}",
+            PipelineRule.COMPOSES_NOTHING,
+        ),
+        ("5", "{type: integer}", PipelineRule.EARLY_RETURN),
+    ],
+    ids=["a map of parts: the order has none", "a map of settings"],
+)
+def test_an_order_without_parts_is_no_early_return(
+    entry: str, schema: str, rule: PipelineRule
+) -> None:
+    found = told(Case(rule, "", with_group(entry, schema), {"lab": one_for_each}))
+
+    assert {each for each, _, _ in found} == {rule}
 
 
 def test_layers_that_fit_every_order_have_no_findings() -> None:

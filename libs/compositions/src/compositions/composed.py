@@ -219,8 +219,10 @@ COMPOSITE_OWNER = "apiextensions.crossplane.io/composite"
 
 _NAME_MAX = 63
 _HASH_LENGTH = 12
+"""Crossplane's ChildName: at most 63 characters, the last 12 of a hash."""
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _SUBDOMAIN_MAX = 253
+"""Kubernetes' limit of an object's name."""
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 
 

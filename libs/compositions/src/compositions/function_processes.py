@@ -32,6 +32,7 @@ __all__ = [
 CALL_S = 20.0
 """The default timeout of a call. Crossplane allows 120 s for a whole reconcile."""
 _CALL_MAX_S = 120
+"""The time that Crossplane allows for a whole reconcile."""
 _ADDRESS = r"(?:\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}"
 _NAME = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
 _RUNTIME = "render.crossplane.io/runtime"

@@ -42,6 +42,7 @@ BlobSha = NewType("BlobSha", str)
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 LABEL_MAX = 63
+"""Of a DNS label, and of the value of a Kubernetes label."""
 _PART = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._][A-Za-z0-9._-]{0,99}"
 _REPOSITORY = re.compile(rf"(?:{_PART}/)+{_PART}\Z")
 MAIN = "main"

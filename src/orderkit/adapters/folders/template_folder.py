@@ -399,6 +399,7 @@ def _created(folder: int, target: PurePosixPath, file: SkeletonFile, *, replace:
 
 
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+"""Of linux/fcntl.h and linux/fs.h."""
 
 
 def _exchange(fresh: Path, target_folder: Path) -> None:

@@ -330,6 +330,7 @@ class ForgeClient:
 
 
 PAGE = 50
+"""The most that Gitea gives as it is installed (`max_response_items`)."""
 PASSES = 3
 """How many times a list is read if it changes between its pages."""
 OK, CREATED, BAD, UNAUTHORIZED, FORBIDDEN, MISSING, NOT_NOW, CONFLICT, INVALID = (

@@ -84,6 +84,7 @@ def judge_gitea(version: str) -> ReleaseVerdict:
 
 
 TREE_PAGE = 1000
+"""The most that Gitea gives as it is installed (`default_git_trees_per_page`)."""
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _FILE = SpecialFile(PLAIN, "")
 DEFAULT_BRANCH = "main"

@@ -141,6 +141,7 @@ class AppTokens:
 
 
 PER_MINUTE, PER_HOUR = 80, 500
+"""GitHub's secondary limit of requests that make content."""
 POINTS = {"core": 900, "graphql": 2_000}
 """Of a minute, by resource."""
 _OK, _FORBIDDEN = 200, 403

@@ -173,6 +173,7 @@ class GitLabTransport(ForgeTransport):
 
 
 PAGE = 100
+"""The most that GitLab gives."""
 PASSES = 3
 """How many times a list is read if it changes between its pages."""
 GUEST, READS, WRITES, ADMINISTERS, OWNS = 10, 20, 30, 40, 50

@@ -44,10 +44,12 @@ _NEW = 0x00020000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000 | 0x040000
 """Mounts, IPC, users, processes, network, host name."""
 _NOSUID, _NODEV, _NOEXEC, _READ_ONLY, _REMOUNT, _BIND = 2, 4, 8, 1, 32, 4096
 _RECURSIVE, _PRIVATE, _DETACH = 16384, 1 << 18, 2
+"""Of sys/mount.h, as the line above."""
 _KEPT_FLAGS = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
 """Mount flags by those of statvfs: a user namespace may not take them off."""
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _SET_DUMPABLE = 4
+"""Of linux/prctl.h."""
 _FORBIDDEN = """
 ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, mount 165 40, umount2 166 39,
 pivot_root 155 41, unshare 272 97, setns 308 268, keyctl 250 219, add_key 248 217,
@@ -56,6 +58,7 @@ io_uring_setup 425 425, open_by_handle_at 304 265, init_module 175 105, kexec_lo
 """
 _LO_UP = struct.pack("16sH14x", b"lo", 0x41)
 _SIOCSIFFLAGS = 0x8914
+"""Of linux/sockios.h."""
 _POLL_S = 0.02
 _CHUNK = 1 << 16
 

@@ -54,10 +54,13 @@ _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 _NUMBER_AT, _ARCHITECTURE_AT, _THIRD_ARGUMENT_AT = 0, 4, 32
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+"""System calls of Landlock, the same on both architectures."""
 _READ_FILE_AND_FOLDER = 0b1100
+"""READ_FILE and READ_DIR of linux/landlock.h."""
 _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 5: 16}
 """Number of rights over files by the version that brought the last of them."""
 _NETWORK_SINCE, _SCOPES_SINCE = 4, 6
+"""Versions of Landlock that know TCP, and signals with abstract sockets."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

@@ -50,6 +50,7 @@ from orderkit.ports.requesters import Requester, Requesters, UnprovedError
 
 _BACKSTAGE = "vnd.backstage."
 _DOTS_OF_SIGNED = 2
+"""A signed token has three parts (RFC 7515)."""
 
 
 @dataclass(frozen=True, slots=True)

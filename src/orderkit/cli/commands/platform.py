@@ -28,13 +28,8 @@ if TYPE_CHECKING:
     from ground.names import RepoId
     from orderkit.core.platform.settings import PlatformSettings
     from orderkit.core.portal.profile import Profile
-    from orderkit.flows.install.findings import DoctorFinding
     from orderkit.flows.install.pack_rendering import PlatformValues
     from orderkit.flows.platform import Platform
-
-
-_SOON_D = 30
-"""Days before its expiry from which a certificate causes a warning."""
 
 
 @click.command("check")
@@ -51,6 +46,7 @@ def platform_check(platform_file: str | None, pack_folder: str | None, as_json: 
 
     Example: orderkit platform check --json
     """
+    from orderkit.cli.certificate_findings import certificate_findings
     from orderkit.cli.commands.doctor import show
     from orderkit.cli.connecting import load_settings
     from orderkit.cli.serving.bootstrap_ports import BootstrapOptions, prepared
@@ -61,45 +57,8 @@ def platform_check(platform_file: str | None, pack_folder: str | None, as_json: 
         platform_file, pack_folder, default_requester(), 0.0, probe=False
     )
     with prepared(bootstrap_options) as (platform, request):
-        findings = [*drift.check(platform, request), *_certificates(settings)]
+        findings = [*drift.check(platform, request), *certificate_findings(settings)]
     return show("orderkit.platform-check/v1", findings, as_json)
-
-
-def _certificates(settings: PlatformSettings) -> Iterator[DoctorFinding]:
-    from pathlib import Path
-
-    from orderkit.adapters.certificates import kubeconfig_certificates
-    from orderkit.flows.install.findings import DoctorFinding
-
-    try:
-        certificates = list(
-            kubeconfig_certificates(Path(settings.cluster.kubeconfig), settings.cluster.context)
-        )
-        if settings.forge.ca_file:
-            certificates.append(
-                ("the forge's authority", Path(settings.forge.ca_file).read_bytes())
-            )
-        yield from (_dated(subject, pem) for subject, pem in certificates)
-    except (OSError, ValueError) as error:
-        yield DoctorFinding(
-            "certificates", "fail", str(error), "check the kubeconfig and forge.caFile"
-        )
-
-
-def _dated(subject: str, pem: bytes) -> DoctorFinding:
-    import datetime as dt
-
-    from orderkit.adapters.certificates import ends_of
-    from orderkit.flows.install.findings import DoctorFinding
-
-    end = min(ends_of(pem))
-    left_d = (end - dt.datetime.now(dt.UTC)).days
-    detail = f"{subject} expires on {end:%Y-%m-%d}"
-    if left_d < 0:
-        return DoctorFinding("certificates", "fail", detail, "renew it: it has expired")
-    if left_d < _SOON_D:
-        return DoctorFinding("certificates", "warn", f"{detail}, in {left_d} days", "renew it")
-    return DoctorFinding("certificates", "ok", detail)
 
 
 _PLAN_S = 120.0

@@ -19,7 +19,7 @@ from orderkit.core.kit import form_values
 from orderkit.core.kit.field_names import spelt_out
 from orderkit.core.kit.form_values import settings_text, yaml_roots
 from orderkit.core.kit.kit_file import Direction, KitChange
-from orderkit.core.kit.kit_parts import FieldPath
+from orderkit.core.kit.kit_file_parts import FieldPath
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import SCALARS, FieldShape, KitField, fields_of, unfolded

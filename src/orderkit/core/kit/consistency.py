@@ -35,7 +35,7 @@ from orderkit.core.kit.form_fields import guard_of
 from orderkit.core.kit.form_layout import form_layout
 from orderkit.core.kit.form_rules import to_javascript
 from orderkit.core.kit.kit_file import Direction, How, Import
-from orderkit.core.kit.kit_parts import Hints
+from orderkit.core.kit.kit_file_parts import Hints
 from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import is_covered

@@ -21,7 +21,7 @@ from kubeschema.validate import Validator
 from kubeschema.xrd import versions_of
 from orderkit.core.kit.converting import Converter, Spec, at, is_below, without
 from orderkit.core.kit.field_problems import KitProblem, Steps, nearest
-from orderkit.core.kit.kit_parts import Conversion
+from orderkit.core.kit.kit_file_parts import Conversion
 from orderkit.core.kit.model import Kit
 
 _SAMPLES_MAX = 150

@@ -21,7 +21,7 @@ from kubeschema.cel.expressions import NOT_SET, Subject, expression, plain_resul
 from kubeschema.field_paths import schema_at, steps_of
 from kubeschema.pruning import default, prune
 from kubeschema.validate import Validator
-from orderkit.core.kit.kit_parts import Conversion
+from orderkit.core.kit.kit_file_parts import Conversion
 from orderkit.core.kit.model import Kit
 
 Spec = dict[str, Any]

@@ -23,7 +23,7 @@ from orderkit.core.durations import duration_text, parse_duration
 from orderkit.core.kit.form_rules import to_javascript
 from orderkit.core.kit.form_values import prefix_of
 from orderkit.core.kit.kit_file import Direction, How, KitChange, is_fixture
-from orderkit.core.kit.kit_parts import Hints
+from orderkit.core.kit.kit_file_parts import Hints
 from orderkit.core.kit.literals import quoted
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.order_terms import Values

@@ -2,6 +2,8 @@
 One field of a form: a JSON Schema property with the form's own keys.
 
 The property refuses what the API server refuses. Rules that it cannot express are in its help text.
+The API server's dialect marks an exclusive bound by a boolean, the form's by a number. An optional
+list or map is omitted when it is empty, so its minimum size applies only if it has entries.
 
 A field that the platform fills in is hidden: it has a placeholder that publishing replaces, and the
 pattern of its value.
@@ -22,9 +24,9 @@ from kubeschema.pruning import PRESERVE
 from orderkit.core.kit import form_rules, form_values
 from orderkit.core.kit.change_forms import parameter_of
 from orderkit.core.kit.field_names import label_of
-from orderkit.core.kit.form_values import machine_errors, numbers, sizes
+from orderkit.core.kit.form_values import SAFE_MAX
 from orderkit.core.kit.kit_file import Direction
-from orderkit.core.kit.kit_parts import FieldPath, Hidden, When
+from orderkit.core.kit.kit_file_parts import FieldPath, Hidden, When
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import ABSENT, SCALARS, FieldShape, KitField
 
@@ -32,6 +34,9 @@ Schema = dict[str, Any]
 
 NOT_BAKED = "is not set, because this pack was not published to a platform"
 _HIDDEN_UI = {"ui:widget": "hidden", "ui:backstage": {"review": {"show": False}}}
+_INT32_MAX = 2**31 - 1
+_MACHINE_MAXIMA = (_INT32_MAX, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, SAFE_MAX)
+_MACHINE_FORMATS = frozenset({"int32", "int64", "float", "double"})
 
 
 def hidden_schema(field: KitField, hidden: Hidden) -> Schema:
@@ -308,8 +313,8 @@ class _Property:
         elif field.shape is FieldShape.TEXT:
             schema |= self._text(errors)
         elif field.shape in (FieldShape.INTEGER, FieldShape.NUMBER):
-            schema |= numbers(field.schema)
-            errors = {**machine_errors(schema | limits), **errors}
+            schema |= _numbers(field.schema)
+            errors = {**_machine_errors(schema | limits), **errors}
         elif field.shape is FieldShape.BOOLEAN and field.required:
             schema["ui:widget"] = "radio"  # a checkbox that was never touched would send nothing
         schema |= limits
@@ -360,7 +365,7 @@ class _Property:
         choices = self.field.schema.get("enum")
         if choices:
             return self._choice(choices)
-        return {"anyOf": [{**number, **numbers(self.field.schema)}, text]}
+        return {"anyOf": [{**number, **_numbers(self.field.schema)}, text]}
 
     def _many(self) -> Schema:
         field, item = self.field, self.field.item
@@ -372,9 +377,9 @@ class _Property:
             return {
                 "type": "object",
                 "additionalProperties": inner,
-                **sizes(field, "Properties", limits),
+                **_sizes(field, "Properties", limits),
             }
-        schema = {"type": "array", "items": inner, **sizes(field, "Items", limits)}
+        schema = {"type": "array", "items": inner, **_sizes(field, "Items", limits)}
         if field.schema.get("x-kubernetes-list-type") == "set" and item.shape in SCALARS:
             schema["uniqueItems"] = True
             if "enum" in inner:
@@ -425,3 +430,65 @@ def _covers(paths: Sequence[FieldPath], path: FieldPath) -> bool:
 
 def _value_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def is_machine_bound(keyword: str, value: object) -> bool:
+    """Return whether a keyword says how computers keep a number, which tells a person nothing."""
+    if keyword == "format":
+        return value in _MACHINE_FORMATS
+    is_number = isinstance(value, int | float) and keyword in ("minimum", "maximum")
+    return is_number and any(value in (limit, -limit, -limit - 1) for limit in _MACHINE_MAXIMA)
+
+
+def _machine_errors(schema: Mapping[str, Any]) -> dict[str, str]:
+    """Return messages for bounds of a form's property that are no author's."""
+    words = {"minimum": "is too small", "maximum": "is too large"}
+    return {key: text for key, text in words.items() if is_machine_bound(key, schema.get(key))}
+
+
+def _numbers(schema: Mapping[str, Any]) -> Schema:
+    """Return the bounds of a number; integers stay in the range that JavaScript keeps exactly."""
+    bounds: Schema = {}
+    is_integer = schema.get("type") == "integer"
+    largest = _INT32_MAX if schema.get("format") == "int32" else SAFE_MAX
+    for side, limit in (("minimum", -largest - (largest == _INT32_MAX)), ("maximum", largest)):
+        bound, exclusive = schema.get(side), f"exclusive{side.capitalize()}"
+        if bound is None:
+            if is_integer:
+                bounds[side] = limit
+        elif is_integer and abs(bound) > largest:
+            bounds[side] = limit
+        elif schema.get(exclusive) is True:
+            bounds[exclusive] = bound
+        else:
+            bounds[side] = bound
+    if "multipleOf" in schema:
+        bounds["multipleOf"] = schema["multipleOf"]
+    return bounds
+
+
+def _sizes(field: KitField, suffix: str, limits: Mapping[str, int]) -> Schema:
+    """Return minimum and maximum size; `suffix` is ``Items`` or ``Properties``."""
+    smallest, largest = (
+        _least(field, limits),
+        limits.get(f"max{suffix}", field.schema.get(f"max{suffix}")),
+    )
+    bounds: Schema = {} if largest is None else {f"max{suffix}": largest}
+    if smallest > 1 and field.may_be_empty:
+        wrong = {f"min{suffix}": 1, f"max{suffix}": smallest - 1}
+        message = f"must have at least {smallest} entries, or none"
+        return {**bounds, "not": wrong, "errorMessage": {"not": message}}
+    if smallest > 0 and not field.may_be_empty:
+        bounds[f"min{suffix}"] = smallest
+    return bounds
+
+
+def _least(field: KitField, limits: Mapping[str, int]) -> int:
+    own_limits = {limit.keyword: limit.value for limit in field.limits}
+    minimums = [
+        value
+        for key in ("minItems", "minProperties")
+        for value in (limits.get(key), own_limits.get(key), field.schema.get(key))
+        if value is not None
+    ]
+    return max(minimums, default=0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from orderkit.core.kit.field_names import label_of
-from orderkit.core.kit.kit_parts import Page
+from orderkit.core.kit.kit_file_parts import Page
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import FieldShape, KitField, KitFields
 

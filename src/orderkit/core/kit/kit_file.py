@@ -16,7 +16,7 @@ from msgspec import Meta, field
 from ground.objects.kube_objects import Manifest, dig
 from ground.shapes import StrictShape
 from orderkit.core.documents import DocumentName, PlanRules, document_schema
-from orderkit.core.kit.kit_parts import (
+from orderkit.core.kit.kit_file_parts import (
     ATTENTION_RULE,
     OUTPUT_RULE,
     UNIQUE,

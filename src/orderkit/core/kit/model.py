@@ -10,7 +10,7 @@ from ground.names import OrderId, TeamName, check_label
 from ground.objects.kube_objects import Kind, Manifest, dig
 from kubeschema.xrd import default_composition, machinery_path, scope_of, xr_kind
 from orderkit.core.kit.kit_file import AcceptedDanger, KitFile
-from orderkit.core.kit.kit_parts import FieldPath
+from orderkit.core.kit.kit_file_parts import FieldPath
 
 DEFAULT_OWNER = "group:default/platform"
 """Who owns the template of a kit in the catalog."""

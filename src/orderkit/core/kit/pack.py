@@ -30,7 +30,7 @@ from ground.suggestions import did_you_mean
 from orderkit.core.documents import DocumentName, PlanRules, read_document
 from orderkit.core.kit.field_names import spelt_out
 from orderkit.core.kit.kit_file import Example, How, KitChange, KitFile, is_fixture, kit_schema
-from orderkit.core.kit.kit_parts import Hints, KitFact, KitOutput
+from orderkit.core.kit.kit_file_parts import Hints, KitFact, KitOutput
 from orderkit.core.kit.model import DEFAULT_OWNER, Kit
 from orderkit.core.kit.order_terms import Scalar
 from yamlfiles import yaml11

@@ -21,7 +21,7 @@ from kubeschema.xrd.definition import spec_fields
 from orderkit.core.kit import form_rules
 from orderkit.core.kit.field_names import is_infrastructure, is_secret
 from orderkit.core.kit.form_rules import RuleKeyword
-from orderkit.core.kit.kit_parts import FieldPath, Hidden, Hints
+from orderkit.core.kit.kit_file_parts import FieldPath, Hidden, Hints
 from orderkit.core.kit.model import Kit
 
 Schema = Mapping[str, Any]

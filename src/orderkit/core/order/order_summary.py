@@ -23,7 +23,7 @@ from ground.shapes import changed, located
 from ground.visible_text import visible
 from kubeschema.cel import expressions
 from orderkit.core.kit.field_problems import PLACEHOLDER
-from orderkit.core.kit.kit_parts import KitAttention, KitFact, KitOutput
+from orderkit.core.kit.kit_file_parts import KitAttention, KitFact, KitOutput
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger
 from orderkit.core.order.approval import BYPASSED

@@ -25,6 +25,7 @@ from ground.shapes import Answer, Known, exact
 from orderkit.core.order.order_cost import DIGITS, OrderCost
 
 HOURS = 730
+"""Of a month: a twelfth of 365 days."""
 _PLACES = Decimal("0.000001")
 _HOUR_S = 3_600
 _SENTENCES_MAX = 5

@@ -76,6 +76,7 @@ _UNITS: Mapping[str, tuple[str, str]] = {
 """By the list's unit: what it is paid for, and the amount that ``per`` has to name."""
 _NAMED = 4
 _NANOS = 9
+"""Digits of `nanos`, the part of Google's prices after the point."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,12 @@ SETTINGS, CREDENTIALS = "orderkit-platform", "orderkit-credentials"
 """The ConfigMap with platform.yaml, and the Secret with the files that it names."""
 FOLDER = "/etc/orderkit"
 USER = 65532
+"""That of the image (`Containerfile`)."""
 CONTAINER = "orderkit"
 _DEADLINE_S = 900
 _KEPT_S = 3600
 _TOKEN_S = 600
+"""Kubernetes makes no token of a shorter life."""
 _RETRIES = 4
 _FINAL = [2, 3, 4]  # a wrong value, a conflict, a refusal: the same again helps nobody
 

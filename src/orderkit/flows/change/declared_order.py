@@ -44,6 +44,7 @@ from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.order.placing import Ordered, TaskRequest
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.template.published_templates import TemplateSource, kit_template
+from orderkit.ports.forge import agent_notes
 from orderkit.ports.requesters import Requester
 from orderkit.ports.urgency import background
 from softwaretemplates.template import check_fixed, read_assignments
@@ -368,7 +369,7 @@ def place_declared(
     request = TaskRequest(
         declared.kit.name,
         declared.values,
-        Requester(declared.requester.ref),
+        declared.requester,
         on_step=lambda event: on_step(event.step, event.summary),
     )
     ordered = None
@@ -439,6 +440,7 @@ def _changed(platform: Platform, declared: DeclaredOrder, terms: ChangeTerms) ->
         reason=terms.reason,
         dry_run=not terms.is_allowed,
         accept_loss=terms.accept_loss,
+        trailers=agent_notes(declared.requester.agent),
     )
     return change(platform, request)
 

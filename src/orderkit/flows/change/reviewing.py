@@ -25,6 +25,7 @@ from orderkit.flows.platform import Platform
 from orderkit.ports.forge import CommitStatus, MergeStyle, Operation, PullRequest
 
 _DESCRIPTION_MAX = 140
+"""GitHub refuses a longer description of a status."""
 _LOOKS, _PAUSE_S = 10, 0.5
 """How often, and how far apart, the forge is asked again who pushed."""
 

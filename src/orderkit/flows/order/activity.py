@@ -31,7 +31,7 @@ from orderkit.core.order.order_summary import plain
 from orderkit.core.order.order_view import is_person
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.platform import Platform, ledger_snapshot
-from orderkit.ports.forge import CHANGE_TRAILER, REASON_TRAILER, Commit
+from orderkit.ports.forge import CHANGE_TRAILER, REASON_TRAILER, REQUEST_TRAILER, Commit
 from orderkit.ports.signatures import signature_of
 
 LEASE = "lease-"
@@ -154,7 +154,9 @@ def activity(
 
 def is_lease_note(commit: Commit) -> bool:
     """Say whether a proved commit only writes down when an order's lease ends."""
-    return commit.operation.startswith(LEASE) and CHANGE_TRAILER not in commit.trailers
+    # `orderkit change --operation` may be called like a note; only changes have one of these
+    is_change = not commit.trailers.keys().isdisjoint((CHANGE_TRAILER, REQUEST_TRAILER))
+    return commit.operation.startswith(LEASE) and not is_change
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,6 +162,7 @@ def _group_problem(platform: Platform, org: str, team: str) -> tuple[str, str]:
 
 
 _DESCRIPTION_MAX = 140
+"""GitHub refuses a longer description of a status."""
 WRITES = ("write", "admin", "owner")
 """Rights on a repository that let somebody write to it."""
 

@@ -25,6 +25,7 @@ from orderkit.ports.forge import CommitStatus
 
 CONTEXT = "orderkit/validate"
 _DESCRIPTION_MAX = 140
+"""GitHub refuses a longer description of a status."""
 
 
 def keep_checked(platform: Platform, repo: RepoId) -> CommitCheck:

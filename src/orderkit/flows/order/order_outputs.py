@@ -17,7 +17,7 @@ from ground.errors import InvalidInputError, RefusedError
 from ground.objects.kube_objects import Manifest, ObjectKey, controller, dig, metadata
 from ground.secrets import register
 from ground.suggestions import did_you_mean
-from orderkit.core.kit.kit_parts import Connection, KitOutput
+from orderkit.core.kit.kit_file_parts import Connection, KitOutput
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.order_summary import filled
 from orderkit.core.secret_values import SECRET

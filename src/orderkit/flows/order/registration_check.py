@@ -19,7 +19,7 @@ from typing import Any
 from ground.errors import AlreadyOrderedError, InvalidInputError, NotFoundError, RefusedError, every
 from ground.names import RepoId
 from ground.objects.kube_objects import Kind, ObjectKey, dig, labels_of
-from orderkit.core.kit.kit_parts import FieldPath, Refers
+from orderkit.core.kit.kit_file_parts import FieldPath, Refers
 from orderkit.core.kit.model import Kit
 from orderkit.core.order import ledger, order_file
 from orderkit.core.order.ledger import OrderEntry

@@ -160,7 +160,8 @@ def publish_files(forge: Forge, request: PublishRequest) -> CommitSha:
         raise archived(request.repo)
     write = operation(request)
     branch = request.branch
-    if forge.head(request.repo, branch) is None:
+    # not into another branch of what is there: it may be an order
+    if repository.empty and forge.head(request.repo, branch) is None:
         return forge.write(request.repo, _new_files(request), write, branch=branch).commit
     for commit in forge.commits(request.repo, ref=branch, limit=_HISTORY):
         if commit.operation == write.id and _holds(forge, request, commit.id):

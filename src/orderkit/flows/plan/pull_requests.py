@@ -71,6 +71,7 @@ CONTEXT = MARKER = PLAN_CONTEXT
 ACCEPT_LOSS = "Accept-Loss: yes"
 """The line of a pull request's text that accepts that data is deleted."""
 _DESCRIPTION_MAX = 140
+"""GitHub refuses a longer description of a status."""
 _GRAPH_MAX, _NODES_MAX = 20_000, 60
 """Characters, and resources, up to which a graph is drawn in a comment."""
 

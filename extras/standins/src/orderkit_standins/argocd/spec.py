@@ -142,6 +142,7 @@ def _set_field(manifest: Manifest, pointer: Pointer, value: Any) -> None:
 IN_CLUSTER_URL = "https://kubernetes.default.svc"
 IN_CLUSTER_NAME = "in-cluster"
 DEFAULT_AUTO_RETRIES = 5
+"""Argo CD's limit of an automated sync without `retry`."""
 
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 _UNSUPPORTED_SOURCE = ("chart", "helm", "kustomize", "plugin", "ref")

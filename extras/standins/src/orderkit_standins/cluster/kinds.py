@@ -325,6 +325,7 @@ class NameRule(Enum):
 
 
 NAME_MAX, LABEL_MAX = 253, 63
+"""Kubernetes' limits of a DNS subdomain and of a DNS label."""
 NAME_RULES = {
     NAMESPACE: (NameRule.LABEL, LABEL_MAX),
     SERVICE: (NameRule.LABEL, LABEL_MAX),

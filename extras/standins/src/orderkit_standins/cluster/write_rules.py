@@ -44,6 +44,7 @@ from orderkit_standins.cluster.kinds import (
 from orderkit_standins.cluster.refusals import Cause
 
 _ANNOTATIONS_MAX_BYTES = 256 * 1024
+"""Kubernetes' limit of an object's annotations, keys and values together."""
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"

@@ -74,6 +74,7 @@ BURST = 1000
 # an event takes two, as an update in Crossplane (the few creations and deletions take one there)
 _COST, _REFILL_PER_S = 2.0, 1.0
 _COOLDOWN_S, _PROBE_S = 300.0, 30.0
+"""Crossplane's: how long the breaker is open, and how often one event passes then."""
 
 
 @dataclass(slots=True)
@@ -208,6 +209,7 @@ BACKOFF = Backoff(first_s=1.0, longest_s=30.0)
 _AGAIN_S = 0.02
 """Pause after a conflicting write to the XR."""
 _JITTER = 0.1
+"""Crossplane's, of the time after which an XR is composed again."""
 
 
 class ReconcileError(OrderkitError):

@@ -115,6 +115,7 @@ def _package(function: Manifest) -> str:
 VALID_PIPELINE = Condition("ValidPipeline", "True", "ValidPipeline")
 _LABEL_MAX = 63
 _NAME_HASH = 7
+"""Crossplane's digits of the content's hash in a revision's name; its label has 63."""
 
 
 def content_hash(composition: Manifest) -> str:

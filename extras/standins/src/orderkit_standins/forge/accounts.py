@@ -32,6 +32,7 @@ RESERVED = frozenset(
     """.split()  # noqa: SIM905  a list of words reads better as words
 )
 _SCRYPT_N, _SCRYPT_R, _SCRYPT_P = 2**14, 8, 1
+"""Of scrypt's paper, for sign-ins where a person waits; they take 16 MiB of memory."""
 RESOURCES = (
     *("activitypub", "admin", "issue", "misc", "notification"),
     *("organization", "package", "repository", "user"),

@@ -7,6 +7,7 @@ Never says HTML: what a repository holds is not run.
 from __future__ import annotations
 
 _SEARCHED_BYTES = 8_000
+"""As many as Git reads to tell text from other data."""
 _IMAGES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",

@@ -108,6 +108,7 @@ def _leftovers(repository: Path) -> Iterator[Path]:
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}\Z")
 RESERVED_SUFFIXES = (".git", ".wiki", ".rss", ".atom")
 DESCRIPTION_MAX = 2048
+"""Gitea's."""
 _SELECT = "SELECT r.*, a.name AS owner FROM repositories r JOIN accounts a ON a.id = r.owner_id"
 
 

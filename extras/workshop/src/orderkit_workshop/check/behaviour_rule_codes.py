@@ -67,7 +67,10 @@ class PipelineRule(Coded):
     COMPOSES_NOTHING = (
         "composes-nothing",
         _W,
-        "The pipeline composes nothing for an example; Crossplane calls that Ready.",
+        (
+            "The pipeline composes nothing for an example, or for an order whose map of parts is "
+            "empty; Crossplane calls that Ready."
+        ),
         "compose something, or refuse with response.fatal",
     )
     COMPOSES_UNDECLARED = (

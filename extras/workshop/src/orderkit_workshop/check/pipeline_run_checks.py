@@ -47,7 +47,10 @@ def check_behaviour(subject: KitUnderCheck, kit: Kit, runs: Sequence[Run]) -> It
     """Check all runs; a fault of several runs is reported once."""
     reported: set[tuple[PipelineRule, str]] = set()
     validator = Validator(kit.xrd)
-    full = {run.doc.name for run in runs if run.simulation.final.resources}
+    full: dict[str, list[Any]] = {}
+    for run in runs:
+        if run.simulation.final.resources:
+            full.setdefault(run.doc.name, []).append(run.order.xr["spec"])
     for run in runs:
         for rule, message, key in _judged(subject, run, validator, full):
             if (rule, key) not in reported:
@@ -63,7 +66,7 @@ Verdict = tuple[PipelineRule, str, str]
 
 
 def _judged(
-    subject: KitUnderCheck, run: Run, validator: Validator, full: set[str]
+    subject: KitUnderCheck, run: Run, validator: Validator, full: Mapping[str, Sequence[Any]]
 ) -> Iterator[Verdict]:
     yield from _calls(run)
     if run.simulation.error:
@@ -280,14 +283,31 @@ def _by_kind(subject: KitUnderCheck, runs: Sequence[Run]) -> Iterator[Located]:
             yield finding_at(PipelineRule.NOT_EMBEDDED, doc, _PIPELINE, message)
 
 
-def _composes_something(run: Run, full: set[str]) -> Iterator[Verdict]:
+def _composes_something(run: Run, full: Mapping[str, Sequence[Any]]) -> Iterator[Verdict]:
     if run.simulation.final.resources or not run.simulation.settled:
         return
-    if run.order.varied and run.doc.name in full:
+    others = full.get(run.doc.name, ())
+    has_no_parts = any(_has_emptied(run.order.xr["spec"], spec) for spec in others)
+    if run.order.varied and others and not has_no_parts:
         message = "the pipeline composes nothing, and does not refuse the order"
         yield PipelineRule.EARLY_RETURN, message, message
     else:
         yield PipelineRule.COMPOSES_NOTHING, "nothing is composed", run.doc.name
+
+
+def _has_emptied(spec: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """
+    Return whether an order has an empty map where another order has maps: it orders no part.
+
+    A map of plain values is settings: a pipeline that composes nothing without them returns early.
+    """
+    if not spec:
+        return bool(other) and all(isinstance(part, Mapping) for part in other.values())
+    return any(
+        _has_emptied(value, other[name])
+        for name, value in spec.items()
+        if isinstance(value, Mapping) and isinstance(other.get(name), Mapping)
+    )
 
 
 def _ready(run: Run) -> Iterator[tuple[PipelineRule, str]]:

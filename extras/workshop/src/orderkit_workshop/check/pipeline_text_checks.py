@@ -36,6 +36,7 @@ from orderkit_workshop.check.rule_codes import KitRule
 _PREFIX = "function-"
 _REMOVED = ("resources", "patchSets", "environment", "publishConnectionDetailsWithStoreConfigRef")
 _STEPS_MAX = 99
+"""The most that the schema of a Composition allows."""
 _JUDGE_THEMSELVES = {
     "function-cel-filter",
     "function-environment-configs",

@@ -44,6 +44,7 @@ from orderkit_workshop.check.pipeline_text_checks import runnable
 from orderkit_workshop.check.rule_codes import KitRule
 
 NAME_MAX = 63
+"""An XR's name becomes the value of a label."""
 VARIATIONS_MAX = 24
 _MADE_UP = "a generated order"
 

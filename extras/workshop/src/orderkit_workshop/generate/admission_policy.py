@@ -37,7 +37,7 @@ from kubeschema.xrd import default_composition, machinery_path, scope_of, update
 from kubeschema.xrd.definition import spec_fields
 from orderkit.core.kit.generated_mark import comment
 from orderkit.core.kit.kit_file import Direction
-from orderkit.core.kit.kit_parts import FieldPath
+from orderkit.core.kit.kit_file_parts import FieldPath
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.ledger import ORDER_LABEL
 from orderkit_workshop.generate.policy_parts import (

@@ -28,7 +28,7 @@ from kubeschema.validate import Validator
 from kubeschema.xrd import default_composition, referenceable_version, scope_of, xr_kind
 from orderkit.core.kit.change_forms import order_data
 from orderkit.core.kit.field_names import spelt_out
-from orderkit.core.kit.kit_parts import FieldPath
+from orderkit.core.kit.kit_file_parts import FieldPath
 from orderkit.core.kit.literals import RESERVED, YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import kit_of

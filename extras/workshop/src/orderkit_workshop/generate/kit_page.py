@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from orderkit.core.kit import form_rules
-from orderkit.core.kit.form_values import is_machine_bound
+from orderkit.core.kit.form_fields import is_machine_bound
 from orderkit.core.kit.generated_mark import html_comment
 from orderkit.core.kit.kit_file import Direction, Example, How, KindRef, KitChange, Survivor
 from orderkit.core.kit.model import Kit

@@ -19,7 +19,7 @@ from kubeschema.pruning import PRESERVE
 from orderkit.core.kit.change_forms import LEASE, changes_of, title_of
 from orderkit.core.kit.form_values import prefix_of
 from orderkit.core.kit.generated_mark import template_comment
-from orderkit.core.kit.kit_parts import When
+from orderkit.core.kit.kit_file_parts import When
 from orderkit.core.kit.literals import quoted
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import FieldShape, KitField, KitFields, fields_of

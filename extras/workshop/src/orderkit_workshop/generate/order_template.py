@@ -29,7 +29,7 @@ from orderkit.core.kit.form_fields import (
 from orderkit.core.kit.form_layout import form_layout
 from orderkit.core.kit.form_values import yaml_property, yaml_roots
 from orderkit.core.kit.generated_mark import comment
-from orderkit.core.kit.kit_parts import Hidden, Link, Page
+from orderkit.core.kit.kit_file_parts import Hidden, Link, Page
 from orderkit.core.kit.literals import FORGE_HOST, PACK_COMMIT, YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import KitField, KitFields, fields_of

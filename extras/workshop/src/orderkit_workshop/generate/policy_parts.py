@@ -15,7 +15,7 @@ from typing import Any
 
 from ground.objects.kube_objects import TRACKING_ID, Manifest
 from kubeschema.field_paths import schema_at
-from orderkit.core.kit.kit_parts import FieldPath
+from orderkit.core.kit.kit_file_parts import FieldPath
 from orderkit.core.kit.model import Kit
 
 _WIDTH, _LINE = 88, 96

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orderkit.core.kit.kit_file import Direction
-from orderkit.core.kit.kit_parts import FieldPath
+from orderkit.core.kit.kit_file_parts import FieldPath
 from orderkit.core.kit.model import Kit
 from orderkit_workshop.generate.policy_parts import (
     AGAIN,

@@ -144,6 +144,7 @@ def _helped(helper: str, registry: str) -> RegistryCredentials | None:
 
 
 MANIFEST_MAX_BYTES = 4_000_000
+"""Each registry takes a manifest of this size (OCI's distribution specification)."""
 _TOKEN_MAX_BYTES = 1_000_000
 _REDIRECTS_MAX = 5
 _OK, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _TOO_MANY = 200, 401, 403, 404, 429

@@ -57,6 +57,7 @@ _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}\Z")
 _PATH = re.compile(r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*\Z")
 _HOST = re.compile(r"(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?\Z")
 _LONGEST = 255
+"""Many clients of registries refuse a longer name (OCI's distribution specification)."""
 _EXAMPLE = "write crossplane-contrib/provider-aws-ec2@v2.6.0"
 
 

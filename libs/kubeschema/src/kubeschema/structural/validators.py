@@ -39,6 +39,7 @@ from kubeschema.pruning import (
 from kubeschema.re2_patterns import compile_pattern
 
 HOST_MAX, LABEL_MAX = 255, 63
+"""Of a host's name and of each of its labels (RFC 1123)."""
 _DURATION_UNITS = "ns|us|µs|μs|ms|s|m|h"
 _LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _HOST = re.compile(

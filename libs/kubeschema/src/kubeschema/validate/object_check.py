@@ -140,6 +140,7 @@ _REASONS = {
 }
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _NAME_MAX = 253
+"""Kubernetes' limit of an object's name."""
 _WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _NAME_WAY_OUT = "lower-case letters, digits, '-' and '.'; start and end with a letter or digit"
 

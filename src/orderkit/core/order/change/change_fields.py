@@ -23,7 +23,7 @@ from ground.objects.values import ABSENT, Step, Steps, path_text, same, value_at
 from ground.suggestions import did_you_mean
 from kubeschema.field_paths import schema_at, steps_of
 from orderkit.core.kit.form_values import name_alone, names_alone, read_settings
-from orderkit.core.kit.kit_parts import FieldPath
+from orderkit.core.kit.kit_file_parts import FieldPath
 from orderkit.core.kit.literals import YAML_PARAMETER
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import KitField

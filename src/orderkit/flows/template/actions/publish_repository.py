@@ -103,8 +103,7 @@ def open_repository(context: ActionContext, repo: RepoId, field: str = "repoUrl"
         InvalidInputError: It does not exist, or it is the ledger, the pack or an order.
     """
     services = context.services
-    if repo in services.own_repositories:
-        raise InvalidInputError(field, str(repo), "is a repository of the platform itself")
+    _refuse_own(context, repo, field)
     found = services.forge.repo(repo)
     if found is None:
         raise InvalidInputError(
@@ -121,6 +120,11 @@ def open_repository(context: ActionContext, repo: RepoId, field: str = "repoUrl"
             hint=f"change the order with 'orderkit change {repo.name} FIELD=VALUE'",
         )
     return found
+
+
+def _refuse_own(context: ActionContext, repo: RepoId, field: str) -> None:
+    if repo in context.services.own_repositories:
+        raise InvalidInputError(field, str(repo), "is a repository of the platform itself")
 
 
 def refuse_inputs(inputs: Inputs, unsupported: tuple[str, ...], why: str) -> None:
@@ -192,6 +196,7 @@ def _publish(context: ActionContext, inputs: Inputs, *, visibility: str) -> Outp
     if branch != MAIN and (is_order or context.services.forge.capabilities.kind == "gitea"):
         raise InvalidInputError("defaultBranch", branch, f"is not '{MAIN}'")
     repo = repository_of(inputs["repoUrl"], context.services.forge)
+    _refuse_own(context, repo, "repoUrl")
     files = workspace_below(context, inputs.get("sourcePath"))
     if visibility == "internal":
         context.log("repoVisibility: internal is made private")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 DEFAULT_TIMEOUT_S = 1800.0
+"""An API server's `--min-request-timeout`."""
 BOOKMARK_EVERY_S = 60.0
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 

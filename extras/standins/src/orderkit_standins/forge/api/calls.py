@@ -25,6 +25,7 @@ UNSHOWN = "surrogateescape"
 """The release whose answers this forge gives, and that it is not that release."""
 PAGE_DEFAULT = 30
 PAGE_MAX = 50
+"""Gitea's, as it is installed (`default_paging_num`, `max_response_items`)."""
 DIGITS_MAX = 18
 """What fits into 64 bits for certain; SQLite knows no larger number."""
 _Item = TypeVar("_Item")

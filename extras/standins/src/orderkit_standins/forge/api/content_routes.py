@@ -241,6 +241,7 @@ def _content(body: Fields) -> bytes:
 
 
 TREE_PAGE_MAX = 1000
+"""Gitea's, as it is installed (`default_git_trees_per_page`)."""
 ARCHIVE_IN_MEMORY_BYTES = 8 * 1024 * 1024
 _TREE_TYPES = {int(FileMode.TREE): "tree", int(FileMode.COMMIT): "commit"}
 

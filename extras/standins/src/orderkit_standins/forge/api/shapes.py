@@ -31,6 +31,7 @@ _MERGEABLE = ("mergeable", "empty", "ancestor")
 _FIRST_STAMP, _LAST_STAMP = -62_135_510_400, 253_402_214_400
 """A day after the calendar of Python begins, and a day before it ends."""
 BLOB_MAX_BYTES = 10 * 1024 * 1024
+"""Gitea's, as it is installed (`default_max_blob_size`)."""
 
 
 def organisation_shape(org: Account) -> Json:

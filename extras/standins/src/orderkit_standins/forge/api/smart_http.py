@@ -41,6 +41,7 @@ from orderkit_standins.forge.git_program import GitProgram
 from orderkit_standins.forge.repositories import Repositories, Repository
 
 _BAND_MAX = 60_000
+"""A packet of `side-band-64k` has at most 65,520 bytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from orderkit_standins.forge.repositories import Repositories
 _REMEMBERED = 10_000
 _MINUTE_S, _HOUR_S = 60.0, 3600.0
 _READ, _WRITE = 1, 5
+"""Points of a request by GitHub's secondary limit."""
 
 
 @dataclass(slots=True)
@@ -179,6 +180,7 @@ REPO = f"{API}/repos/{{owner}}/{{repo}}"
 ORG = f"{API}/orgs/{{org}}"
 DOCS = "https://docs.github.com/rest"
 PAGE_DEFAULT, PAGE_MAX = 30, 100
+"""GitHub's."""
 _STATUSES = {423: 403, 412: 422, 413: 422}
 """What Gitea answers otherwise: an archive, a merged pull request, too large a body."""
 _WORDS = {

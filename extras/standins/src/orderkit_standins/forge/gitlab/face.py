@@ -32,6 +32,7 @@ from orderkit_standins.forge.api.routes import BODY_MAX_BYTES, Dispatcher
 
 Json = dict[str, Any]
 PAGE_DEFAULT, PAGE_MAX = 20, 100
+"""GitLab's."""
 _Method = TypeVar("_Method", bound=Callable[..., Response])
 
 

@@ -16,6 +16,7 @@ from orderkit_standins.forge.store import Store
 from orderkit_standins.forge.teams import Teams
 
 OWNER = 50
+"""GitLab's number of this access level."""
 READERS = "gitlab-deploy-tokens"
 """The team of the accounts that stand for deploy tokens, which are no members on GitLab."""
 _LEVELS = {Right.NONE: 0, Right.READ: 20, Right.WRITE: 30, Right.ADMIN: 40}

@@ -98,7 +98,7 @@ class ForkedPart:
         try:
             answer = self._pipe.recv()
         except (EOFError, OSError) as error:
-            raise OrderkitError(self._end()) from error
+            raise OrderkitError(self._end(), hint="see what it wrote above") from error
         if isinstance(answer, _Failed):
             raise OrderkitError(answer.message, hint=answer.hint)
         self._listener.start()

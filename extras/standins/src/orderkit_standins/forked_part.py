@@ -54,6 +54,7 @@ class _Failed:
 
     message: str
     hint: str = ""
+    exit_code: int = OrderkitError.exit_code
 
 
 class ForkedPart:
@@ -100,16 +101,23 @@ class ForkedPart:
         except (EOFError, OSError) as error:
             raise OrderkitError(self._end(), hint="see what it wrote above") from error
         if isinstance(answer, _Failed):
-            raise OrderkitError(answer.message, hint=answer.hint)
+            problem = OrderkitError(answer.message, hint=answer.hint)
+            problem.exit_code = answer.exit_code  # type: ignore[misc]  # that of its class there
+            raise problem
         self._listener.start()
 
     def _listen(self) -> None:
-        try:
-            while True:
-                self._heard(self._pipe.recv())
-        except (EOFError, OSError):
-            if not self._stopping:
-                self._lost(self._end())
+        while True:
+            try:
+                said = self._pipe.recv()
+            except (EOFError, OSError):
+                break
+            try:
+                self._heard(said)
+            except Exception:
+                logger.exception("the %s said what cannot be used: a bug", self._name)
+        if not self._stopping:
+            self._lost(self._end())
 
     def _end(self) -> str:
         self._process.join(_END_S)
@@ -133,7 +141,7 @@ class ForkedPart:
 def _be(pipe: Connection, theirs: Connection, run: Run, closes: Iterable[Closable]) -> None:
     """Be the part; the platform's process alone decides when it ends."""
     for number in (signal.SIGINT, signal.SIGTERM):  # both reach whole groups of processes
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, lambda *_: None)  # git would inherit what is ignored
     theirs.close()
     for each in closes:
         each.close()
@@ -156,7 +164,7 @@ def _be(pipe: Connection, theirs: Connection, run: Run, closes: Iterable[Closabl
                 say(_Started())
                 heard()
     except OrderkitError as error:
-        say(_Failed(str(error), error.hint))
+        say(_Failed(str(error), error.hint, error.exit_code))
     except Exception as error:
         logger.exception("a part of the platform cannot start")
         say(_Failed(f"{type(error).__name__}: {error}"))

@@ -12,6 +12,7 @@ import contextlib
 import http.client
 import json
 import re
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -126,6 +127,7 @@ class Interposer:
         self._lock = threading.Lock()
         self._watch: Watch | None = None
         self._trust: ssl.SSLContext | None = None
+        self._open: set[http.client.HTTPConnection] = set()
         self._servers = {part: _Server(self, part, port) for part, port in upstream.items()}
         self.redirect = {
             port: int(self._servers[part].server_address[1]) for part, port in upstream.items()
@@ -152,6 +154,10 @@ class Interposer:
             server.shutdown()
             server.server_close()
             server.thread.join(timeout=10)
+        with self._lock:
+            for connection in self._open:  # a watch, which a server would wait for when it ends
+                with contextlib.suppress(OSError):
+                    connection.sock.shutdown(socket.SHUT_RDWR)
 
     def passed_on(self, request: _Request) -> tuple[int, list[tuple[str, str]], bytes] | None:
         """Return the answer for the client, or None if it must get none."""
@@ -193,6 +199,9 @@ class Interposer:
         else:
             connection = http.client.HTTPConnection(HOST, request.port, timeout=_TIMEOUT_S)
         try:
+            connection.connect()
+            with self._lock:
+                self._open.add(connection)
             connection.request(request.method, request.path, request.body, request.headers)
             response = connection.getresponse()
             body = response.read()
@@ -200,6 +209,8 @@ class Interposer:
         except (OSError, http.client.HTTPException):
             return None
         finally:
+            with self._lock:
+                self._open.discard(connection)
             connection.close()
 
 

@@ -113,11 +113,11 @@ def change_is_finished(pair: Pair, team: str, kill: Kill) -> None:
         judging.order_is_whole(platform, pair.state, team, "stage3", edits=1)
 
 
-def end_is_finished(pair: Pair, team: str, kill: Kill) -> None:
+def end_is_finished(pair: Pair, team: str, kill: Kill, *, edits: int = 0) -> None:
     pair.killed(kill, end(team))
 
     with judging.looking_at(pair.state) as platform:
-        judging.order_is_gone(platform, pair.state, team, survivor="archive")
+        judging.order_is_gone(platform, pair.state, team, survivor="archive", edits=edits)
 
 
 def leads(watch: Watch) -> bool:

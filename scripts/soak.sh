@@ -13,7 +13,7 @@ counts=tests/component/test_story_counts.py
 attacks="tests/security/test_four_eyes.py tests/security/test_review_bypasses.py
   tests/security/test_approval_attacks.py tests/security/test_forge_ownership.py
   tests/security/test_registration_races.py"
-replicas="tests/component/replicas tests/crash/test_crash_replicas.py"
+replicas="tests/component/replicas tests/crash/test_crash_replicas.py tests/e2e/shared_lab/with_replicas"
 plans="tests/component/plans/test_plans_proved.py tests/e2e/test_plan_applied.py"
 
 if scripts/lab.sh --check && [ -e .cache/backstage/frontend/.installed ]; then

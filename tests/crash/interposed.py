@@ -12,6 +12,7 @@ import contextlib
 import http.client
 import json
 import re
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +28,17 @@ HOST = "127.0.0.1"
 _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host"}
 UNKNOWN = 0
 """The status of an exchange whose answer nobody got: it may have been carried out."""
+UNNUMBERED = -1
 _TIMEOUT_S = 30.0
+
+
+def pattern_of(part: str, method: str, path: str) -> str:
+    """Return which call it is: without the names of teams, orders, commits and ids."""
+    dry = " (dry run)" if "dryRun=true" in path else ""
+    path = re.sub(r"crash-[a-z0-9-]+", "TEAM", path)
+    path = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "UUID", path)
+    path = re.sub(r"\b[0-9a-f]{40}\b", "COMMIT", path)
+    return f"{part} {method} {path.partition('?')[0]}{dry}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +54,8 @@ class Exchange:
 
     @property
     def pattern(self) -> str:
-        """Which call it is: without the names of teams, orders, commits and ids."""
-        path = re.sub(r"crash-[a-z0-9-]+", "TEAM", self.path)
-        path = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "UUID", path)
-        path = re.sub(r"\b[0-9a-f]{40}\b", "COMMIT", path)
-        dry = " (dry run)" if self.dry_run else ""
-        return f"{self.part} {self.method} {path.partition('?')[0]}{dry}"
+        """Which call it is."""
+        return pattern_of(self.part, self.method, self.path)
 
     @property
     def dry_run(self) -> bool:
@@ -72,12 +79,45 @@ class Watch:
     side: Side = "before"
     kill: Callable[[], None] = lambda: None
     exchanges: list[Exchange] = field(default_factory=list)
-    writes: int = 0
+    numbered: list[str] = field(default_factory=list)
+    """Which calls the writes were that count, in their order."""
     killed: bool = False
+
+    def number(self, pattern: str) -> int:
+        """Return which write this is; `UNNUMBERED` if it does not count."""
+        if not self.counts(pattern):
+            return UNNUMBERED
+        self.numbered.append(pattern)
+        return len(self.numbered)
+
+    def counts(self, pattern: str) -> bool:
+        """Say whether a write is one at which the client may die."""
+        del pattern
+        return True
 
     def is_killed(self) -> bool:
         """Read it anew: another thread may have killed the client meanwhile."""
         return self.killed
+
+
+@dataclass
+class PhaseWatch(Watch):
+    """
+    Counts each step once, however long a delivery takes.
+
+    A flow asks for a refresh until Argo CD has done it, and a replica renews its Lease all along.
+    """
+
+    _asked: set[str] = field(default_factory=set)
+    """What the cluster was asked for since the last write to forge or portal."""
+
+    def counts(self, pattern: str) -> bool:
+        if not pattern.startswith("cluster "):
+            self._asked.clear()
+            return True
+        is_new = "/leases" not in pattern and pattern not in self._asked
+        self._asked.add(pattern)
+        return is_new
 
 
 class Interposer:
@@ -87,6 +127,7 @@ class Interposer:
         self._lock = threading.Lock()
         self._watch: Watch | None = None
         self._trust: ssl.SSLContext | None = None
+        self._open: set[http.client.HTTPConnection] = set()
         self._servers = {part: _Server(self, part, port) for part, port in upstream.items()}
         self.redirect = {
             port: int(self._servers[part].server_address[1]) for part, port in upstream.items()
@@ -113,15 +154,20 @@ class Interposer:
             server.shutdown()
             server.server_close()
             server.thread.join(timeout=10)
+        with self._lock:
+            for connection in self._open:  # a watch, which a server would wait for when it ends
+                with contextlib.suppress(OSError):
+                    connection.sock.shutdown(socket.SHUT_RDWR)
 
     def passed_on(self, request: _Request) -> tuple[int, list[tuple[str, str]], bytes] | None:
         """Return the answer for the client, or None if it must get none."""
         watch = self._watch
         if watch is None:
             return self._ask(request)
-        with self._lock:
-            watch.writes += request.method != "GET"
-            number = watch.writes if request.method != "GET" else -1
+        number = UNNUMBERED
+        if request.method != "GET":
+            with self._lock:
+                number = watch.number(pattern_of(request.part, request.method, request.path))
         if (number, "before") == (watch.at, watch.side):
             self._stop(watch)
         if watch.is_killed():
@@ -153,6 +199,9 @@ class Interposer:
         else:
             connection = http.client.HTTPConnection(HOST, request.port, timeout=_TIMEOUT_S)
         try:
+            connection.connect()
+            with self._lock:
+                self._open.add(connection)
             connection.request(request.method, request.path, request.body, request.headers)
             response = connection.getresponse()
             body = response.read()
@@ -160,6 +209,8 @@ class Interposer:
         except (OSError, http.client.HTTPException):
             return None
         finally:
+            with self._lock:
+                self._open.discard(connection)
             connection.close()
 
 

@@ -6,7 +6,7 @@ import itertools
 import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lab.loopback import free_ports
@@ -22,42 +22,19 @@ PARTS = ("forge", "cluster", "portal", "service")
 COMMAND_DEADLINE_S = 120.0
 
 
-class Lab:
-    """Starts platforms on ports that stay the same, and commands that go through a watch."""
+class Launcher:
+    """Starts commands that go through a watch, on a platform whose parts listen on these ports."""
 
-    def __init__(self, folder: Path, *, forge: str = "gitea") -> None:
-        self.folder, self.forge = folder, forge
+    def __init__(self, folder: Path, ports: Mapping[str, int]) -> None:
+        self.folder, self.ports = folder, ports
         self.zygote = Zygote()
-        self.ports = dict(zip(PARTS, free_ports(len(PARTS)), strict=True))
-        self.interposer = Interposer(self.ports)
-        self._pack = _frozen_pack(folder / "pack")
+        self.interposer = Interposer(ports)
         self._started: list[Process] = []
-        self._pushes: list[Push] = []
         self._numbers = itertools.count(1)
 
     def path(self, name: str) -> Path:
         """Return a path that nobody used."""
         return self.folder / f"{name}-{next(self._numbers)}"
-
-    def up(self, state: Path, *, faults: Faults | None = None) -> Process:
-        """Start ``orderkit up`` on a state folder."""
-        arguments = ["up", "--state", str(state), "--pack", str(self._pack), "--team", "ae86"]
-        arguments += ["--forge", self.forge]
-        for part, port in self.ports.items():
-            arguments += [f"--{part}-port", str(port)]
-        return self._keep(self.zygote.start(arguments, self.path("up.log"), faults=faults))
-
-    def is_up(self, up: Process, state: Path) -> bool:
-        """Wait until a platform serves and the interposer can stand before it."""
-        if not up.is_up():
-            return False
-        self.interposer.present(state / "tls")
-        return True
-
-    def must_be_up(self, state: Path) -> Process:
-        up = self.up(state)
-        assert self.is_up(up, state), f"orderkit up ended with {up.poll()}:\n{up.text()}"
-        return up
 
     def command(self, state: Path, *arguments: str) -> Process:
         """Start a command whose every request passes the interposer."""
@@ -98,6 +75,50 @@ class Lab:
         assert process.poll() in {0, KILLED}, f"{arguments}:\n{process.text()}"
         return watch
 
+    def _keep(self, process: Process) -> Process:
+        self._started.append(process)
+        return process
+
+    def kill_all(self) -> None:
+        for process in self._started:
+            process.kill()
+        self._started.clear()
+
+    def close(self) -> None:
+        self.kill_all()
+        self.zygote.close()
+        self.interposer.close()
+
+
+class Lab(Launcher):
+    """Starts platforms too, on ports that stay the same."""
+
+    def __init__(self, folder: Path, *, forge: str = "gitea") -> None:
+        super().__init__(folder, dict(zip(PARTS, free_ports(len(PARTS)), strict=True)))
+        self.forge = forge
+        self._pack = _frozen_pack(folder / "pack")
+        self._pushes: list[Push] = []
+
+    def up(self, state: Path, *, faults: Faults | None = None) -> Process:
+        """Start ``orderkit up`` on a state folder."""
+        arguments = ["up", "--state", str(state), "--pack", str(self._pack), "--team", "ae86"]
+        arguments += ["--forge", self.forge]
+        for part, port in self.ports.items():
+            arguments += [f"--{part}-port", str(port)]
+        return self._keep(self.zygote.start(arguments, self.path("up.log"), faults=faults))
+
+    def is_up(self, up: Process, state: Path) -> bool:
+        """Wait until a platform serves and the interposer can stand before it."""
+        if not up.is_up():
+            return False
+        self.interposer.present(state / "tls")
+        return True
+
+    def must_be_up(self, state: Path) -> Process:
+        up = self.up(state)
+        assert self.is_up(up, state), f"orderkit up ended with {up.poll()}:\n{up.text()}"
+        return up
+
     def copy(self, state: Path) -> Path:
         """Return a copy of a stopped platform's folder, to run on the same ports."""
         target = self.path("state")
@@ -118,23 +139,12 @@ class Lab:
         self._pushes.append(found)
         return found
 
-    def _keep(self, process: Process) -> Process:
-        self._started.append(process)
-        return process
-
     def kill_all(self) -> None:
-        for process in self._started:
-            process.kill()
-        self._started.clear()
+        super().kill_all()
         for push in self._pushes:
             push.process.kill()
             push.process.wait(60)
         self._pushes.clear()
-
-    def close(self) -> None:
-        self.kill_all()
-        self.zygote.close()
-        self.interposer.close()
 
 
 def _frozen_pack(target: Path) -> Path:

@@ -26,8 +26,8 @@ from tests.crash.test_crash_commands import (
 from ground.names import OrderId, TeamName
 from ground.objects.kube_objects import annotations_of
 from orderkit.core.order.lease import EXPIRES_AT, LeaseRecord, time_text
-from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.argocd.refreshing import application_key
+from orderkit.core.order.ledger import OrderEntry, team_application
+from orderkit.flows.argocd.refreshing import application_key, refresh
 from orderkit.flows.lease.extending import lease_of, read_leased
 from orderkit.flows.platform import Platform
 from orderkit.flows.repeating import until
@@ -94,7 +94,10 @@ def lend(state: Path, team: str, *, left: timedelta, warned: tuple[str, ...]) ->
         platform.forge.write(platform.ledger, [leased.with_record(record)], operation)
         until(
             platform.clock,
-            lambda: expiry_in_cluster(platform, team),
+            lambda: (
+                refresh(platform, team_application(entry.team))
+                and expiry_in_cluster(platform, team)
+            ),
             lambda text: text == time_text(record.expires),
             timeout_s=90,
             goal="the lease reaching the cluster",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,7 @@ SCOPES = (*(scope for scope in BOT_SCOPES if "admin" not in scope), "write:admin
 ARGOCD_VERSION = "3.6.1"
 CHIEF = "user:default/chief"
 """Who bootstraps."""
+_DAY_S = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,11 @@ class LabPlatform:
     @property
     def file(self) -> Path:
         return self.folder / "platform.yaml"
+
+    @property
+    def repositories(self) -> Path:
+        """Where Gitea keeps its bare repositories."""
+        return self.folder.parent / "gitea" / "repositories"
 
     def written(self, file: str, **changes: Any) -> Path:
         """Write another platform.yaml for the same lab; return its path."""
@@ -182,7 +188,11 @@ def _kept(path: Path, secret: str) -> Path:
 
 
 def with_portal_and_service(lab: LabPlatform, undo: contextlib.ExitStack) -> Path:
-    """Serve a catalog and the service, which orders and ends need; return a platform.yaml."""
+    """
+    Serve a catalog and the service, which orders and ends need; return a platform.yaml.
+
+    The service sweeps no leases: tests do.
+    """
     catalog = EmbeddedCatalog(lab.folder / "catalog.sqlite", lab.forge)
     undo.callback(catalog.close)
     app = catalog_app(catalog, token=token(lab.settings.portal))
@@ -198,9 +208,8 @@ def with_portal_and_service(lab: LabPlatform, undo: contextlib.ExitStack) -> Pat
             f"http://127.0.0.1:{sock.getsockname()[1]}", lab.settings.service.token_file
         ),
     )
-    service = HttpServer(
-        service_app(connect(settings), service_options(settings, audit=None)), sock
-    )
+    options = replace(service_options(settings, audit=None), sweep_interval_s=_DAY_S)
+    service = HttpServer(service_app(connect(settings), options), sock)
     service.start()
     undo.callback(service.stop)
     return lab.written("served", portal=settings.portal, service=settings.service)

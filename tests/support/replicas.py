@@ -10,13 +10,52 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
+import yaml
 from tests.crash.processes import Process, Zygote
 
+from ground.names import RepoId
 from orderkit.cli.connecting import SECRET_HEADER, load_settings, token
+from orderkit.flows.platform import Platform
 
 _START_S, _STOP_S, _ANSWER_S = 120.0, 90.0, 120.0
+
+
+@dataclass(frozen=True)
+class ServedPlatform:
+    """A bootstrapped platform, embedded or real, whose garages change directly."""
+
+    file: Path
+    """Its platform.yaml, which every replica reads."""
+    platform: Platform
+
+    @property
+    def authority(self) -> Path:
+        """The certificate of the API server's authority; the server's own lies beside it."""
+        return Path(self._server["certificate-authority"])
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """Where the parts listen that a replica needs."""
+        addresses = {
+            "forge": self.platform.forge.base_url,
+            "cluster": self._server["server"],
+        }
+        return {part: urlsplit(address).port or 0 for part, address in addresses.items()}
+
+    def commits(self, team: str) -> int:
+        """Return how many commits the order of a team has."""
+        return len(self.platform.forge.commits(RepoId(team, f"garage-{team}"), limit=1000))
+
+    @property
+    def _server(self) -> dict[str, str]:
+        kubeconfig = yaml.safe_load(
+            Path(load_settings(str(self.file)).cluster.kubeconfig).read_text()
+        )
+        found: dict[str, str] = kubeconfig["clusters"][0]["cluster"]
+        return found
 
 
 @dataclass(frozen=True)

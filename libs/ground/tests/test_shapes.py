@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import PurePath, PurePosixPath
@@ -125,6 +127,38 @@ def test_paths_mean_what_the_reader_says() -> None:
 def test_what_is_not_checked_first_is_refused_by_reading() -> None:
     with pytest.raises(msgspec.ValidationError, match="name"):
         read_shape(Team, {"name": 3})
+
+
+FIRST_READERS = """
+import sys, threading
+from ground.shapes import Shape, read_shape
+
+def read_at_once():
+    names = {"__annotations__": {"a": int, "b": dict[str, str], "c": tuple[str, ...]}}
+    inner = type(Shape)("Inner", (Shape,), names)
+    outer = type(Shape)("Outer", (Shape,), {"__annotations__": {"one": inner, "two": inner}})
+    data = {"one": (values := {"a": 1, "b": {}, "c": []}), "two": values}
+    barrier = threading.Barrier(8)
+
+    def read():
+        barrier.wait()
+        read_shape(outer, data)
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+sys.setswitchinterval(1e-6)
+for _ in range(100):
+    read_at_once()
+"""
+
+
+def test_threads_may_be_the_first_readers_of_a_shape_at_once() -> None:
+    """Else msgspec ends the process (SIGSEGV)."""
+    assert subprocess.run([sys.executable, "-c", FIRST_READERS], check=False).returncode == 0
 
 
 class Cost(Answer, frozen=True):

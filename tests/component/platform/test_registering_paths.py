@@ -8,9 +8,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from replicas import until
 
 from ground.errors import AccessError, IncompleteError
+from ground.objects.kube_objects import APPLICATION, Manifest, ObjectKey
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
+from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, BootstrapRequest
 from orderkit.flows.install.bootstrapping.team_steps import PortalStep
 from orderkit.flows.install.pack_rendering import PlatformValues
@@ -49,6 +52,25 @@ class ReadOnlyLedger:
         return self._platform.forge.write(repo, *arguments, **options)
 
 
+class RefreshedCluster:
+    """The cluster, with the Applications that were refreshed, before or after it has the orders."""
+
+    def __init__(self, platform: Platform, *, has_orders: bool) -> None:
+        self._cluster, self._has_orders = platform.cluster, has_orders
+        self.refreshed = list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def get(self, key: ObjectKey) -> Manifest | None:
+        is_hidden = key.kind == APPLICATION and key.name.startswith("garage-")
+        return None if is_hidden and not self._has_orders else self._cluster.get(key)
+
+    def patch(self, key: ObjectKey, *arguments: Any, **options: Any) -> Any:
+        self.refreshed.append(key.name)
+        return self._cluster.patch(key, *arguments, **options)
+
+
 def place(platform: Platform, team: str) -> None:
     values = {"team_name": team, "stage": "stage2"}
     request = TaskRequest("garage", values, Requester("user:default/eve"))
@@ -67,6 +89,20 @@ def test_an_order_registers_itself(platform: Running, team: str) -> None:
 
     assert portal.asked == []
     assert is_registered(platform.platform, team)
+
+
+@pytest.mark.parametrize("has_orders", [False, True])
+def test_an_order_that_was_cut_off_before_its_refresh_is_refreshed_by_repeating_it(
+    platform: Running, team: str, *, has_orders: bool
+) -> None:
+    place(platform.platform, team)
+    application = application_key(f"garage-{team}")
+    until(lambda: platform.platform.cluster.get(application), "it is delivered", 60)
+    cluster: Any = RefreshedCluster(platform.platform, has_orders=has_orders)
+
+    place(replace(platform.platform, cluster=cluster), team)
+
+    assert cluster.refreshed == ([] if has_orders else [f"team-{team}"])
 
 
 def test_the_service_registers_where_the_platform_says_so(platform: Running, team: str) -> None:

@@ -1,4 +1,8 @@
-"""An embedded platform whose garages change directly, with replicas of the service beside it."""
+"""
+An embedded platform whose garages change directly, with replicas of the service beside it.
+
+``tests/e2e/shared_lab`` takes `add`, `figures` and `replicas` for a `platform` of its own.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,15 @@ from collections.abc import Callable, Iterator
 import pytest
 from packcopies import copied_pack
 from platformsettings import settings_with
-from replicas import Replicas
+from replicas import Replicas, ServedPlatform
 from tests.workers import summary
 
+from orderkit.adapters.state_folder import PLATFORM_FILE
+from orderkit.cli.connecting import load_settings
 from orderkit.core.platform.service_access import AccessSettings
 from orderkit.flows.team.teams import add_team
 from orderkit_standins.platform import Ports
-from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
+from orderkit_standins.serve_platform import EmbeddedRunRequest, running
 
 AddTeam = Callable[[str], str]
 Figures = list[str]
@@ -28,30 +34,32 @@ def figures(pytestconfig: pytest.Config) -> Figures:
 
 
 @pytest.fixture(scope="package")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPlatform]:
     pack = copied_pack(tmp_path_factory.mktemp("pack"))
     kit = pack / "templates/garage/kit.yaml"
     kit.write_text(kit.read_text().replace("how: review", "how: direct"))
     state = tmp_path_factory.mktemp("platform") / "state"
     request = EmbeddedRunRequest(state, pack, Ports(0, 0, 0, 0), ("ae86",))
     with running(request, on_step=lambda *_: None) as found:
-        yield found
+        yield ServedPlatform(state / PLATFORM_FILE, found.platform)
 
 
 @pytest.fixture(scope="package")
-def replicas(platform: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+def replicas(
+    platform: ServedPlatform, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Replicas]:
     """Replicas that limit nobody: how much a machine asks in a minute is not their subject."""
-    folder = tmp_path_factory.mktemp("replicas")
     access = AccessSettings(requests_per_minute=1_000_000)
-    file = platform.embedded.state.folder / "replicas.yaml"
-    file.write_text(settings_with(platform.settings, service__access=access).to_yaml())
-    found = Replicas(file, folder)
+    file = platform.file.with_name("replicas.yaml")
+    settings = settings_with(load_settings(str(platform.file)), service__access=access)
+    file.write_text(settings.to_yaml())
+    found = Replicas(file, tmp_path_factory.mktemp("replicas"))
     yield found
     found.close()
 
 
 @pytest.fixture
-def add(platform: Running) -> AddTeam:
+def add(platform: ServedPlatform) -> AddTeam:
     """Add a team; return its name."""
 
     def added(name: str) -> str:

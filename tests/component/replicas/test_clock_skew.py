@@ -9,12 +9,9 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import pytest
-from replicas import Client, Replicas, until
+from replicas import Client, Replicas, ServedPlatform, until
 from servedprocess import served_process
 from tests.component.replicas.conftest import AddTeam
-
-from ground.names import RepoId
-from orderkit_standins.serve_platform import Running
 
 AHEAD_S = 30
 SHIM = f"""\
@@ -44,10 +41,6 @@ time_t time(time_t *at) {{
 }}
 """
 WITHIN_S = 60.0
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler, to turn a clock"),
-]
 
 
 @pytest.fixture
@@ -71,13 +64,15 @@ def is_ended(client: Client, team: str) -> bool:
     return answer.ok and answer.json()["state"] == "ended"
 
 
+@pytest.mark.soak
+@pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler, to turn a clock")
 def test_an_order_lives_through_replicas_whose_clocks_differ(
-    platform: Running, replicas: Replicas, add: AddTeam, clock_ahead: str, tmp_path: Path
+    platform: ServedPlatform, replicas: Replicas, add: AddTeam, clock_ahead: str, tmp_path: Path
 ) -> None:
-    team, file = add("skewed"), platform.embedded.state.folder / "platform.yaml"
+    team = add("skewed")
     here = replicas.start()
-    with served_process(file, tmp_path, LD_PRELOAD=clock_ahead) as served:
-        ahead = Client(served.url, replicas.secret)
+    with served_process(platform.file, tmp_path, LD_PRELOAD=clock_ahead) as found:
+        ahead = Client(found.url, replicas.secret)
         assert AHEAD_S - 3 < ahead_s(ahead) - ahead_s(here) < AHEAD_S + 3
 
         assert ahead.place(team).status_code == 201
@@ -85,9 +80,9 @@ def test_an_order_lives_through_replicas_whose_clocks_differ(
         for number, client in enumerate((here, ahead, here, ahead)):
             done = client.change(team, f"stage{2 + number % 2}", f"skewed-{number}")
             assert done.status_code == 201, done.text
-        commits = platform.platform.forge.commits(RepoId(team, f"garage-{team}"), limit=100)
+        commits = platform.commits(team)
         for client in (here, ahead):
             until(lambda client=client: is_ended(client, team), "it ends", WITHIN_S)
 
-    assert len(commits) == 5
+    assert commits == 5
     assert here.end() == 0

@@ -8,17 +8,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
-import yaml
 from networks import Line
-from replicas import Replica, Replicas, until
+from replicas import Replica, Replicas, ServedPlatform, until
 from tests.component.replicas.conftest import AddTeam, Figures
-
-from ground.names import RepoId
-from orderkit_standins.serve_platform import Running
 
 SEEN_S = 15.0
 """In what time a replica notices: checks are kept for five seconds, pauses grow to ten."""
@@ -78,12 +72,9 @@ class Cut:
 
 
 @pytest.fixture
-def cuts(platform: Running, replicas: Replicas) -> Iterator[list[Cut]]:
-    kubeconfig = yaml.safe_load(Path(platform.settings.cluster.kubeconfig).read_text())
-    server = kubeconfig["clusters"][0]["cluster"]["server"]
+def cuts(platform: ServedPlatform, replicas: Replicas) -> Iterator[list[Cut]]:
     found = []
-    for part, address in (("forge", platform.settings.forge.url), ("cluster", server)):
-        port = urlsplit(address).port or 0
+    for part, port in platform.ports.items():
         line = Line(port)
         found.append(Cut(part, line, replicas.start({port: line.port})))
     for cut in found:
@@ -92,10 +83,6 @@ def cuts(platform: Running, replicas: Replicas) -> Iterator[list[Cut]]:
     for cut in found:
         assert cut.replica.end() == 0
         cut.line.close()
-
-
-def commits(platform: Running, team: str) -> int:
-    return len(platform.platform.forge.commits(RepoId(team, f"garage-{team}"), limit=1000))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +95,11 @@ def commits(platform: Running, team: str) -> int:
     ids=str,
 )
 def test_a_replica_that_is_cut_off_says_so_and_loses_and_doubles_nothing(
-    platform: Running, cuts: list[Cut], add: AddTeam, figures: Figures, network: tuple[str, int]
+    platform: ServedPlatform,
+    cuts: list[Cut],
+    add: AddTeam,
+    figures: Figures,
+    network: tuple[str, int],
 ) -> None:
     how, for_s = network
     for cut in cuts:
@@ -135,6 +126,6 @@ def test_a_replica_that_is_cut_off_says_so_and_loses_and_doubles_nothing(
             f"{back}; {cut.written} changes, {len(cut.refusals)} refusals {set(cut.refusals)}"
         )
 
-    assert [commits(platform, cut.team) for cut in cuts] == [1 + cut.written for cut in cuts]
+    assert [platform.commits(cut.team) for cut in cuts] == [1 + cut.written for cut in cuts]
     assert min(ages_s if for_s > UNHEARD_S else ages_s[1:]) >= for_s
     assert cuts[0].refusals

@@ -12,13 +12,11 @@ from functools import partial
 
 import requests
 from networks import Balancer
-from replicas import Client, Replica, Replicas
+from replicas import Client, Replica, Replicas, ServedPlatform
 from tests.component.replicas.conftest import AddTeam, Figures
 
-from ground.names import RepoId
 from orderkit.core.order import ledger
 from orderkit.flows.platform import ledger_snapshot
-from orderkit_standins.serve_platform import Running
 
 PROPAGATION_S, PRE_STOP_S = 0.2, 0.8
 """After what time the balancer forgets a Pod that ends, and how long the Pod waits for that."""
@@ -70,13 +68,8 @@ def roll(replicas: Replicas, balancer: Balancer, old: Replica) -> Replica:
     return new
 
 
-def commits(platform: Running, team: str) -> int:
-    """Return how many commits an order has."""
-    return len(platform.platform.forge.commits(RepoId(team, f"garage-{team}"), limit=1000))
-
-
 def test_a_rolling_upgrade_under_load_fails_no_request_and_writes_everything_once(
-    platform: Running, replicas: Replicas, add: AddTeam, figures: Figures
+    platform: ServedPlatform, replicas: Replicas, add: AddTeam, figures: Figures
 ) -> None:
     changing, ordering = (
         [add(f"{verb}-{n}") for n in range(4)] for verb in ("changing", "ordering")
@@ -107,7 +100,7 @@ def test_a_rolling_upgrade_under_load_fails_no_request_and_writes_everything_onc
     )
     for team in (*changing, *ordering):
         assert entries[f"garage-{team}"] == 1
-        assert commits(platform, team) == 1 + load.answers[team]
+        assert platform.commits(team) == 1 + load.answers[team]
     assert load.answers[changing[0]] > 0
     assert [replica.end() for replica in new] == [0, 0]
     balancer.close()

@@ -16,6 +16,7 @@ they are quick to define, frozen and compared by value; `changed` makes another 
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import PurePath
@@ -89,7 +90,22 @@ def read_shape(shape: type[T], data: Any, *, path_of: Callable[[str], PurePath] 
     Raises:
         msgspec.ValidationError: `data` does not have the shape.
     """
+    _prepare(shape)
     return msgspec.convert(data, shape, dec_hook=lambda _, value: path_of(value))
+
+
+_prepared: set[type] = set()
+_preparing = threading.Lock()
+
+
+def _prepare(shape: type) -> None:
+    """Let msgspec look at the types of a shape, and of the shapes in it, in one thread."""
+    # it shows a class that it has begun with (StructInfo_Convert in msgspec 0.22): another thread
+    # that reads one ends the process with a segmentation fault
+    if shape not in _prepared:
+        with _preparing:
+            msgspec.json.Decoder(shape)
+            _prepared.add(shape)
 
 
 def plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from orderkit.core.order import ledger, ledger_applications, team_limits
 from orderkit.core.order.lease import lease_annotations
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd import commit_pinning
-from orderkit.flows.argocd.refreshing import knows_retry_refresh, refresh
+from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
 from orderkit.flows.forge_protection import checks_of, forbid_squash, protect_main
 from orderkit.flows.order import cost_limit, live_order, order_proposals
 from orderkit.flows.order.approvals import (
@@ -31,6 +31,7 @@ from orderkit.flows.order.registration_check import check_free, check_kit, check
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
+    get_object,
     ledger_snapshot,
     pack_snapshot,
     write_ledger,
@@ -119,7 +120,8 @@ def register(platform: Platform, registration: Registration) -> Registered:
     commit = attempt.enter_in_place(bypassed)
     if commit is None:
         return register(platform, registration)
-    if commit.changed:
+    # who made the commit may have died before it asked for the refresh
+    if commit.changed or get_object(platform, application_key(registration.order)) is None:
         refresh(platform, ledger.team_application(registration.team))
     note_new_expiry(
         platform, live, registration.requester, registration.proof, _lease_in(platform, entry, kit)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import json
+import multiprocessing
 import os
 import shutil  # noqa: F401  decides at import whether os has its own rmdir: import it before
 import signal
@@ -62,6 +63,8 @@ class _Writes:
 
     @contextmanager
     def around(self, kind: str, what: str = "") -> Iterator[None]:
+        fork = multiprocessing.current_process().name
+        kind = kind if fork == "MainProcess" else f"{fork}: {kind}"  # each counts for itself
         with self._lock:
             self._counts[kind] += 1
             number = self._counts[kind]

@@ -140,12 +140,15 @@ def test_an_interrupted_platform_stops_and_starts_again(tmp_path: Path, stage: s
         assert up.code == EXIT_DONE, up.text()
 
 
-@pytest.mark.parametrize(("number", "part"), [(1, "service"), (2, "forge")])
+@pytest.mark.parametrize(
+    ("number", "part", "stage"),
+    [(1, "service", READY), (2, "forge", READY), (2, "forge", "  layer ")],
+)
 def test_a_platform_that_loses_a_part_ends_and_says_which(
-    tmp_path: Path, number: int, part: str
+    tmp_path: Path, number: int, part: str, stage: str
 ) -> None:
     with started(tmp_path, "up", "--state", str(tmp_path / "state"), *ANY_PORTS) as up:
-        up.wait_for(READY)
+        up.wait_for(stage)
         up.kill(number)
         up.wait()
 

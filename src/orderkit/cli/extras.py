@@ -1,5 +1,5 @@
 """
-What other distributions bring: commands, and the platform that runs in one process.
+What other distributions bring: commands, and the embedded platform for tests of packs.
 
 They are found by entry points, never imported by name, so `orderkit` installs and runs without
 them. ``orderkit.commands`` has click commands by their names, ``orderkit.platforms`` what

@@ -44,6 +44,19 @@ def test_nobody_listening_is_unreachable_with_a_way_out() -> None:
     assert "orderkit up" in caught.value.hint
 
 
+@pytest.mark.parametrize("token", [f"{TOKEN}\n", f"{TOKEN}\r\nX-More: 1", f"{TOKEN}\u2603"])
+def test_a_token_that_is_no_header_is_refused_without_showing_it(token: str) -> None:
+    with (
+        server(says(200, b"{}")) as url,
+        GiteaForge(url, token=token) as forge,
+        pytest.raises(InvalidInputError, match="no header may have") as caught,
+    ):
+        forge.version()
+
+    assert TOKEN not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
 def test_a_redirect_is_an_error_that_explains_itself() -> None:
     with (
         server(says(301, b"", Location="http://evil.example.org/new/name")) as url,

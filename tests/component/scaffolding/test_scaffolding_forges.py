@@ -430,7 +430,12 @@ def test_orders_and_the_platform_s_own_repositories_are_closed_to_templates(side
     order = side.seeded({str(order_file.PATH): b"kind: x\n"})
     side.forge.ensure_org(LEDGER.owner)
 
-    for repo, rule in ((order, "is an order's repository"), (LEDGER, "of the platform itself")):
+    shouted = RepoId(LEDGER.owner.upper(), LEDGER.name.title())  # forges ignore case
+    for repo, rule in (
+        (order, "is an order's repository"),
+        (LEDGER, "of the platform itself"),
+        (shouted, "of the platform itself"),
+    ):
         action, given = _proposal(side, repo)
         url = side.url(repo.name).replace(side.org, repo.owner)
         with pytest.raises(InvalidInputError, match=rule):

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from ground.errors import OrderkitError
 
@@ -50,15 +50,18 @@ class _Started:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """The part could not start, for a reason that a person can do something about, or for a bug."""
+    """The part could not start. Without an exit code it is a bug."""
 
     message: str
     hint: str = ""
-    exit_code: int = OrderkitError.exit_code
+    exit_code: int | None = None
 
 
 class ForkedPart:
     """One part, from the fork until its end."""
+
+    _pipes: ClassVar[list[Connection]] = []
+    """Ours to all parts: a part that held one would keep another from noticing our end."""
 
     def __init__(self, name: str, run: Run, *, closes: Iterable[Closable] = ()) -> None:
         """
@@ -72,8 +75,10 @@ class ForkedPart:
         self._name = name
         self._pipe, theirs = multiprocessing.Pipe()
         gc.freeze()  # it shares these pages as long as nobody counts in them
+        self._pipes.append(self._pipe)
+        closed = (*self._pipes, *closes)
         self._process = multiprocessing.get_context("fork").Process(
-            target=_be, args=(theirs, self._pipe, run, tuple(closes)), name=name, daemon=True
+            target=_be, args=(theirs, run, closed), name=name, daemon=True
         )
         self._process.start()
         theirs.close()
@@ -97,25 +102,26 @@ class ForkedPart:
         self._heard, self._lost = heard, lost
         self._pipe.send(needs)
         try:
-            answer = self._pipe.recv()
+            while not isinstance(said := self._pipe.recv(), _Started | _Failed):
+                heard(said)
         except (EOFError, OSError) as error:
             raise OrderkitError(self._end(), hint="see what it wrote above") from error
-        if isinstance(answer, _Failed):
-            problem = OrderkitError(answer.message, hint=answer.hint)
-            problem.exit_code = answer.exit_code  # type: ignore[misc]  # that of its class there
+        if isinstance(said, _Failed):
+            if said.exit_code is None:
+                raise RuntimeError(said.message)
+            problem = OrderkitError(said.message, hint=said.hint)
+            problem.exit_code = said.exit_code  # type: ignore[misc]  # that of its class there
             raise problem
         self._listener.start()
 
     def _listen(self) -> None:
-        while True:
-            try:
+        with suppress(EOFError, OSError):
+            while True:
                 said = self._pipe.recv()
-            except (EOFError, OSError):
-                break
-            try:
-                self._heard(said)
-            except Exception:
-                logger.exception("the %s said what cannot be used: a bug", self._name)
+                try:
+                    self._heard(said)
+                except Exception:
+                    logger.exception("the %s said what cannot be used: a bug", self._name)
         if not self._stopping:
             self._lost(self._end())
 
@@ -136,13 +142,14 @@ class ForkedPart:
         if self._listener.is_alive():
             self._listener.join()
         self._pipe.close()
+        if self._pipe in self._pipes:
+            self._pipes.remove(self._pipe)
 
 
-def _be(pipe: Connection, theirs: Connection, run: Run, closes: Iterable[Closable]) -> None:
+def _be(pipe: Connection, run: Run, closes: Iterable[Closable]) -> None:
     """Be the part; the platform's process alone decides when it ends."""
     for number in (signal.SIGINT, signal.SIGTERM):  # both reach whole groups of processes
         signal.signal(number, lambda *_: None)  # git would inherit what is ignored
-    theirs.close()
     for each in closes:
         each.close()
     sending = threading.Lock()
@@ -154,7 +161,7 @@ def _be(pipe: Connection, theirs: Connection, run: Run, closes: Iterable[Closabl
     def heard() -> Any:
         try:
             return pipe.recv()
-        except EOFError:
+        except (EOFError, OSError):
             os._exit(1)  # the platform's process was killed: end as it did, and clear nothing up
 
     try:
@@ -166,5 +173,5 @@ def _be(pipe: Connection, theirs: Connection, run: Run, closes: Iterable[Closabl
     except OrderkitError as error:
         say(_Failed(str(error), error.hint, error.exit_code))
     except Exception as error:
-        logger.exception("a part of the platform cannot start")
+        logger.exception("a part of the platform failed")
         say(_Failed(f"{type(error).__name__}: {error}"))

@@ -191,12 +191,12 @@ class EmbeddedPlatform:
             for server, port in _ports(ports, self._state).items():
                 self._sockets[server] = _bound(server, port)
                 undo.callback(self._sockets[server].close)
-            self._state.remember_ports(
-                {server: sock.getsockname()[1] for server, sock in self._sockets.items()}
-            )
+            self._bound_ports = {
+                server: int(sock.getsockname()[1]) for server, sock in self._sockets.items()
+            }
+            self._state.remember_ports(self._bound_ports)
             self._undo = undo.pop_all()
-        service_port = self._sockets["service"].getsockname()[1]
-        self._webhook_ports = ports.webhooks | {service_port}
+        self._webhook_ports = ports.webhooks | {self._bound_ports["service"]}
         self._pack, self._teams, self._portal = pack, teams, portal
         self._values, self._provider_twins = dict(values or {}), tuple(twins)
         self._adopted = tuple(adopted)
@@ -226,7 +226,7 @@ class EmbeddedPlatform:
 
     def url(self, server: str) -> str:
         scheme = "https" if server == "cluster" else "http"
-        return f"{scheme}://{serving.HOST}:{self._sockets[server].getsockname()[1]}"
+        return f"{scheme}://{serving.HOST}:{self._bound_ports[server]}"
 
     def start(self) -> PlatformSettings:
         """Start every part, write ``platform.yaml`` and ``kubeconfig``, return the settings."""
@@ -281,6 +281,7 @@ class EmbeddedPlatform:
         part = ForkedPart("forge", lambda _, say: self._serving_forge(say), closes=closes)
         self._undo.callback(part.stop)
         part.start((), pushed, self._on_lost)
+        self._sockets["forge"].close()  # else, when it is lost, clients would wait for an answer
 
     @contextlib.contextmanager
     def _serving_forge(self, pushed: Callable[[RepoId], None]) -> Iterator[EmbeddedForge]:

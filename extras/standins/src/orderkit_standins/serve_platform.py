@@ -189,7 +189,12 @@ def _service_starter(
     closes = embedded.held_for_others("service")
     part = ForkedPart("service", lambda needs, _: serving(needs), closes=closes)
     undo.callback(part.stop)
-    return lambda needs: part.start(needs, lambda _: None, on_lost)
+
+    def start(needs: _ServiceNeeds) -> None:
+        part.start(needs, lambda _: None, on_lost)
+        embedded.service_socket.close()
+
+    return start
 
 
 @contextlib.contextmanager

@@ -46,8 +46,8 @@ from orderkit.core.telemetry import Attributes, count, span
 
 ANSWER_MAX_BYTES = 64 * 1024 * 1024
 _UNKNOWN, _SERVER_FAILED = 401, 500
-_CONNECTIONS_KEPT = 32
-"""As many as threads that ask at once, of any of our commands."""
+_CONNECTIONS_KEPT = 128
+"""More than threads that ask at once: the service answers 72 requests, some with helpers."""
 _MOVED = (301, 302, 303, 307, 308)
 GIT = "git:"
 """The beginning of paths that lead to a repository, for git: ``git:/OWNER/NAME.git/…``."""
@@ -249,6 +249,13 @@ class ForgeTransport:
                 ) from error
             except (exceptions.HTTPError, OSError) as error:
                 raise self._no_answer(error) from error
+            except ValueError:  # http.client's names the value
+                raise InvalidInputError(
+                    "the forge's token or password",
+                    "***",
+                    "has a line break or another character that no header may have",
+                    hint="set it anew, in one line",
+                ) from None
             else:
                 notes["http.response.status_code"] = answer.status
                 outcome = f"{answer.status // 100}xx"

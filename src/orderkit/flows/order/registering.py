@@ -100,6 +100,7 @@ def register(platform: Platform, registration: Registration) -> Registered:
     record = check_record(platform, entry, kit.name)
     live = live_order.LiveOrder(entry, kit, record, team)
     if registration.agent and not is_new:  # a repetition would deliver what `main` holds now
+        _refresh_if_missing(platform, entry)
         repository = str(entry.repository)
         return Registered(
             entry.order, entry.team, kit.name, repository, snapshot.commit, changed=False
@@ -120,9 +121,10 @@ def register(platform: Platform, registration: Registration) -> Registered:
     commit = attempt.enter_in_place(bypassed)
     if commit is None:
         return register(platform, registration)
-    # who made the commit may have died before it asked for the refresh
-    if commit.changed or get_object(platform, application_key(registration.order)) is None:
+    if commit.changed:
         refresh(platform, ledger.team_application(registration.team))
+    else:
+        _refresh_if_missing(platform, entry)
     note_new_expiry(
         platform, live, registration.requester, registration.proof, _lease_in(platform, entry, kit)
     )
@@ -134,6 +136,12 @@ def register(platform: Platform, registration: Registration) -> Registered:
         commit.commit,
         commit.changed,
     )
+
+
+def _refresh_if_missing(platform: Platform, entry: OrderEntry) -> None:
+    """Have an order delivered whose writer may have died before it asked for that."""
+    if get_object(platform, application_key(entry.order)) is None:
+        refresh(platform, ledger.team_application(entry.team))
 
 
 def _ensure_webhook(platform: Platform, repo: RepoId) -> None:

@@ -179,14 +179,16 @@ def up_command(
         lost.append(sentence)
         stop.set()
 
-    with (
-        asked_to_end(_stop_handler(serves, stop)),
-        running(run_request, on_step=Progress(enabled=True), on_lost=on_lost) as platform,
-    ):
-        serves.set()
-        people = [person.login for person in run_request.people]
-        say(welcome(platform, run_request.pack, people))
-        wait_for_signal(stop)
+    with asked_to_end(_stop_handler(serves, stop)):
+        try:
+            with running(run_request, on_step=Progress(enabled=True), on_lost=on_lost) as platform:
+                serves.set()
+                people = [person.login for person in run_request.people]
+                say(welcome(platform, run_request.pack, people))
+                wait_for_signal(stop)
+        except OrderkitError:
+            if not lost:  # else it is what came of that
+                raise
     if lost:
         raise OrderkitError(lost[0], hint="start it again: what was acknowledged is there")
 

@@ -123,7 +123,8 @@ def open_repository(context: ActionContext, repo: RepoId, field: str = "repoUrl"
 
 
 def _refuse_own(context: ActionContext, repo: RepoId, field: str) -> None:
-    if repo in context.services.own_repositories:
+    own = {str(repository).lower() for repository in context.services.own_repositories}
+    if str(repo).lower() in own:  # forges ignore case
         raise InvalidInputError(field, str(repo), "is a repository of the platform itself")
 
 

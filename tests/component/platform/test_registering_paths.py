@@ -71,9 +71,9 @@ class RefreshedCluster:
         return self._cluster.patch(key, *arguments, **options)
 
 
-def place(platform: Platform, team: str) -> None:
+def place(platform: Platform, team: str, *, agent: str = "") -> None:
     values = {"team_name": team, "stage": "stage2"}
-    request = TaskRequest("garage", values, Requester("user:default/eve"))
+    request = TaskRequest("garage", values, Requester("user:default/eve", agent=agent))
     order(platform, request, wait_s=None)
 
 
@@ -91,16 +91,17 @@ def test_an_order_registers_itself(platform: Running, team: str) -> None:
     assert is_registered(platform.platform, team)
 
 
+@pytest.mark.parametrize("agent", ["", "robot"])
 @pytest.mark.parametrize("has_orders", [False, True])
 def test_an_order_that_was_cut_off_before_its_refresh_is_refreshed_by_repeating_it(
-    platform: Running, team: str, *, has_orders: bool
+    platform: Running, team: str, agent: str, *, has_orders: bool
 ) -> None:
     place(platform.platform, team)
     application = application_key(f"garage-{team}")
     until(lambda: platform.platform.cluster.get(application), "it is delivered", 60)
     cluster: Any = RefreshedCluster(platform.platform, has_orders=has_orders)
 
-    place(replace(platform.platform, cluster=cluster), team)
+    place(replace(platform.platform, cluster=cluster), team, agent=agent)
 
     assert cluster.refreshed == ([] if has_orders else [f"team-{team}"])
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tests.crash.durable import Faults
 
@@ -109,7 +109,8 @@ class Process:
     def wait(self, deadline_s: float) -> int:
         """Return the exit code once its forks have ended too, or fail after the deadline."""
         end = time.monotonic() + deadline_s
-        while (code := self.poll()) is None or _lives(self.pid):
+        # a fork sees the end of its parent a moment later
+        while (code := self.poll()) is None or living(self.pid, in_="group"):
             if time.monotonic() > end:
                 self.signal(signal.SIGKILL)
                 raise AssertionError(f"{self.arguments} runs after {deadline_s} s:\n{self.text()}")
@@ -130,11 +131,12 @@ class Process:
         return False
 
 
-def _lives(group: int) -> bool:
-    """Say whether a process of a group lives; a fork sees the end of its parent a moment later."""
+def living(leader: int, *, in_: Literal["group", "session"]) -> list[int]:
+    """Return the processes of somebody's group or session that live."""
+    found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            state, _, found, *_ = stat.read_text().rpartition(")")[2].split()
-            if int(found) == group and state != "Z":
-                return True
-    return False
+            state, _, group, session, *_ = stat.read_text().rpartition(")")[2].split()
+            if int(group if in_ == "group" else session) == leader and state != "Z":
+                found.append(int(stat.parent.name))
+    return found

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.crash.processes import living
 
 from ground.errors import EXIT_DONE, EXIT_INTERRUPTED
 
@@ -64,13 +65,7 @@ class Started:
 
     def family(self) -> list[int]:
         """Return the processes of its session that live."""
-        found = []
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            with contextlib.suppress(OSError):
-                state, _, _, session, *_ = stat.read_text().rpartition(")")[2].split()
-                if int(session) == self._process.pid and state != "Z":
-                    found.append(int(stat.parent.name))
-        return found
+        return living(self._process.pid, in_="session")
 
     def kill(self, number: int) -> None:
         """Kill its process (0), or its forks: the service (1), the forge (2)."""

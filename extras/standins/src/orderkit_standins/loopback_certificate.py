@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from orderkit.adapters.state_folder import write_atomically
+from orderkit.web.serving import HOST
 
-HOST = "127.0.0.1"
 _AUTHORITY = "orderkit embedded platform"
 _DAYS = 3650
 

@@ -4,8 +4,8 @@ An operation of the service: its path, the right it needs, its schemas, its hand
 One table of them (``web.operation_table``) makes the routes, checks requests and answers the
 OpenAPI document, so that the three cannot disagree.
 
-`SharedReads` shares reads among those who ask at the same time, and `OrderAnswers` keeps answers
-about orders for a moment. One read of an order costs a dozen requests and a run of its pipeline.
+`SharedReads` shares reads among those who ask at the same time, and `KeptAnswers` keeps what was
+read of orders for a moment. One read of an order costs a dozen requests and a run of its pipeline.
 Fifty readers who each make their own hold up each other, and those who write. So a reader gets the
 outcome of a read that began after they asked: what they would have read themselves, or newer.
 """
@@ -26,6 +26,7 @@ from orderkit.web.callers import Caller, CallerAccess
 from orderkit.web.event_stream import BOUNDS, OrderStreams, StreamBounds
 
 if TYPE_CHECKING:
+    from orderkit.core.order.damage import Damage
     from orderkit.flows.live.order_model import OrderModel
     from orderkit.flows.notify.notifying import Notifications, NotifyOptions
     from orderkit.flows.platform import Platform
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 
 AnswerT = TypeVar("AnswerT")
+VersionsT = TypeVar("VersionsT", bound=Hashable)
 KEPT_S = 1.0
 """How long an answer is kept while nothing says that the order changed."""
 KEYS_MAX = 2_000
@@ -99,45 +101,45 @@ class SharedReads:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Generic[AnswerT]):
     versions: Hashable
     read_s: float
-    answer: Mapping[str, Any]
+    answer: AnswerT
 
 
-class OrderAnswers:
+class KeptAnswers(Generic[AnswerT]):
     """Answers about single orders. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._reads = SharedReads()
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._kept: OrderedDict[Hashable, _Kept[AnswerT]] = OrderedDict()
 
     def get(
         self,
         key: Hashable,
-        versions: Callable[[], Hashable],
-        make: Callable[[], Mapping[str, Any]],
-    ) -> Mapping[str, Any]:
+        versions: Callable[[], VersionsT],
+        make: Callable[[VersionsT], AnswerT],
+    ) -> AnswerT:
         """
         Return an answer made after this call, or one of a moment ago with the same versions.
 
         Args:
             key: The order, and the question.
             versions: Reads what changes whenever the order does.
-            make: Makes the answer.
+            make: Makes the answer, right after the versions were read.
 
         Raises:
             OrderkitError: As `versions` and `make` say.
         """
 
-        def read() -> Mapping[str, Any]:
+        def read() -> AnswerT:
             read_s, now = time.monotonic(), versions()  # before the answer, which may be newer
             with self._lock:
                 kept = self._kept.get(key)
             if kept and kept.versions == now and read_s - kept.read_s < KEPT_S:
                 return kept.answer
-            answer = make()
+            answer = make(now)
             with self._lock:
                 self._kept[key] = _Kept(now, read_s, answer)
                 self._kept.move_to_end(key)
@@ -205,7 +207,9 @@ class Service:
     streams: OrderStreams
     notifications: Notifications | None = None
     reads: SharedReads = field(default_factory=SharedReads)
-    answers: OrderAnswers = field(default_factory=OrderAnswers)
+    answers: KeptAnswers[Mapping[str, Any]] = field(default_factory=KeptAnswers)
+    forge_looks: KeptAnswers[tuple[Damage, ...]] = field(default_factory=KeptAnswers)
+    """What was done to orders' repositories: most of an order's requests, and rarely anything."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,17 @@ team (`must_propose`).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from ground.errors import OrderkitError, RefusedError
-from ground.names import OrderId, TeamName
+from ground.names import CommitSha, OrderId, TeamName
 from ground.shapes import ObjectReference
 from orderkit.core.order import ledger
+from orderkit.core.order.damage import Damage, delivered_commits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_view import OrderQuery, select_by
 from orderkit.core.plan.plan_json import to_json
@@ -28,11 +29,13 @@ from orderkit.flows.live.live_row import LiveRow
 from orderkit.flows.order import order_damage, order_report, tracing
 from orderkit.flows.order.live_order import LiveOrder, find_living
 from orderkit.flows.order.order_objects import order_events
+from orderkit.flows.order.order_report import KnownReads, OrderReport
 from orderkit.flows.order.placing import TaskRequest, run_task
 from orderkit.flows.order.registering import Registration, register
+from orderkit.flows.order.repository_damage import on_forge
 from orderkit.flows.order.template_services import answered_settings
 from orderkit.flows.plan.order_plan import plan_new_order
-from orderkit.flows.platform import RepositorySnapshot, ledger_snapshot
+from orderkit.flows.platform import RepositorySnapshot, ledger_snapshot, pack_snapshot
 from orderkit.flows.team.limit_check import team_of
 from orderkit.web.messages import (
     Events,
@@ -202,8 +205,9 @@ def get_order(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show one order, compared with the head of its repository."""
     entry, ledger_files = located_for(service, call, "read")
 
-    def make() -> Mapping[str, Any]:
-        report = order_damage.status(service.platform, entry.order, ledger_files)
+    def make(known: KnownReads) -> Mapping[str, Any]:
+        look = forge_look(service, ledger_files)
+        report = order_damage.status(service.platform, entry.order, known, look)
         return tracing.trace_of(service.platform, report).report.to_json()
 
     return ServiceResponse(200, _shared(service, "order", entry, ledger_files, make))
@@ -213,8 +217,8 @@ def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Show an order's whole tree and what fails first."""
     entry, ledger_files = located_for(service, call, "read")
 
-    def make() -> Mapping[str, Any]:
-        trace = tracing.trace(service.platform, entry.order, ledger_files)
+    def make(known: KnownReads) -> Mapping[str, Any]:
+        trace = tracing.trace(service.platform, entry.order, known)
         failing = trace.failing
         return Trace(
             trace.report.to_json(),
@@ -225,23 +229,55 @@ def get_trace(service: Service, call: ServiceRequest) -> ServiceResponse:
     return ServiceResponse(200, _shared(service, "trace", entry, ledger_files, make))
 
 
+class _Versions(NamedTuple):
+    """What changes whenever the answer about an order does."""
+
+    ledger: CommitSha
+    head: CommitSha | None
+    cluster: int
+    """The live model's version of the order."""
+    fault: tuple[type[OrderkitError], str] | None = None
+    """Why there is no head."""
+
+
 def _shared(
     service: Service,
     question: str,
     entry: OrderEntry,
     ledger_files: RepositorySnapshot,
-    make: Callable[[], Mapping[str, Any]],
+    make: Callable[[KnownReads], Mapping[str, Any]],
 ) -> Mapping[str, Any]:
     """Return an answer about an order that is the same for all who may read it."""
 
-    def versions() -> Hashable:
+    def versions() -> _Versions:
+        version = service.model.version(entry.order)
         try:
-            head: object = service.platform.forge.head(entry.repository)
+            head = service.platform.forge.head(entry.repository)
         except OrderkitError as error:  # the answer says what is wrong with it
-            head = (type(error), str(error))
-        return ledger_files.commit, head, service.model.version(entry.order)
+            return _Versions(ledger_files.commit, None, version, (type(error), str(error)))
+        return _Versions(ledger_files.commit, head, version)
 
-    return service.answers.get((question, entry), versions, make)
+    def made(now: _Versions) -> Mapping[str, Any]:
+        pack = service.reads.read("pack", partial(pack_snapshot, service.platform))
+        return make(KnownReads(ledger_files, pack, now.head))
+
+    return service.answers.get((question, entry), versions, made)
+
+
+def forge_look(service: Service, ledger_files: RepositorySnapshot) -> order_damage.ForgeLook:
+    """Return what looks at an order's repository, and keeps that while only the cluster moves."""
+
+    def look(report: OrderReport) -> tuple[Damage, ...]:
+        entry, application = report.entry, report.sources.application
+        versions = (ledger_files.commit, report.state.head, report.kit,
+                    tuple(delivered_commits(application)))  # fmt: skip
+        return service.forge_looks.get(
+            entry,
+            lambda: versions,
+            lambda _: tuple(on_forge(service.platform, entry, report)),
+        )
+
+    return look
 
 
 def get_events(service: Service, call: ServiceRequest) -> ServiceResponse:

@@ -46,7 +46,7 @@ from orderkit.web.messages import (
 )
 from orderkit.web.openapi_schemas import named
 from orderkit.web.operations import Service, ServiceOperation, ServiceRequest, ServiceResponse
-from orderkit.web.order_handlers import located_for
+from orderkit.web.order_handlers import forge_look, located_for
 
 _TEAM_ROWS = 50
 """Orders that a team's page names, those that fail first."""
@@ -64,6 +64,7 @@ def get_view(service: Service, call: ServiceRequest) -> ServiceResponse:
         entry.order,
         viewer,
         ledger_files=ledger_files,
+        forge_look=forge_look(service, ledger_files),
     )
     return ServiceResponse(200, shown.to_json())
 

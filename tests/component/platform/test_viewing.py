@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
@@ -11,6 +10,7 @@ from typing import Any, cast
 import pytest
 import requests
 from commands import Command
+from countedforge import CountedForge
 from viewedkit import PASSWORD, declared_outputs, put_secret
 
 from ground.names import RepoId, TeamName
@@ -18,7 +18,7 @@ from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.order.team_file import TeamFile, path_of
 from orderkit.flows.order import order_damage
 from orderkit.flows.order.order_damage import damaged_orders
-from orderkit.flows.order.order_report import list_orders
+from orderkit.flows.order.order_report import KnownReads, list_orders
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
@@ -241,24 +241,6 @@ def test_a_team_has_its_orders_with_those_that_need_somebody_first(
     assert ask(platform, "GET", "/v1/teams/nobody")[0] == 404
 
 
-class CountedForge:
-    """The platform's forge, and how often each of its methods was called for a repository."""
-
-    def __init__(self, forge: Forge, repo: RepoId) -> None:
-        self._forge, self._repo, self.calls = forge, repo, Counter[str]()
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._forge, name)
-        if not callable(found):
-            return found
-
-        def counted(*arguments: Any, **named: Any) -> Any:
-            self.calls[name] += arguments[:1] == (self._repo,)
-            return found(*arguments, **named)
-
-        return counted
-
-
 def test_an_order_that_is_well_costs_the_forge_little(
     platform: Running, loud: str, team: str
 ) -> None:
@@ -280,7 +262,7 @@ def test_an_order_is_looked_at_with_the_ledger_that_was_read_before(
     forge = CountedForge(platform.platform.forge, platform.platform.ledger)
     counted = replace(platform.platform, forge=cast("Forge", forge))
 
-    report = order_damage.status(counted, loud, ledger_files)
+    report = order_damage.status(counted, loud, KnownReads(ledger_files))
 
     assert report.state.ready
     assert +forge.calls == {"read": 1}  # of that commit, whose files the client remembers

@@ -9,7 +9,7 @@ what it safely can. `damaged_orders` looks at all orders of a platform at little
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,12 +40,11 @@ from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order import order_report
 from orderkit.flows.order.commit_judging import CheckedOrder, check_commit
 from orderkit.flows.order.expiry_note import noted_expiry
-from orderkit.flows.order.order_report import OrderReport
+from orderkit.flows.order.order_report import NOTHING_KNOWN, KnownReads, OrderReport
 from orderkit.flows.order.repository_damage import NEWEST, by_whom, on_forge
 from orderkit.flows.order.tracing import trace_of
 from orderkit.flows.platform import (
     Platform,
-    RepositorySnapshot,
     get_object,
     ledger_snapshot,
     published_pack,
@@ -63,25 +62,31 @@ class DamagedOrder:
     damages: tuple[Damage, ...]
 
 
+ForgeLook = Callable[[OrderReport], Iterable[Damage]]
+"""Says what was done to an order's repository, as `on_forge` does."""
 IsListed = Callable[[PurePosixPath], bool]
 """Says whether the ledger has a file."""
 
 
 def status(
-    platform: Platform, order: str, ledger_files: RepositorySnapshot | None = None
+    platform: Platform,
+    order: str,
+    known: KnownReads = NOTHING_KNOWN,
+    forge_look: ForgeLook | None = None,
 ) -> OrderReport:
     """
     Report one order like `order_report.status`, and what was done to it past Orderkit.
 
     Args:
-        ledger_files: The ledger's files, if they were read already.
+        forge_look: Looks at the order's repository; None: `on_forge` does.
 
     Raises:
         NotFoundError: Neither ledger nor Argo CD has such an order.
     """
+    ledger_files = known.ledger_files
     is_listed = ledger_files.blobs.__contains__ if ledger_files else _reads_of(platform)
     try:
-        report = order_report.status(platform, order, ledger_files)
+        report = order_report.status(platform, order, known)
     except NotFoundError:
         entry = unlisted_entry(platform, order)
         if entry is None:
@@ -93,7 +98,8 @@ def status(
     if report.state.phase == "Ending":
         return report
     at = ledger_files.commit if ledger_files else MAIN
-    return with_damages(report, look(platform, report.entry, report, is_listed, at).damages)
+    damaged = look(platform, report, is_listed, at, forge_look)
+    return with_damages(report, damaged.damages)
 
 
 def _reads_of(platform: Platform) -> IsListed:
@@ -129,10 +135,10 @@ def entry_of(application: Manifest) -> OrderEntry | None:
 
 def look(
     platform: Platform,
-    entry: OrderEntry,
     report: OrderReport,
     is_listed: IsListed | None = None,
     at: str = MAIN,
+    forge_look: ForgeLook | None = None,
 ) -> DamagedOrder:
     """
     Look at everything that belongs to an order; about seven requests to the forge if all is well.
@@ -140,8 +146,9 @@ def look(
     Args:
         is_listed: Says whether the ledger has a file; None: two more say it.
         at: Branch or commit of the ledger; the client remembers files of a commit.
+        forge_look: See `status`.
     """
-    application, xr = report.sources.application, report.sources.xr
+    entry, application, xr = report.entry, report.sources.application, report.sources.xr
     is_listed = is_listed or _reads_of(platform)
     edits = list(_edits(platform, entry, application, is_listed, at))
     if any(edit.kind is DamageKind.COPY for edit in edits):
@@ -149,7 +156,7 @@ def look(
     damages = [
         *edits,
         *_in_ledger(platform, entry, is_listed, is_proposed=report.state.phase == "Waiting"),
-        *on_forge(platform, entry, report),
+        *(forge_look(report) if forge_look else on_forge(platform, entry, report)),
         *in_cluster(application, xr, report.state.head),
         *_lease(platform, entry, application),
     ]
@@ -288,7 +295,7 @@ def _told(platform: Platform, pack: Pack, is_listed: IsListed, report: OrderRepo
         whole = order_report.report_of(platform, report.entry, ending=False)
         has_more = report.sources.file.fault or (whole.check and whole.check.errors)
         report = whole if has_more else report
-        return with_damages(report, look(platform, report.entry, report, is_listed).damages)
+        return with_damages(report, look(platform, report, is_listed).damages)
     except OrderkitError as error:
         state = replace(report.state, phase="Failing", reason=str(error), advice=error.hint)
         return replace(report, state=state)

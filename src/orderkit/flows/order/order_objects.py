@@ -22,6 +22,7 @@ from ground.shapes import Answer, ObjectReference, changed
 from orderkit.core.kit.model import Kit
 from orderkit.core.plan.snapshot import cleaned
 from orderkit.flows.order import tracing
+from orderkit.flows.order.order_report import KnownReads
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
 
 
@@ -52,7 +53,7 @@ def order_events(
     Raises:
         NotFoundError: The ledger has no such order.
     """
-    trace = tracing.trace(platform, order, ledger_files)
+    trace = tracing.trace(platform, order, KnownReads(ledger_files))
     parts = {trace.root.key, *trace.parts()}
     reported = [*_refused(platform, trace.root.key), *_events(platform, parts)]
     events = sorted(reported, key=lambda event: event.at, reverse=True)

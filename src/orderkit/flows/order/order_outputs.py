@@ -22,7 +22,7 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.order.order_summary import filled
 from orderkit.core.secret_values import SECRET
 from orderkit.flows.order import awaiting, order_report
-from orderkit.flows.order.order_report import OrderReport
+from orderkit.flows.order.order_report import KnownReads, OrderReport
 from orderkit.flows.order.tracing import secrets_of, trace_of
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
 
@@ -127,7 +127,7 @@ def reveal(
         InvalidInputError: The kit declares no such secret output, or its value is not a text.
         RefusedError: The Secret is not the order's.
     """
-    report = order_report.status(platform, order, ledger_files)
+    report = order_report.status(platform, order, KnownReads(ledger_files))
     outputs = [_secret_output(report.declared, name) for name in names]
     xr = report.sources.xr
     return {

@@ -25,7 +25,7 @@ from msgspec.structs import asdict
 
 from ground.argocd.delivery_obstacles import Obstacle, applied, tracker
 from ground.errors import NotFoundError, RefusedError
-from ground.names import LABEL, MAIN, OrderId, TeamName
+from ground.names import LABEL, MAIN, CommitSha, OrderId, TeamName
 from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -290,27 +290,38 @@ def _listed(
     return _report(platform, sources, state, (kit, key), cluster_state.kits.get(kit))
 
 
-def status(
-    platform: Platform, order: str, ledger_files: RepositorySnapshot | None = None
-) -> OrderReport:
+@dataclass(frozen=True, slots=True)
+class KnownReads:
+    """What was read just before an order is looked at; what is None is read with the order."""
+
+    ledger_files: RepositorySnapshot | None = None
+    pack: RepositorySnapshot | None = None
+    head: CommitSha | None = None
+    """Of the order's ``main``."""
+
+
+NOTHING_KNOWN = KnownReads()
+
+
+def status(platform: Platform, order: str, known: KnownReads = NOTHING_KNOWN) -> OrderReport:
     """
     Report one order, compared with the head of its repository.
-
-    Args:
-        ledger_files: The ledger's files, if they were read already.
 
     Raises:
         NotFoundError: The ledger has no such order; the message says if it ended.
     """
-    known = None if ledger_files else _at_once(platform, order)
-    entry, ending = known or _in_ledger(order, ledger_files or ledger_snapshot(platform))
-    return report_of(platform, entry, ending=ending)
+    ledger_files = known.ledger_files
+    found = None if ledger_files else _at_once(platform, order)
+    entry, ending = found or _in_ledger(order, ledger_files or ledger_snapshot(platform))
+    return report_of(platform, entry, known, ending=ending)
 
 
-def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderReport:
+def report_of(
+    platform: Platform, entry: OrderEntry, known: KnownReads = NOTHING_KNOWN, *, ending: bool
+) -> OrderReport:
     """Report an order whose place in the ledger is known, in the ledger or not any more."""
     application = platform.cluster.get(application_key(entry.order))
-    pack = published_pack(platform)
+    pack = published_pack(platform, known.pack)
     kits = {kit.name: kit for kit in pack.kits()}
     # What waits is proposed with an Application that syncs nothing by itself.
     is_delivered = dig(application, "spec", "syncPolicy", "automated") is not None
@@ -321,7 +332,7 @@ def report_of(platform: Platform, entry: OrderEntry, *, ending: bool) -> OrderRe
         kit = ledger.kit_of(application) if application else registered_kit(platform, entry)
     kinds = {name: declared.kind for name, declared in kits.items()}
     key, xr = own_xr(entry.order, application, kinds, kit, partial(get_object, platform))
-    head = head_of_main(platform, entry)
+    head = known.head or head_of_main(platform, entry)
     sources = _sources(entry, application, xr, waiting, ending=ending)
     state = order_state.judge(application, xr, head=head, ending=ending, approval=sources.approval)
     state = without_secrets(platform, xr, state)

@@ -148,7 +148,7 @@ def repair(platform: Platform, request: RepairRequest) -> Repaired:
     steps: dict[str, RepairStep] = {}
     for _ in range(_ROUNDS):
         report = order_report.report_of(platform, entry, ending=False)
-        damaged = look(platform, entry, report)
+        damaged = look(platform, report)
         new = [damage for damage in damaged.damages if _name(damage) not in steps]
         if not new:
             break

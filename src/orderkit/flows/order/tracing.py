@@ -26,8 +26,8 @@ from orderkit.core.secret_values import NO_SECRETS, SECRET, SecretTexts
 from orderkit.flows.argocd.refreshing import application_key, obstacle
 from orderkit.flows.composing.on_demand import order_secrets
 from orderkit.flows.order.closer_look import closer_state
-from orderkit.flows.order.order_report import OrderReport, status
-from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
+from orderkit.flows.order.order_report import NOTHING_KNOWN, KnownReads, OrderReport, status
+from orderkit.flows.platform import Platform, get_object
 from orderkit.ports.cluster import NoSuchKindError
 
 _LISTED_MAX = 2_000
@@ -94,17 +94,14 @@ class Trace:
                 yield node.key
 
 
-def trace(platform: Platform, order: str, ledger_files: RepositorySnapshot | None = None) -> Trace:
+def trace(platform: Platform, order: str, known: KnownReads = NOTHING_KNOWN) -> Trace:
     """
     Read an order's whole tree from the cluster.
-
-    Args:
-        ledger_files: The ledger's files, if they were read already.
 
     Raises:
         NotFoundError: The ledger has no such order.
     """
-    return trace_of(platform, status(platform, order, ledger_files))
+    return trace_of(platform, status(platform, order, known))
 
 
 def trace_of(platform: Platform, report: OrderReport) -> Trace:
@@ -115,9 +112,11 @@ def trace_of(platform: Platform, report: OrderReport) -> Trace:
     """
     key = application_key(report.entry.order)
     application = report.sources.application
-    children = [_node(platform, report.xr, frozenset(), None)] if report.xr else []
+    # a report of a list may be much older than the parts
+    xr = report.sources.xr if report.secrets else None
+    children = [_node(platform, report.xr, frozenset(), None, xr)] if report.xr else []
     if any(_may_show_secrets(node) for child in children for _, node in child.walk()):
-        texts = secrets_of(platform, report)
+        texts = report.secrets() if report.secrets else secrets_of(platform, report)
         children = [_without_secrets(child, texts) for child in children]
     found = obstacle(platform, application) if application else None
     if found and report.check and report.check.errors:
@@ -199,8 +198,8 @@ class WaitReport:
 
     def _read(self, key: ObjectKey) -> tuple[str, tuple[PartState, ...]]:
         try:
-            root = _node(self._platform, key, frozenset(), None)
             xr = get_object(self._platform, key)
+            root = _node(self._platform, key, frozenset(), None, xr)
         except RemoteError:
             return "", ()  # the look that follows says so
         nodes = [node for depth, node in root.walk() if depth and not node.is_foreign]
@@ -254,11 +253,15 @@ def _application_node(
 
 
 def _node(
-    platform: Platform, key: ObjectKey, above: frozenset[ObjectKey], owner: Manifest | None
+    platform: Platform,
+    key: ObjectKey,
+    above: frozenset[ObjectKey],
+    owner: Manifest | None,
+    manifest: Manifest | None = None,
 ) -> TraceNode:
-    """Read an object and what it composes; `owner` is the XR that refers to it."""
+    """Read what an object composes, and the object; `owner` is the XR that refers to it."""
     try:
-        manifest = get_object(platform, key)
+        manifest = manifest or get_object(platform, key)
     except AccessError:
         if key.kind != SECRET:
             raise

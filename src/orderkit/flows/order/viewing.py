@@ -30,8 +30,9 @@ from orderkit.flows.order import cost_limit, order_damage
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.ledger_records import registered_by
 from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
+from orderkit.flows.order.order_damage import ForgeLook
 from orderkit.flows.order.order_history import HistoryEntry, history_of
-from orderkit.flows.order.order_report import OrderReport
+from orderkit.flows.order.order_report import KnownReads, OrderReport
 from orderkit.flows.order.tracing import Trace, trace_of
 from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot
 from orderkit.ports.pulls import PLAN_CONTEXT, PullRequest
@@ -61,6 +62,7 @@ def view(
     *,
     ledger_files: RepositorySnapshot | None = None,
     tree: Trace | None = None,
+    forge_look: ForgeLook | None = None,
 ) -> OrderView:
     """
     Return an order's view.
@@ -68,11 +70,14 @@ def view(
     Args:
         ledger_files: The ledger's files, if they were read already.
         tree: The order's tree, if it was read already.
+        forge_look: See `order_damage.status`.
 
     Raises:
         NotFoundError: The ledger has no such order; the message says if it ended.
     """
-    tree = tree or trace_of(platform, order_damage.status(platform, order, ledger_files))
+    if tree is None:
+        known = KnownReads(ledger_files)
+        tree = trace_of(platform, order_damage.status(platform, order, known, forge_look))
     report, entry = tree.report, tree.report.entry
     with InheritingThreads(_AT_ONCE) as threads:
         costs = threads.submit(costs_of, platform, report)

@@ -283,11 +283,14 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         """Return the newest commits first; empty if the repository or branch is empty."""
         ...
 
-    def forbid_squash(self, repo: RepoId) -> bool:
+    def forbid_squash(self, repo: RepoId, seen: Repository | None = None) -> bool:
         """
         Make sure that pull requests are not merged as one new commit. Idempotent.
 
         Returns whether they could be. Other ways to merge keep the commits with their signatures.
+
+        Args:
+            seen: The repository if it was just read; saves one request.
 
         Raises:
             AccessError: Our credentials are no admin's of the repository.

@@ -182,7 +182,7 @@ class Repositories(GiteaReading):
 
         settle(look, patch, doing)
 
-    def forbid_squash(self, repo: RepoId) -> bool:
+    def forbid_squash(self, repo: RepoId, seen: Repository | None = None) -> bool:
         """
         Switch off the style *squash*, and what would make it the default. See the port.
 
@@ -190,9 +190,10 @@ class Repositories(GiteaReading):
             NotFoundError: It does not exist.
         """
         doing = f"forbid squash merges in {repo}"
+        known = [seen] if seen else []
 
         def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            repository = self.repo(repo)
+            repository = known.pop() if known else self.repo(repo)
             if repository is None:
                 raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
             return None if repository.may_squash else attempted
@@ -355,17 +356,17 @@ class _Write(Write[Writing]):
         if not last and (RACE.search(answer.text) or (not self.head_read and _is_stale(answer))):
             self.refused = True  # the next round reads
             return WriteFailure(ConflictError(f"{self.repo}: {answer.text}"), again=True)
-        commit_result = _commit_in(answer)
-        if commit_result is not None:
-            self._remember_files(answer, commit_result.commit)
-        return commit_result or self._find_commit() or self._judge(answer)
+        commit = _commit_in(answer)
+        written = self._remembered(answer, commit) if commit else None
+        return written or self._find_commit() or self._judge(answer)
 
-    def _remember_files(self, answer: ForgeResponse, commit: CommitSha) -> None:
-        """Cache the new commit's files if those of its only parent are cached; saves a request."""
-        parents = answer.json()["commit"].get("parents")
-        if isinstance(parents, list) and len(parents) == 1 and isinstance(parents[0], dict):
-            parent = CommitSha(str(parents[0].get("sha")))
+    def _remembered(self, answer: ForgeResponse, commit: CommitSha) -> Written:
+        """Cache the new commit's files if those of its parent are cached; saves requests."""
+        parents, parent = answer.json()["commit"].get("parents"), None
+        if isinstance(parents, list) and all(isinstance(entry, dict) for entry in parents[:1]):
+            parent = CommitSha(str(parents[0].get("sha"))) if parents else None
             self.forge._trees.follow(self.repo, parent, commit, self.changes)  # noqa: SLF001  one module
+        return Written(commit, changed=True, parent=parent)
 
     def _judge(self, answer: ForgeResponse) -> WriteFailure:
         """Return what an unsuccessful answer means after our commit was not found."""
@@ -455,7 +456,7 @@ def _is_own(answer: ForgeResponse) -> bool:
     return answer.status == 500 and is_error_object  # noqa: PLR2004
 
 
-def _commit_in(answer: ForgeResponse) -> Written | None:
+def _commit_in(answer: ForgeResponse) -> CommitSha | None:
     if not answer.ok:
         return None
     try:
@@ -464,4 +465,4 @@ def _commit_in(answer: ForgeResponse) -> Written | None:
         return None
     commit = document.get("commit") if isinstance(document, dict) else None
     sha = commit.get("sha") if isinstance(commit, dict) else None
-    return Written(CommitSha(sha), changed=True) if isinstance(sha, str) and sha else None
+    return CommitSha(sha) if isinstance(sha, str) and sha else None

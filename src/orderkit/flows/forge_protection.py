@@ -29,7 +29,7 @@ from orderkit.core.kit.model import Kit
 from orderkit.core.order import approval, ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
-from orderkit.ports.forge import AccessGrant, Forge
+from orderkit.ports.forge import AccessGrant, Forge, Repository
 
 _SHOWN = 5
 
@@ -146,14 +146,17 @@ def protect_main(forge: Forge, repo: RepoId, kit: Kit) -> bool:
     return needs_protection(kit) and forge.protect_branch(repo, MAIN, checks=checks_of(kit))
 
 
-def forbid_squash(forge: Forge, repo: RepoId) -> bool:
+def forbid_squash(forge: Forge, repo: RepoId, seen: Repository | None = None) -> bool:
     """
     Make sure that no pull request is squashed, if we administer the repository. Idempotent.
 
     Returns whether that was possible before. Where we may not, ``doctor`` says so.
+
+    Args:
+        seen: The repository if it was just read; saves one request.
     """
     with suppress(AccessError):
-        return forge.forbid_squash(repo)
+        return forge.forbid_squash(repo, seen)
     return False
 
 

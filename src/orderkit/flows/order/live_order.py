@@ -8,7 +8,7 @@ documents into one, or write a List.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -159,18 +159,23 @@ def new_live_order(
     return LiveOrder(entry, published_kit(platform, kit), _record(platform, entry), team)
 
 
-def check_observes(platform: Platform, live: LiveOrder) -> None:
+def check_observes(
+    platform: Platform, live: LiveOrder, head: Callable[[], CommitSha | None]
+) -> None:
     """
     Hold a new order to observing what it takes over. Its ``main`` is protected by now.
+
+    Args:
+        head: Returns the head of ``main``.
 
     Raises:
         RefusedError: It manages at once, which only a reviewed change may begin.
     """
     imports = live.kit.imports
-    head = platform.forge.head(live.repository) if imports else None
-    if imports is None or head is None:
+    commit = head() if imports else None
+    if imports is None or commit is None:
         return
-    if dig(read_xr(platform, live, head).xr, "spec", *imports.manage.split(".")):
+    if dig(read_xr(platform, live, commit).xr, "spec", *imports.manage.split(".")):
         raise RefusedError(
             f"{live.entry.order}: spec.{imports.manage} is set, but a new order observes first",
             hint=f"take it out and register again; then: orderkit change {live.entry.order}"
@@ -191,7 +196,7 @@ def check_hooks(platform: Platform, live: LiveOrder, commit: CommitSha) -> None:
 
 
 def check_kit(
-    platform: Platform, entry: OrderEntry, kit: str
+    platform: Platform, entry: OrderEntry, kit: str, ledger_at: str = MAIN
 ) -> tuple[Manifest | None, tuple[Manifest, ...]]:
     """
     Check that a registered order still says that it is of the kit that it was registered with.
@@ -201,7 +206,7 @@ def check_kit(
     Raises:
         RefusedError: Its record names another kit, whose rules it is not under.
     """
-    file = platform.forge.read(platform.ledger, entry.application_path, MAIN)
+    file = platform.forge.read(platform.ledger, entry.application_path, ledger_at)
     application, added = documents_of(file)
     registered = ledger.kit_of(application or {})
     if registered and registered != kit:

@@ -57,6 +57,7 @@ from orderkit.ports.forge import (
     PullRequest,
     agent_notes,
 )
+from orderkit.ports.requesters import Requester
 from yamlfiles import yaml11
 
 _XR_MAX = 10_000
@@ -321,7 +322,8 @@ class Proposal:
         with suppress(OrderkitError):
             # Another run may have delivered it, with a lease of another second.
             lease = lease_annotations(application_at(self.platform, entry))
-            note_new_expiry(self.platform, self.live, waiting.requester, waiting.proof, lease)
+            by = Requester(waiting.requester, waiting.proof)
+            note_new_expiry(self.platform, self.live, by, lease)
 
     def _try_deliver(self, text: str, summary: str) -> None:
         """Raises NotFoundError if the order was withdrawn meanwhile."""

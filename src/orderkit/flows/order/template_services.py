@@ -76,7 +76,8 @@ def publish(forge: Forge, request: PublishRequest) -> CommitSha:
     )
     if repository.archived:
         raise archived(request.repo)
-    head = forge.head(request.repo)
+    # the write finds out if somebody wrote meanwhile
+    head = None if repository.empty else forge.head(request.repo)
     if head is None:
         return _first_commit(forge, request)
     return _same_order(forge, repository, request, head)

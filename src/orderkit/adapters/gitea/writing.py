@@ -51,7 +51,6 @@ from orderkit.adapters.forges.calls import (
     INVALID,
     MISSING,
     UNAUTHORIZED,
-    Found,
     checked,
     done,
     object_in,
@@ -134,11 +133,6 @@ class Repositories(GiteaReading):
             raise refusal(answer, doing)
 
         return settle(lambda _: self.repo(repo), create, doing)
-
-    def repo(self, repo: RepoId) -> Repository | None:
-        """Return the repository, or None if missing or hidden; see the port."""
-        entry = self._optional(self._path(repo), f"read repository {repo}")
-        return self._repository(entry, repo) if entry is not None else None
 
     def missing_rights(self, repo: RepoId) -> tuple[str, ...]:
         """
@@ -263,24 +257,6 @@ class Repositories(GiteaReading):
             return answer.status != MISSING and done(answer, doing)
 
         return Removal(settle(look, delete, doing))
-
-    def _repository(self, entry: Found, repo: RepoId) -> Repository:
-        web_url = f"{self.base_url}{path_of(repo.owner, repo.name)}"
-        rights = entry.get("permissions") or {}
-        return Repository(
-            id=repo,
-            default_branch=str(entry.get("default_branch") or DEFAULT_BRANCH),
-            empty=bool(entry.get("empty")),
-            archived=bool(entry.get("archived")),
-            private=bool(entry.get("private")),
-            description=str(entry.get("description") or ""),
-            web_url=web_url,
-            clone_url=f"{web_url}.git",
-            can_write=bool(rights.get("push")),
-            can_admin=bool(rights.get("admin")),
-            may_squash=bool(entry.get("allow_squash_merge")),
-            number=int(entry.get("id") or 0),
-        )
 
 
 _DENIED = re.compile(

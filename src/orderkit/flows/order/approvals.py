@@ -39,6 +39,7 @@ from orderkit.flows.order import cost_limit
 from orderkit.flows.order.agreements import forge_user, is_let_in, organisation_problem
 from orderkit.flows.order.live_order import LiveOrder, XrFile, delivered_xr, read_xr
 from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
+from orderkit.ports.forge import ForgeUser
 from yamlfiles.manifests import ManifestError
 
 PLATFORM = "platform"
@@ -53,6 +54,8 @@ class Asking:
     """What proves them; empty: a claim."""
     agent: str = ""
     """The AI agent that asks on their behalf."""
+    person: ForgeUser | None = None
+    """Who they are on the forge; None: that was not asked yet."""
 
 
 def asking_of(waiting: WaitingOrder) -> Asking:
@@ -207,7 +210,9 @@ def hopeless(platform: Platform, entry: OrderEntry, needs: Sequence[Need], askin
 
     Whoever asks does not count.
     """
-    mine = forge_user(platform, platform.ledger, asking.requester) if needs else None
+    mine = asking.person
+    if needs and mine is None:
+        mine = forge_user(platform, platform.ledger, asking.requester)
     me = mine.login.lower() if mine else ""
     for need in needs:
         try:

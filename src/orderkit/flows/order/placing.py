@@ -333,8 +333,10 @@ def _place(
     team = check_may_order(platform, entry, kit.name, before_ledger, source.pack)
     before = platform.forge.head(entry.repository)
 
-    def check(request: PublishRequest) -> None:
-        """Check what was rendered against the XRD; if it is new, against limits and the cluster."""
+    published: list[CommitSha] = []
+
+    def publish_checked(request: PublishRequest) -> CommitSha:
+        """Publish what fits the XRD; if it is new, also the limits and the cluster."""
         xr = check_order_files(kit, entry.order, request.files)
         # only of a new order: a repetition must be able to finish what is published
         if before is None:
@@ -345,10 +347,14 @@ def _place(
                 lambda: check_references(platform, kit, xr["spec"]),
             )
             every(checks)
+        is_own = request.repo == entry.repository
+        commit = publish(platform.forge, request, before if is_own else None)
+        published.extend([commit] if is_own else ())
+        return commit
 
-    published: list[CommitSha] = []
     try:
-        result = _run(source, task, _services(platform, portal, entry, check, published.append))
+        services = _services(platform, portal, entry, publish_checked)
+        result = _run(source, task, services)
     except RemoteError as error:
         if before is None and _published(platform, entry.repository):
             raise IncompleteError(
@@ -374,22 +380,16 @@ def _services(
     platform: Platform,
     portal: Portal,
     entry: OrderEntry | None = None,
-    check: Callable[[PublishRequest], None] | None = None,
-    on_commit: Callable[[CommitSha], None] = lambda _: None,
+    publish_order: Callable[[PublishRequest], CommitSha] | None = None,
 ) -> Services:
-    """Return what steps may use; of an order, with what is checked before it is published."""
+    """Return what steps may use; of an order, with what checks it before it is published."""
     catalog = platform.catalog
     if entry is not None and platform.portal_reads_orders:
         catalog = ProvidedEntity(catalog, entry.order)
 
     def publish_rendered(request: PublishRequest) -> CommitSha:
-        if check is not None:
-            check(request)
-        is_order = check is not None or order_file.PATH in request.files
-        commit = (publish if is_order else publish_files)(platform.forge, request)
-        if entry is not None and request.repo == entry.repository:
-            on_commit(commit)
-        return commit
+        is_order = order_file.PATH in request.files
+        return (publish if is_order else publish_files)(platform.forge, request)
 
     return Services(
         forge=platform.forge,
@@ -397,7 +397,7 @@ def _services(
         cluster=platform.cluster,
         portal=portal,
         confined=platform.confined,
-        publish=publish_rendered,
+        publish=publish_order or publish_rendered,
         own_repositories=frozenset({platform.ledger, platform.pack_repo}),
         size_limit=platform.size_limit,
     )

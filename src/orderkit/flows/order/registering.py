@@ -16,7 +16,12 @@ from orderkit.core.order.lease import lease_annotations
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd import commit_pinning
 from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
-from orderkit.flows.forge_protection import checks_of, forbid_squash, protect_main
+from orderkit.flows.forge_protection import (
+    checks_of,
+    forbid_squash,
+    needs_protection,
+    protect_main,
+)
 from orderkit.flows.order import cost_limit, live_order, order_proposals
 from orderkit.flows.order.approvals import (
     Asking,
@@ -101,13 +106,13 @@ def register(platform: Platform, registration: Registration) -> Registered:
     kit = check_kit(platform, entry, registration.kit, pack, registered_at)
     team = limit_check.check_may_order(platform, entry, kit.name, snapshot, pack)
     record, repository = check_record(platform, entry, kit.name)
-    live = live_order.LiveOrder(entry, kit, record, team)
+    live = live_order.LiveOrder(entry, kit, record, team, pack=pack.commit)
     if registration.agent and not is_new:  # a repetition would deliver what `main` holds now
         _refresh_if_missing(platform, entry)
         place = str(entry.repository)
         return Registered(entry.order, entry.team, kit.name, place, snapshot.commit, changed=False)
     if is_new:
-        check_new(platform, live, snapshot)
+        check_new(platform, live, snapshot, repository)
     protect_main(platform.forge, entry.repository, kit)
     forbid_squash(platform.forge, entry.repository, repository)
     _ensure_webhook(platform, entry.repository)
@@ -200,9 +205,11 @@ class _Attempt:
         needs = order_needs(platform, live, xr, self._asking, self.snapshot)
         if not (needs or is_waiting):
             return None
-        platform.forge.protect_branch(entry.repository, MAIN, checks=checks_of(live.kit))
-        waiting = order_proposals.propose(platform, live, needs, self._asking, self.snapshot)
-        proposal = order_proposals.proposal_of(platform, entry)
+        if not needs_protection(live.kit):  # else it was protected before its head was read
+            platform.forge.protect_branch(entry.repository, MAIN, checks=checks_of(live.kit))
+        proposal = order_proposals.propose(
+            platform, live, needs, self._asking, self.snapshot, commit=head
+        )
         settled = proposal.settle() if proposal else None
         if settled and settled.state == "closed":
             raise AlreadyOrderedError(
@@ -210,8 +217,10 @@ class _Attempt:
                 hint=f"order another name, or free this one: orderkit destroy {entry.order}"
                 " --delete-repository",
             )
-        commit = platform.forge.head(platform.ledger) or self.snapshot.commit
-        waits = waiting.approval if settled and settled.state == "waiting" else ""
+        is_left = proposal is not None and settled is not None and settled.state == "waiting"
+        waits = proposal.waiting.approval if proposal and is_left else ""
+        known = proposal.snapshot.commit if proposal and proposal.is_new and is_left else None
+        commit = known or platform.forge.head(platform.ledger) or self.snapshot.commit
         repository = str(entry.repository)
         return Registered(
             entry.order, entry.team, live.kit.name, repository, commit, not is_waiting, waits

@@ -190,9 +190,17 @@ def archived(repo: RepoId) -> AlreadyOrderedError:
     )
 
 
-def check_new(platform: Platform, live: live_order.LiveOrder, snapshot: RepositorySnapshot) -> None:
+def check_new(
+    platform: Platform,
+    live: live_order.LiveOrder,
+    snapshot: RepositorySnapshot,
+    repository: Repository | None,
+) -> None:
     """
     Check what only an order that is not in the ledger yet may break.
+
+    Args:
+        repository: The order's, as it was just read.
 
     Raises:
         RefusedError: Somebody else owns its repository, its id is that of a platform's
@@ -205,6 +213,7 @@ def check_new(platform: Platform, live: live_order.LiveOrder, snapshot: Reposito
         adopted=team.adopted,
         writers=team.members,
         way_out=f"orderkit team change {entry.team} --adopt {{holders}}",
+        seen=repository,
     )
     _check_application(platform, entry)
     _check_values(platform, live, snapshot)

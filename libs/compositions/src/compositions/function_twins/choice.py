@@ -75,7 +75,7 @@ class Chosen:
 
     functions: Mapping[str, Station]
     notes: Mapping[str, str] = field(default_factory=dict)
-    """What is uncertain about a function, by its name."""
+    """What is uncertain about a twin, by the function's name: how it differs from what runs."""
 
 
 def package_name(package: str) -> str:
@@ -101,7 +101,9 @@ def choose(packages: Mapping[str, str], function_names: Iterable[str]) -> Chosen
     Return the twins of the functions that steps name.
 
     Args:
-        packages: The package of every function whose manifest is known, by the function's name.
+        packages: The package of every function whose manifest is known, by the function's name:
+            ``xpkg.example.org/crossplane-contrib/function-auto-ready:v0.6.0``. Its last part alone
+            decides, so that a mirror's copy has the twin too.
         function_names: Names of functions that steps call.
     """
     functions, notes = {}, {}

@@ -150,7 +150,11 @@ class ValidationReport:
 
     @property
     def valid(self) -> bool:
-        """Whether there are no findings. Rules in `not_evaluated` may still refuse the object."""
+        """
+        Whether there are no findings. Rules in `not_evaluated` may still refuse the object.
+
+        Rules that do not compile are no part of it: `Validator.faults` has them.
+        """
         return not self.findings
 
 

@@ -70,6 +70,13 @@ def test_a_gap_that_decides_stays_a_gap() -> None:
     assert len(found.gaps) == 1
 
 
+def test_a_text_that_is_no_address_is_in_no_network_and_told_as_the_server_does() -> None:
+    rules = ruled({"type": "string"}, "cidr('10.0.0.0/8').containsIP(self)")
+
+    (broken,) = rules.check({"spec": "x"}).broken
+    assert "'no such overload': call arguments did not match" in broken.problem.message
+
+
 def test_integers_beyond_64_bits_are_not_evaluated() -> None:
     found = ruled({"type": "integer"}, "self > 1").check({"spec": 2**70})
 

@@ -26,10 +26,11 @@ from ground.names import MAIN, RepoId
 from orderkit.core.inheriting_threads import InheritingThreads
 from orderkit.core.kit.kit_file import How
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import Pack
 from orderkit.core.order import approval, ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
-from orderkit.ports.forge import AccessGrant, Forge
+from orderkit.ports.forge import AccessGrant, Forge, Repository
 
 _SHOWN = 5
 
@@ -45,11 +46,13 @@ def foreign_access(
     adopted: Collection[str] = (),
     writers: Collection[str] | None = (),
     is_new: bool = False,
+    seen: Repository | None = None,
 ) -> list[AccessGrant]:
     """
     Return the ways into an organisation or repository that nobody decided on.
 
     Args:
+        seen: The repository if it was just read.
         adopted: Holders that were accepted, besides those of platform.yaml.
         writers: Logins that may write, but own nothing; None: whoever may write.
         is_new: It is used for the first time: then webhooks count too. Later, people may add some,
@@ -71,7 +74,7 @@ def foreign_access(
         allowed = may_write is None or grant.holder.lower() in may_write
         return grant.right == "write" and is_login and allowed
 
-    grants = platform.forge.foreign_access(target)
+    grants = platform.forge.foreign_access(target, seen)
     return [grant for grant in grants if not is_decided(grant)]
 
 
@@ -83,6 +86,7 @@ def refuse_foreign_access(
     writers: Collection[str] | None = (),
     is_new: bool = False,
     way_out: str = "--adopt {holders}",
+    seen: Repository | None = None,
 ) -> None:
     """
     Refuse a target with ways in that nobody decided on; see `foreign_access`.
@@ -94,7 +98,9 @@ def refuse_foreign_access(
         ForeignAccessError: Names each holder and right, or our account is not even a member.
     """
     try:
-        grants = foreign_access(platform, target, adopted=adopted, writers=writers, is_new=is_new)
+        grants = foreign_access(
+            platform, target, adopted=adopted, writers=writers, is_new=is_new, seen=seen
+        )
     except RefusedError as error:
         raise ForeignAccessError(str(error), hint=error.hint) from error
     if grants:
@@ -146,24 +152,30 @@ def protect_main(forge: Forge, repo: RepoId, kit: Kit) -> bool:
     return needs_protection(kit) and forge.protect_branch(repo, MAIN, checks=checks_of(kit))
 
 
-def forbid_squash(forge: Forge, repo: RepoId) -> bool:
+def forbid_squash(forge: Forge, repo: RepoId, seen: Repository | None = None) -> bool:
     """
     Make sure that no pull request is squashed, if we administer the repository. Idempotent.
 
     Returns whether that was possible before. Where we may not, ``doctor`` says so.
+
+    Args:
+        seen: The repository if it was just read; saves one request.
     """
     with suppress(AccessError):
-        return forge.forbid_squash(repo)
+        return forge.forbid_squash(repo, seen)
     return False
 
 
 def protect_orders(
-    platform: Platform, ledger_files: RepositorySnapshot, team: str | None = None
+    platform: Platform,
+    ledger_files: RepositorySnapshot,
+    team: str | None = None,
+    pack: Pack | None = None,
 ) -> int:
     """Protect the living orders, of one team or all; return how many lacked something."""
     squashing = squashing_orders(platform, ledger_files, team)
     changed = {entry for entry in squashing if forbid_squash(platform.forge, entry.repository)}
-    needy = orders_in_need(platform, ledger_files, team)
+    needy = orders_in_need(platform, ledger_files, team, pack)
     changed |= {
         entry for entry, kit in needy if protect_main(platform.forge, entry.repository, kit)
     }
@@ -197,10 +209,13 @@ def squashing_orders(
 
 
 def orders_in_need(
-    platform: Platform, ledger_files: RepositorySnapshot, team: str | None = None
+    platform: Platform,
+    ledger_files: RepositorySnapshot,
+    team: str | None = None,
+    pack: Pack | None = None,
 ) -> Iterator[tuple[OrderEntry, Kit]]:
     """Yield the living orders whose main branch their kit wants to be protected."""
-    kits = {kit.name: kit for kit in published_pack(platform).kits()}
+    kits = {kit.name: kit for kit in (pack or published_pack(platform)).kits()}
     for entry in ledger.entries(ledger_files.blobs):
         kit = kits.get(ledger.named_kit(entry.order, kits))
         if kit is None or not needs_protection(kit) or team not in (None, entry.team):

@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 
 from compositions.function_processes import FunctionProcess
 from ground.errors import NotFoundError
-from ground.names import BlobSha, CommitSha, RepoId
+from ground.names import BlobSha, CommitSha, RepoId, blob_sha
 from ground.objects.kube_objects import Manifest, ObjectKey
 from ground.shapes import changed
 from orderkit.core.kit import order_kinds
@@ -91,9 +91,11 @@ class RepositorySnapshot:
     blobs: Mapping[PurePosixPath, BlobSha]
 
 
-def snapshot(platform: Platform, repo: RepoId) -> RepositorySnapshot | None:
-    """Return a repository's files at the head of ``main``; None if it is missing or empty."""
-    commit = platform.forge.head(repo)
+def snapshot(
+    platform: Platform, repo: RepoId, commit: CommitSha | None = None
+) -> RepositorySnapshot | None:
+    """Return a repository's files at a commit, or the head of ``main``; None: there is none."""
+    commit = commit or platform.forge.head(repo)
     if commit is None:
         return None
     return RepositorySnapshot(commit, platform.forge.tree(repo, commit))
@@ -207,7 +209,7 @@ def write_ledger(
         for path, text in contents.items()
         if text is not None or path in base.blobs
     ]
-    if not changes:
+    if not any(map(_is_change, changes)):
         return Written(base.commit, changed=False)
     # with the commit that it starts from: the same step of an order that ended and was ordered
     # again is a different operation
@@ -215,20 +217,28 @@ def write_ledger(
     return platform.forge.write(platform.ledger, changes, unique)
 
 
+def _is_change(change: FileChange) -> bool:
+    sha = change.expected_sha
+    return change.data is None or sha is None or blob_sha(change.data, sha) != sha
+
+
 _KEPT = 4
 _lock = threading.Lock()
 _tables: OrderedDict[tuple[str, RepoId, CommitSha], PriceTable | None] = OrderedDict()
 
 
-def published_prices(platform: Platform) -> PriceTable | None:
+def published_prices(platform: Platform, commit: CommitSha | None = None) -> PriceTable | None:
     """
     Return the platform's own price table, if it has one.
+
+    Args:
+        commit: The pack's, where it is known already; None to take the pack as it is now.
 
     Raises:
         InvalidInputError: It is broken.
         RemoteError: The forge.
     """
-    commit = platform.forge.head(platform.pack_repo)
+    commit = commit or platform.forge.head(platform.pack_repo)
     if commit is None:
         return None
     key = (platform.forge.base_url, platform.pack_repo, commit)

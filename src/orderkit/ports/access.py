@@ -17,6 +17,31 @@ from ground.names import RepoId
 from orderkit.ports.pulls import ForgeUser
 
 
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """What the forge knows of a repository."""
+
+    id: RepoId
+    default_branch: str
+    empty: bool
+    archived: bool
+    private: bool
+    description: str
+    web_url: str
+    clone_url: str
+    can_write: bool = False
+    can_admin: bool = False
+    """Whether our credentials have admin rights; `can_write`: whether they may push."""
+    may_squash: bool = False
+    """Whether pull requests may be squashed, which loses signatures."""
+    number: int = 0
+    """The forge's own id of the repository."""
+    owner: str = ""
+    """Login of the user or organisation that owns it, where `foreign_access` needs it."""
+    mirror_of: str = ""
+    """What it is a mirror of, likewise; empty: of nothing."""
+
+
 class TeamRight(StrEnum):
     """What a team may do with its repositories; each includes those before it."""
 
@@ -66,7 +91,9 @@ class ForgeAccess(Protocol):
     `ports.forge.Forge` lists the errors that every method may raise.
     """
 
-    def foreign_access(self, target: str | RepoId) -> tuple[AccessGrant, ...]:
+    def foreign_access(
+        self, target: str | RepoId, seen: Repository | None = None
+    ) -> tuple[AccessGrant, ...]:
         """
         Return every way to write to a target, or to learn of pushes, besides our own account.
 
@@ -74,6 +101,9 @@ class ForgeAccess(Protocol):
         webhooks. Of a repository: its owner if that is a user, collaborators, deploy keys, runners,
         mirrors, webhooks; not what its organisation grants. Site admins and pending invitations
         are invisible to the API. Sorted by holder; empty if the target does not exist.
+
+        Args:
+            seen: The repository if it was just read; may save one request.
 
         Raises:
             RefusedError: We are not even a member of the organisation.

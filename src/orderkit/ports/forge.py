@@ -19,7 +19,14 @@ from typing import Protocol
 from ground.names import BlobSha, CommitSha, RepoId
 from orderkit.core.platform.forge_kinds import ForgeCapabilities
 from orderkit.core.platform.neighbours import ReleaseVerdict
-from orderkit.ports.access import AccessGrant, ForgeAccess, ReaderAccount, TeamRight, Webhook
+from orderkit.ports.access import (
+    AccessGrant,
+    ForgeAccess,
+    ReaderAccount,
+    Repository,
+    TeamRight,
+    Webhook,
+)
 from orderkit.ports.pulls import (
     CommitStatus,
     ForgePulls,
@@ -96,27 +103,6 @@ __all__ = [
     "agent_notes",
     "trailers",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Repository:
-    """What the forge knows of a repository."""
-
-    id: RepoId
-    default_branch: str
-    empty: bool
-    archived: bool
-    private: bool
-    description: str
-    web_url: str
-    clone_url: str
-    can_write: bool = False
-    can_admin: bool = False
-    """Whether our credentials have admin rights; `can_write`: whether they may push."""
-    may_squash: bool = False
-    """Whether pull requests may be squashed, which loses signatures."""
-    number: int = 0
-    """The forge's own id of the repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,11 +269,14 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         """Return the newest commits first; empty if the repository or branch is empty."""
         ...
 
-    def forbid_squash(self, repo: RepoId) -> bool:
+    def forbid_squash(self, repo: RepoId, seen: Repository | None = None) -> bool:
         """
         Make sure that pull requests are not merged as one new commit. Idempotent.
 
         Returns whether they could be. Other ways to merge keep the commits with their signatures.
+
+        Args:
+            seen: The repository if it was just read; saves one request.
 
         Raises:
             AccessError: Our credentials are no admin's of the repository.

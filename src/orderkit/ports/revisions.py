@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -157,6 +157,8 @@ class Written:
 
     commit: CommitSha
     changed: bool
+    parent: CommitSha | None = field(default=None, compare=False)
+    """The commit that it was made on; None: there is none, or it is not known."""
 
 
 def trailers(message: str) -> Mapping[str, str]:

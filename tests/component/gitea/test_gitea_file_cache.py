@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
+from pusher import Pusher
 
 from ground.names import RepoId
 from orderkit.adapters.gitea import GiteaForge, reading
@@ -142,3 +143,77 @@ def test_a_client_that_remembers_asks_each_thing_once_until_it_writes(urls: str)
         assert one.head(REPO) == second != first
         two.ensure_org("another")
         assert two.head(REPO) == second
+
+
+def unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every request for a file or a tree fail from now on."""
+
+    def refuse(*arguments: object, **_: object) -> object:
+        raise AssertionError(f"asked for {arguments[1:]}")
+
+    for name in ("_contents", "_tree_page"):
+        monkeypatch.setattr(reading.GiteaReading, name, refuse)
+
+
+def test_what_a_client_wrote_it_knows_without_reading(
+    urls: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other = PurePosixPath("a.yaml"), PurePosixPath("b.yaml")
+    with client(urls) as one:
+        one.ensure_org(REPO.owner)
+        one.ensure_repo(REPO, description="test")
+        unread(monkeypatch)
+        first = write(one, {"a.yaml": "1"})
+        second = write(one, {"a.yaml": "2", "b.yaml": "2"})
+
+        texts = [one.read(REPO, path, ref).text for ref in (first, second)]  # type: ignore[union-attr]  # they are there
+        assert texts == ["1", "2"]
+        assert one.read(REPO, other, first) is None
+
+
+def test_a_file_that_another_commit_has_too_is_read_once(
+    urls: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = PurePosixPath("a.yaml")
+    with client(urls) as one, client(urls) as two:
+        one.ensure_org(REPO.owner)
+        one.ensure_repo(REPO, description="test")
+        first = write(one, {"a.yaml": "1"})
+        second = write(one, {"b.yaml": "2"})
+        kept = two.read(REPO, path, first)
+        two.tree(REPO, second)  # type: ignore[arg-type]  # a commit
+        unread(monkeypatch)
+
+        assert two.read(REPO, path, second) is kept is not None
+
+
+def test_a_link_with_the_id_of_a_file_is_no_file(urls: str, tmp_path: Path) -> None:
+    """Whoever pushes may turn a file into a link of the same content, which Argo CD follows."""
+    path = PurePosixPath("a.yaml")
+    with client(urls) as one:
+        one.ensure_org(REPO.owner)
+        one.ensure_repo(REPO, description="test")
+        first = write(one, {"a.yaml": "b.yaml", "b.yaml": "1"})
+        pusher = Pusher.cloned(tmp_path, f"{urls}/{REPO}.git", "bot", TOKEN)
+        (pusher.clone / "a.yaml").unlink()
+        (pusher.clone / "a.yaml").symlink_to("b.yaml")
+        second = pusher.commit("turned", {})
+        pusher.push()
+        assert one.tree(REPO, first)[path] == one.tree(REPO, second)[path]  # type: ignore[arg-type]  # commits
+
+        assert one.read(REPO, path, first) is not None
+        assert one.read(REPO, path, second) is None
+
+
+def test_what_attributes_may_have_changed_is_read(
+    urls: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = PurePosixPath("large/a.bin")
+    with client(urls) as one:
+        one.ensure_org(REPO.owner)
+        one.ensure_repo(REPO, description="test")
+        commit = write(one, {".gitattributes": "*.bin filter=lfs\n", str(path): "1"})
+        unread(monkeypatch)
+
+        with pytest.raises(AssertionError, match=r"a\.bin"):
+            one.read(REPO, path, commit)

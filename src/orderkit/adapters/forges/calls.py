@@ -35,7 +35,10 @@ _FrozenFiles = MappingProxyType[PurePosixPath, BlobSha]
 LARGE = 1_000
 """Entries from which a repository counts as large: then only changed folders are read."""
 _COMMITS_KEPT, _LARGE_KEPT = 64, 4
-_FILES_KEPT, _FILE_MAX_BYTES = 1_000, 64 * 1024
+_FILES_KEPT, _FILE_MAX_BYTES = 2_000, 64 * 1024
+"""A file is kept twice: by its commit, and by its own id, which other commits have too."""
+_NO_FILES: _FrozenFiles = MappingProxyType({})
+_ATTRIBUTES = ".gitattributes"
 _ROOT = PurePosixPath()
 _FOLDER = 0o040000
 _MOST_FOLDERS = 40
@@ -97,16 +100,27 @@ class Trees:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def file(self, repo: RepoId, commit: str, path: PurePosixPath) -> FileRevision | None:
-        """Return a file of a commit that is in the cache, or None."""
+        """Return a file of a commit that is in the cache, maybe from another commit, or None."""
+        key = repo, CommitSha(commit)
         with self._lock:
-            return self._texts.get((repo, commit, path))
+            kept = self._texts.get((repo, commit, path))
+            # the content of a link is no file's
+            if kept or path in self._special.get(key, {path: None}):
+                return kept
+            blob = self._commits.get(key, _NO_FILES).get(path, "")
+            return self._texts.get((repo, blob, path))
+
+    def lacks(self, repo: RepoId, commit: str, path: PurePosixPath) -> bool:
+        """Say whether a commit is in the cache and has no such file."""
+        files = self.remembered(repo, CommitSha(commit))
+        return files is not None and path not in files
 
     def keep_file(self, repo: RepoId, commit: str, file: FileRevision) -> None:
         """Cache a file of a commit, unless it is large."""
         if len(file.data) <= _FILE_MAX_BYTES:
             with self._lock:
-                self._texts[repo, commit, file.path] = file
-                if len(self._texts) > _FILES_KEPT:
+                self._texts[repo, commit, file.path] = self._texts[repo, file.sha, file.path] = file
+                while len(self._texts) > _FILES_KEPT:
                     self._texts.popitem(last=False)
 
     def remembered(self, repo: RepoId, commit: CommitSha) -> _FrozenFiles | None:
@@ -176,12 +190,12 @@ class Trees:
     def follow(
         self,
         repo: RepoId,
-        parent: CommitSha,
+        parent: CommitSha | None,
         commit: CommitSha,
         changes: Sequence[FileChange],
     ) -> None:
-        """Cache the commit of our own write, if its parent is cached."""
-        parent_files = self.remembered(repo, parent)
+        """Cache the commit of our own write, if its parent is cached; None: it has no parent."""
+        parent_files = self.remembered(repo, parent) if parent else _NO_FILES
         if parent_files is None:
             return
         files = parent_files.copy()  # `dict(...)` would hash every path again
@@ -190,13 +204,20 @@ class Trees:
                 files.pop(change.path, None)
             else:
                 files[change.path] = blob_sha(change.data, commit)
-        special = self.remembered_special(repo, parent)
+        special = self.remembered_special(repo, parent) if parent else {}
         # A forge keeps the mode of a file that it changes, or not: then nothing is known.
         is_known = special is not None and not any(
             change.executable or change.path in special for change in changes
         )
         kept = special if is_known else None
         self._remember(repo, commit, files, kept)
+        for change in changes if is_known else ():
+            # by these a forge may store something else, such as a pointer to large content
+            is_filtered = any(folder / _ATTRIBUTES in files for folder in change.path.parents)
+            if change.data is not None and not is_filtered:
+                self.keep_file(
+                    repo, commit, FileRevision(change.path, change.data, files[change.path])
+                )
 
     def _keep_folders(self, repo: RepoId, folders: dict[PurePosixPath, Folder]) -> None:
         with self._lock:

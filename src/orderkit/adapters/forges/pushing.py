@@ -177,12 +177,12 @@ class PushedWrite(Write[PushedT]):
                 log.warning("%s goes through the API, which is slower: %s", self.repo, error)
             return found
         self._remember(changes, commit)
-        return Written(commit, changed=True)
+        return Written(commit, changed=True, parent=self.head)
 
     def _remember(self, changes: Sequence[FileChange], commit: CommitSha) -> None:
         """Cache the new commit's files, and that it replaced the head that was read."""
+        self.forge.trees.follow(self.repo, self.head, commit, changes)
         if self.head is not None:
-            self.forge.trees.follow(self.repo, self.head, commit, changes)
             self.forge.note_write(self.repo, self.branch, self.head, commit)
 
 

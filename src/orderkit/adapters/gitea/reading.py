@@ -42,7 +42,7 @@ from orderkit.adapters.forges.calls import (
 from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.gitea.calls import BROKEN, Calls, git_head, says_empty
 from orderkit.core.platform.neighbours import GITEA, ReleaseVerdict, judge_release
-from orderkit.ports.forge import LINK, PLAIN, Commit, FileRevision, SpecialFile
+from orderkit.ports.forge import LINK, PLAIN, Commit, FileRevision, Repository, SpecialFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +127,32 @@ class GiteaReading(Calls):
     def user(self) -> str:
         """Return the login name behind our credentials; see the port."""
         return text_in(self._object("/user", "read who we are"), "login")
+
+    def repo(self, repo: RepoId) -> Repository | None:
+        """Return the repository, or None if missing or hidden; see the port."""
+        entry = self._optional(self._path(repo), f"read repository {repo}")
+        return self._repository(entry, repo) if entry is not None else None
+
+    def _repository(self, entry: Found, repo: RepoId) -> Repository:
+        web_url = f"{self.base_url}{path_of(repo.owner, repo.name)}"
+        rights, owner = entry.get("permissions") or {}, entry.get("owner") or {}
+        source = str(entry.get("original_url") or "of another repository")
+        return Repository(
+            id=repo,
+            default_branch=str(entry.get("default_branch") or DEFAULT_BRANCH),
+            empty=bool(entry.get("empty")),
+            archived=bool(entry.get("archived")),
+            private=bool(entry.get("private")),
+            description=str(entry.get("description") or ""),
+            web_url=web_url,
+            clone_url=f"{web_url}.git",
+            can_write=bool(rights.get("push")),
+            can_admin=bool(rights.get("admin")),
+            may_squash=bool(entry.get("allow_squash_merge")),
+            number=int(entry.get("id") or 0),
+            owner=str(owner.get("login") or ""),
+            mirror_of=source if entry.get("mirror") else "",
+        )
 
     def head(self, repo: RepoId, branch: str = DEFAULT_BRANCH) -> CommitSha | None:
         """Return the commit a branch points to, or None; see the port."""
@@ -233,7 +259,7 @@ class GiteaReading(Calls):
     def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None:
         """Return a file at a branch or full commit id, or None; see the port."""
         is_commit = is_commit_id(ref)  # whose files never change
-        if is_commit and (kept := self._trees.file(repo, ref, path)):
+        if (kept := self._trees.file(repo, ref, path)) or self._trees.lacks(repo, ref, path):
             return kept
         entry = self._contents(repo, path, ref)
         if is_commit:

@@ -109,7 +109,9 @@ class GiteaReviews(Calls):
 
     def is_protected(self, repo: RepoId, branch: str, *, checks: Sequence[str]) -> bool:
         """Say whether the rule that counts for the branch is ours; see the port."""
-        rules = self._rules(repo)
+        return self._is_ours(self._rules(repo), branch, checks)
+
+    def _is_ours(self, rules: Sequence[Found], branch: str, checks: Sequence[str]) -> bool:
         first = next((rule for rule in rules if _may_match(rule, branch)), None)
         if first is None or not _has(first, _rule(branch, checks)):
             return False
@@ -125,13 +127,14 @@ class GiteaReviews(Calls):
             NotFoundError: No such repository.
         """
         doing, rule = f"protect {branch} of {repo}", _rule(branch, checks)
-        path = self._path(repo, "branch_protections")
+        path, rules = self._path(repo, "branch_protections"), list[Found]()
 
         def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            return attempted if self.is_protected(repo, branch, checks=checks) else None
+            rules[:] = self._rules(repo)
+            return attempted if self._is_ours(rules, branch, checks) else None
 
         def act() -> bool:
-            for other in self._rules(repo):
+            for other in rules:
                 name = str(other.get("rule_name"))
                 if name == branch:
                     answer = self._http.send("PATCH", path + path_of(branch), body=rule)

@@ -39,7 +39,7 @@ from orderkit.adapters.forges.transport import Credentials, path_of
 from orderkit.adapters.gitea.calls import Calls
 from orderkit.adapters.gitea.reading import GiteaReading
 from orderkit.ports.access import AccessGrant, AccessRight
-from orderkit.ports.forge import ForgeUser, ReaderAccount, TeamRight
+from orderkit.ports.forge import ForgeUser, ReaderAccount, Repository, TeamRight
 
 UNITS = (
     "repo.code", "repo.issues", "repo.pulls", "repo.releases",
@@ -194,7 +194,9 @@ _RIGHTS: Mapping[str, AccessRight] = {"owner": "owner", "admin": "admin", "write
 class Grants(GiteaReading):
     """The part of the port that lists who has access."""
 
-    def foreign_access(self, target: str | RepoId) -> tuple[AccessGrant, ...]:
+    def foreign_access(
+        self, target: str | RepoId, seen: Repository | None = None
+    ) -> tuple[AccessGrant, ...]:
         """
         Return every way in besides our own account. See the port.
 
@@ -202,11 +204,11 @@ class Grants(GiteaReading):
             RefusedError: We are not even a member of the organisation.
         """
         org = isinstance(target, str)
-        holders = self._of_organisation(target) if isinstance(target, str) else self._of(target)
+        own = self._of_organisation(target) if isinstance(target, str) else self._of(target, seen)
         path = path_of("orgs", target) if isinstance(target, str) else self._path(target)
         me = self.user().lower()
         rights: dict[str, AccessRight] = {}
-        for holder, right in (*holders, *self._machines(path, org=org)):
+        for holder, right in (*own, *self._machines(path, org=org)):
             if holder.lower() != me:
                 highest = (right, rights.get(holder, right))
                 rights[holder] = min(highest, key=[*_RIGHTS, "listen"].index)
@@ -232,15 +234,15 @@ class Grants(GiteaReading):
             for member in self._pages(path, {}, doing):
                 yield text_in(member, "login"), right
 
-    def _of(self, repo: RepoId) -> Iterator[tuple[str, AccessRight]]:
+    def _of(self, repo: RepoId, seen: Repository | None) -> Iterator[tuple[str, AccessRight]]:
         doing = f"list who has access to {repo}"
-        entry = self._optional(self._path(repo), doing)
-        if entry is None:
+        repository = seen or self.repo(repo)
+        if repository is None:
             return
         if self._optional(path_of("orgs", repo.owner), doing) is None:
-            yield text_in(entry.get("owner"), "login"), "owner"
-        if entry.get("mirror"):
-            yield f"mirror:{entry.get('original_url') or 'of another repository'}", "write"
+            yield repository.owner, "owner"
+        if repository.mirror_of:
+            yield f"mirror:{repository.mirror_of}", "write"
         for person in self._pages(self._path(repo, "collaborators"), {}, doing):
             login = text_in(person, "login")
             level = self._object(self._path(repo, "collaborators", login, "permission"), doing)

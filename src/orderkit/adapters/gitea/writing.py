@@ -51,7 +51,6 @@ from orderkit.adapters.forges.calls import (
     INVALID,
     MISSING,
     UNAUTHORIZED,
-    Found,
     checked,
     done,
     object_in,
@@ -135,11 +134,6 @@ class Repositories(GiteaReading):
 
         return settle(lambda _: self.repo(repo), create, doing)
 
-    def repo(self, repo: RepoId) -> Repository | None:
-        """Return the repository, or None if missing or hidden; see the port."""
-        entry = self._optional(self._path(repo), f"read repository {repo}")
-        return self._repository(entry, repo) if entry is not None else None
-
     def missing_rights(self, repo: RepoId) -> tuple[str, ...]:
         """
         Return what we lack to change the repository. Writes nothing. See the port.
@@ -182,7 +176,7 @@ class Repositories(GiteaReading):
 
         settle(look, patch, doing)
 
-    def forbid_squash(self, repo: RepoId) -> bool:
+    def forbid_squash(self, repo: RepoId, seen: Repository | None = None) -> bool:
         """
         Switch off the style *squash*, and what would make it the default. See the port.
 
@@ -190,9 +184,10 @@ class Repositories(GiteaReading):
             NotFoundError: It does not exist.
         """
         doing = f"forbid squash merges in {repo}"
+        known = [seen] if seen else []
 
         def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            repository = self.repo(repo)
+            repository = known.pop() if known else self.repo(repo)
             if repository is None:
                 raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
             return None if repository.may_squash else attempted
@@ -262,24 +257,6 @@ class Repositories(GiteaReading):
             return answer.status != MISSING and done(answer, doing)
 
         return Removal(settle(look, delete, doing))
-
-    def _repository(self, entry: Found, repo: RepoId) -> Repository:
-        web_url = f"{self.base_url}{path_of(repo.owner, repo.name)}"
-        rights = entry.get("permissions") or {}
-        return Repository(
-            id=repo,
-            default_branch=str(entry.get("default_branch") or DEFAULT_BRANCH),
-            empty=bool(entry.get("empty")),
-            archived=bool(entry.get("archived")),
-            private=bool(entry.get("private")),
-            description=str(entry.get("description") or ""),
-            web_url=web_url,
-            clone_url=f"{web_url}.git",
-            can_write=bool(rights.get("push")),
-            can_admin=bool(rights.get("admin")),
-            may_squash=bool(entry.get("allow_squash_merge")),
-            number=int(entry.get("id") or 0),
-        )
 
 
 _DENIED = re.compile(
@@ -355,17 +332,17 @@ class _Write(Write[Writing]):
         if not last and (RACE.search(answer.text) or (not self.head_read and _is_stale(answer))):
             self.refused = True  # the next round reads
             return WriteFailure(ConflictError(f"{self.repo}: {answer.text}"), again=True)
-        commit_result = _commit_in(answer)
-        if commit_result is not None:
-            self._remember_files(answer, commit_result.commit)
-        return commit_result or self._find_commit() or self._judge(answer)
+        commit = _commit_in(answer)
+        written = self._remembered(answer, commit) if commit else None
+        return written or self._find_commit() or self._judge(answer)
 
-    def _remember_files(self, answer: ForgeResponse, commit: CommitSha) -> None:
-        """Cache the new commit's files if those of its only parent are cached; saves a request."""
-        parents = answer.json()["commit"].get("parents")
-        if isinstance(parents, list) and len(parents) == 1 and isinstance(parents[0], dict):
-            parent = CommitSha(str(parents[0].get("sha")))
+    def _remembered(self, answer: ForgeResponse, commit: CommitSha) -> Written:
+        """Cache the new commit's files if those of its parent are cached; saves requests."""
+        parents, parent = answer.json()["commit"].get("parents"), None
+        if isinstance(parents, list) and all(isinstance(entry, dict) for entry in parents[:1]):
+            parent = CommitSha(str(parents[0].get("sha"))) if parents else None
             self.forge._trees.follow(self.repo, parent, commit, self.changes)  # noqa: SLF001  one module
+        return Written(commit, changed=True, parent=parent)
 
     def _judge(self, answer: ForgeResponse) -> WriteFailure:
         """Return what an unsuccessful answer means after our commit was not found."""
@@ -455,7 +432,7 @@ def _is_own(answer: ForgeResponse) -> bool:
     return answer.status == 500 and is_error_object  # noqa: PLR2004
 
 
-def _commit_in(answer: ForgeResponse) -> Written | None:
+def _commit_in(answer: ForgeResponse) -> CommitSha | None:
     if not answer.ok:
         return None
     try:
@@ -464,4 +441,4 @@ def _commit_in(answer: ForgeResponse) -> Written | None:
         return None
     commit = document.get("commit") if isinstance(document, dict) else None
     sha = commit.get("sha") if isinstance(commit, dict) else None
-    return Written(CommitSha(sha), changed=True) if isinstance(sha, str) and sha else None
+    return CommitSha(sha) if isinstance(sha, str) and sha else None

@@ -217,7 +217,9 @@ class GitHubReading(GitHubCalls):
         special = self.special_files(repo, commit).get(path)
         if sha is None or (special is not None and special.mode == LINK):
             return None
-        file = FileRevision(path, self._blob(repo, sha), sha)
+        file = self._trees.file(repo, commit, path) or FileRevision(
+            path, self._blob(repo, sha), sha
+        )
         self._trees.keep_file(repo, commit, file)
         return file
 

@@ -230,7 +230,7 @@ class Repositories(GitHubReading, TeamDefaults):
     def _change(self, repo: RepoId, change: Found, doing: str) -> bool:
         return done(self._http.send("PATCH", self._path(repo), body=change), doing)
 
-    def forbid_squash(self, repo: RepoId) -> bool:
+    def forbid_squash(self, repo: RepoId, seen: Repository | None = None) -> bool:
         """
         Switch off the style *squash*. Idempotent. See the port.
 
@@ -238,12 +238,13 @@ class Repositories(GitHubReading, TeamDefaults):
             NotFoundError: It does not exist.
         """
         doing = f"forbid squash merges in {repo}"
+        known = [seen] if seen else []
 
         def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            entry = self._optional(self._path(repo), doing)
-            if entry is None:
+            repository = known.pop() if known else self.repo(repo)
+            if repository is None:
                 raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
-            return None if entry.get("allow_squash_merge") else attempted
+            return None if repository.may_squash else attempted
 
         return settle(look, lambda: self._change(repo, _NO_SQUASH, doing), doing)
 

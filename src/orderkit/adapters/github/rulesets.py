@@ -46,19 +46,19 @@ class Rulesets(GitHubCalls):
             NotFoundError: No such repository.
         """
         doing, wanted = f"protect {branch} of {repo}", self._ruleset(branch, checks)
+        found: list[Found] = []
 
         def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            found = self._own(repo, branch)
+            found[:] = self._own(repo, branch)
             return attempted if any(_has(ruleset, wanted) for ruleset in found) else None
 
         def act() -> bool:
             self._refuse_non_owners(repo, doing)
             path = self._path(repo, "rulesets")
-            own = next(self._own(repo, branch), None)
-            if own is None:
-                answer = self._http.send("POST", path, body=wanted)
+            if found:
+                answer = self._http.send("PUT", f"{path}/{found[0]['id']}", body=wanted)
             else:
-                answer = self._http.send("PUT", f"{path}/{own['id']}", body=wanted)
+                answer = self._http.send("POST", path, body=wanted)
             if answer.status == FORBIDDEN and self._is_private(repo):
                 raise RefusedError(
                     f"{doing}: {answer.text}",

@@ -35,7 +35,7 @@ from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.github.reading import GitHubReading
 from orderkit.adapters.github.transport import GitHubCalls
 from orderkit.ports.access import AccessGrant, AccessRight
-from orderkit.ports.forge import ForgeUser, TeamRight
+from orderkit.ports.forge import ForgeUser, Repository, TeamRight
 
 ALL = "Has every repository of this organisation (kept by Orderkit)"
 """The description of such a team."""
@@ -228,7 +228,11 @@ _Holder = tuple[str, AccessRight]
 class Grants(GitHubReading):
     """The part of the port that lists who has access."""
 
-    def foreign_access(self, target: str | RepoId) -> tuple[AccessGrant, ...]:
+    def foreign_access(
+        self,
+        target: str | RepoId,
+        seen: Repository | None = None,  # noqa: ARG002  it has not all that counts here
+    ) -> tuple[AccessGrant, ...]:
         """
         Return every way in besides our own account. See the port.
 

@@ -102,7 +102,7 @@ class _Write(PushedWrite[Writing]):
         except OrderkitError as error:
             return self._refused(error)
         self._remember(changes, commit)
-        return Written(commit, changed=True)
+        return Written(commit, changed=True, parent=self.head)
 
     def _refused(self, error: OrderkitError) -> Written | WriteFailure:
         """Return what an error means after which our request is not under way any more."""

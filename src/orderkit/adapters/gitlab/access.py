@@ -44,7 +44,7 @@ from orderkit.adapters.gitlab.transport import (
     person,
 )
 from orderkit.ports.access import AccessGrant, AccessRight
-from orderkit.ports.forge import ForgeUser, ReaderAccount, TeamRight
+from orderkit.ports.forge import ForgeUser, ReaderAccount, Repository, TeamRight
 
 _LEVELS = {TeamRight.READ: READS, TeamRight.WRITE: WRITES, TeamRight.ADMIN: ADMINISTERS}
 _RIGHTS: Mapping[int, AccessRight] = {OWNS: "owner", ADMINISTERS: "admin", WRITES: "write"}
@@ -56,7 +56,11 @@ _READER = "argocd-"
 class GitLabAccess(GitLabReviews):
     """The part of the port about who has access."""
 
-    def foreign_access(self, target: str | RepoId) -> tuple[AccessGrant, ...]:
+    def foreign_access(
+        self,
+        target: str | RepoId,
+        seen: Repository | None = None,  # noqa: ARG002  it has not all that counts here
+    ) -> tuple[AccessGrant, ...]:
         """
         Return every way in besides our own account. See the port.
 

@@ -195,7 +195,7 @@ class GitLabReading(GitLabCalls):
     def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None:
         """Return a file at a branch or full commit id, or None; see the port."""
         is_commit = is_commit_id(ref)  # whose files never change
-        if is_commit and (kept := self._trees.file(repo, ref, path)):
+        if (kept := self._trees.file(repo, ref, path)) or self._trees.lacks(repo, ref, path):
             return kept
         entry = self._file(repo, path, ref)
         if entry is None:

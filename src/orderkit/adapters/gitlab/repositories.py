@@ -152,7 +152,7 @@ class GitLabRepositories(GitLabReading):
 
         settle(look, send, f"{verb} {repo}")
 
-    def forbid_squash(self, repo: RepoId) -> bool:
+    def forbid_squash(self, repo: RepoId, seen: Repository | None = None) -> bool:
         """
         Let no merge request of the project be squashed. Idempotent. See the port.
 
@@ -160,9 +160,10 @@ class GitLabRepositories(GitLabReading):
             NotFoundError: It does not exist.
         """
         doing = f"forbid squash merges in {repo}"
+        known = [seen] if seen else []
 
         def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            repository = self.repo(repo)
+            repository = known.pop() if known else self.repo(repo)
             if repository is None:
                 raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
             return None if repository.may_squash else attempted

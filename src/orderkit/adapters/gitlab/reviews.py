@@ -212,7 +212,12 @@ class GitLabReviews(GitLabMerging):
 
     def is_protected(self, repo: RepoId, branch: str, *, checks: Sequence[str]) -> bool:
         """Say whether the branch is protected as `protect_branch` leaves it; see the port."""
-        rules = [rule for rule in self._rules(repo) if _matches(rule, branch)]
+        return self._holds(repo, self._rules(repo), branch, checks)
+
+    def _holds(
+        self, repo: RepoId, rules: Sequence[Found], branch: str, checks: Sequence[str]
+    ) -> bool:
+        rules = [rule for rule in rules if _matches(rule, branch)]
         doing = f"read the settings of {repo}"
         project = self._object(self._project(repo), doing)
         waits = bool(project.get("only_allow_merge_if_pipeline_succeeds")) or not checks
@@ -231,12 +236,15 @@ class GitLabReviews(GitLabMerging):
             NotFoundError: No such repository.
         """
         doing, path = f"protect {branch} of {repo}", self._project(repo, "protected_branches")
+        rules: list[Found] = []
 
         def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            return attempted if self.is_protected(repo, branch, checks=checks) else None
+            rules[:] = self._rules(repo)
+            return attempted if self._holds(repo, rules, branch, checks) else None
 
         def act() -> bool:
-            for rule in self._rules(repo):
+            names = {text_in(rule, "name") for rule in rules}
+            for rule in rules:
                 name = text_in(rule, "name")
                 if not _matches(rule, branch) or self._is_narrow(rule):
                     continue
@@ -248,7 +256,8 @@ class GitLabReviews(GitLabMerging):
                 answer = self._http.send("DELETE", f"{path}/{branch}")
                 if answer.status != MISSING:
                     done(answer, doing)
-            if not any(text_in(rule, "name") == branch for rule in self._rules(repo)):
+                names.remove(name)
+            if branch not in names:
                 answer = self._http.send("POST", path, body=self._rule(branch))
                 if answer.status != CONFLICT:
                     done(answer, doing)

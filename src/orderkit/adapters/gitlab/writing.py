@@ -100,8 +100,7 @@ class GitLabWriting(GitLabRepositories):
 
     def follow_commit(self, repo: RepoId, commit: Commit, changes: Sequence[FileChange]) -> None:
         """Cache the files of our own new commit, if those of its parent are cached."""
-        if len(commit.parents) == 1:
-            self._trees.follow(repo, commit.parents[0], commit.id, changes)
+        self._trees.follow(repo, next(iter(commit.parents), None), commit.id, changes)
 
 
 @dataclass(slots=True)
@@ -149,7 +148,7 @@ class _Write(PushedWrite[GitLabWriting]):
             self.doubtful.pop()
             self._check_parent(commit, changes)
             self.forge.follow_commit(self.repo, commit, changes)
-            return Written(commit.id, changed=True)
+            return Written(commit.id, changed=True, parent=next(iter(commit.parents), None))
         return self._find_commit() or self._judge(answer)
 
     def _look_up(self, changes: Sequence[FileChange]) -> bool:

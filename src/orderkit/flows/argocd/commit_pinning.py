@@ -16,7 +16,7 @@ an earlier release wrote is not. It also pruned, and took an order's XR along wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 
 from ground.argocd.delivery_obstacles import Obstacle
@@ -41,7 +41,7 @@ from orderkit.flows.argocd.refreshing import Ancestry, nudge, refresh
 from orderkit.flows.forge_protection import needs_protection, orders_in_need
 from orderkit.flows.platform import Platform, RepositorySnapshot
 from orderkit.flows.repeating import in_rounds
-from orderkit.ports.forge import FileChange, FileRevision, Operation
+from orderkit.ports.forge import FileChange, FileRevision, Operation, Written
 from orderkit.ports.urgency import pushed
 from yamlfiles import yaml11
 from yamlfiles.documents import refuse_newer
@@ -125,7 +125,11 @@ def _tool(application: Manifest) -> str:
 
 
 def commit_to_pin(
-    platform: Platform, entry: OrderEntry, kit: Kit, before: CommitSha | None = None
+    platform: Platform,
+    entry: OrderEntry,
+    kit: Kit,
+    before: CommitSha | None = None,
+    head: Callable[[], CommitSha | None] | None = None,
 ) -> CommitSha | None:
     """
     Return the commit that an order's Application is to name; None: it follows the branch.
@@ -134,16 +138,17 @@ def commit_to_pin(
 
     Args:
         before: The commit that the Application names now.
+        head: Returns the head of the branch, if that was judged already.
     """
     # an order that was pinned stays so, like the protection of main, whatever its kit says later
     if not (before or needs_protection(kit)):
         return None
-    return platform.forge.head(entry.repository) or before
+    return (head() if head else platform.forge.head(entry.repository)) or before
 
 
-def pinned_commit(platform: Platform, entry: OrderEntry) -> CommitSha | None:
+def pinned_commit(platform: Platform, entry: OrderEntry, ref: str = MAIN) -> CommitSha | None:
     """Return the commit that the ledger has for an order; None: the order follows the branch."""
-    return ledger.delivered_commit(application_at(platform, entry))
+    return ledger.delivered_commit(application_at(platform, entry, ref))
 
 
 def application_at(platform: Platform, entry: OrderEntry, ref: str = MAIN) -> Manifest | None:
@@ -212,16 +217,27 @@ def undelivered(platform: Platform, entry: OrderEntry, head: CommitSha | None) -
 
 
 def deliver(
-    platform: Platform, entry: OrderEntry, commit: CommitSha, requester: str, proof: str = ""
+    platform: Platform,
+    entry: OrderEntry,
+    written: Written | CommitSha,
+    requester: str,
+    proof: str = "",
+    *,
+    ancestry: Ancestry | None = None,
 ) -> None:
     """
     Make sure that Argo CD delivers a commit of ``main``, or a later one, and looks now. Idempotent.
 
+    Args:
+        ancestry: Of the order's repository, if it was asked already.
+
     Raises:
         IncompleteError: The commit is on ``main``, and the ledger could not be written.
     """
+    own = written if isinstance(written, Written) else Written(written, changed=False)
+    commit, ancestry = own.commit, ancestry or Ancestry(platform.forge, entry.repository, own)
     try:
-        is_pinned_now = _pin(platform, entry, commit, requester, proof)
+        is_pinned_now = _pin(platform, entry, commit, (requester, proof), ancestry)
     except (ConflictError, RemoteError) as error:
         raise IncompleteError(
             f"{entry.order}: {short(commit)} is on {MAIN} and not delivered yet: {error}",
@@ -235,10 +251,13 @@ def deliver(
 
 
 def _pin(
-    platform: Platform, entry: OrderEntry, commit: CommitSha, requester: str, proof: str
+    platform: Platform,
+    entry: OrderEntry,
+    commit: CommitSha,
+    by: tuple[str, str],
+    ancestry: Ancestry,
 ) -> bool:
     """Write the commit into the ledger; False if that has it already, or names no commit."""
-    ancestry = Ancestry(platform.forge, entry.repository)
 
     def attempt() -> bool:
         file = _read(platform, entry)
@@ -252,9 +271,9 @@ def _pin(
         change = FileChange(entry.application_path, yaml11.dump(application).encode(), file.sha)
         operation = Operation(
             f"deliver-{entry.order}-{commit[:12]}-after-{file.sha[:8]}",
-            requester,
+            by[0],
             f"{entry.order}: {short(commit)}",
-            proof,
+            by[1],
         )
         with pushed():  # so a change of a protected order costs one request that creates content
             platform.forge.write(platform.ledger, [change], operation)

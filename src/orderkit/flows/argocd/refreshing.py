@@ -42,15 +42,17 @@ from orderkit.core.order import ledger, order_state
 from orderkit.core.order.ledger import TEAM_LABEL, delivered_commit, team_application
 from orderkit.core.order.order_state import OrderState
 from orderkit.flows.platform import Platform, get_object
-from orderkit.ports.forge import Forge
+from orderkit.ports.forge import Forge, Written
 
 
 class Ancestry:
     """Ancestry of one repository's commits; asks the forge each question once."""
 
-    def __init__(self, forge: Forge, repository: RepoId) -> None:
+    def __init__(self, forge: Forge, repository: RepoId, written: Written | None = None) -> None:
         self._forge, self._repository = forge, repository
         self._known: dict[tuple[str, str], bool | None] = {}
+        if written and written.parent:
+            self._known[written.commit, written.parent] = True
 
     def contains(self, revision: str, commit: str) -> bool:
         """

@@ -26,7 +26,7 @@ from orderkit.flows.campaign.order_work import Assignment, Worked
 from orderkit.flows.forge_protection import needs_protection
 from orderkit.flows.order.live_order import LiveOrder, read_xr
 from orderkit.flows.platform import Platform
-from orderkit.ports.forge import FileChange, Operation, PullDraft
+from orderkit.ports.forge import FileChange, Operation, PullDraft, Written
 
 _SHOWN = 4_000
 """Most letters of a conflict in the text of a pull request."""
@@ -138,18 +138,17 @@ class FilesWork:
             return Worked(OrderPhase.SKIPPED, draft.same)
         if is_reviewed(live, draft, to.campaign.how):
             return self._propose(live, head, draft, to)
-        commit = self._write(live, draft, to)
+        written = self._write(live, draft, to)
         requester = to.requester
-        deliver(self.platform, live.entry, commit, requester.ref, requester.proof)
-        return Worked(OrderPhase.MADE, commit=commit, base=head)
+        deliver(self.platform, live.entry, written, requester.ref, requester.proof)
+        return Worked(OrderPhase.MADE, commit=written.commit, base=head)
 
     def _write(
         self, live: LiveOrder, draft: FilesDraft, to: Assignment, *, branch: str = MAIN
-    ) -> CommitSha:
+    ) -> Written:
         changes = [FileChange(step.path, step.merged.data, step.sha) for step in draft.steps]
         operation = self._operation(live, draft, to)
-        written = self.platform.forge.write(live.repository, changes, operation, branch=branch)
-        return written.commit
+        return self.platform.forge.write(live.repository, changes, operation, branch=branch)
 
     def _operation(self, live: LiveOrder, draft: FilesDraft, to: Assignment) -> Operation:
         order = live.entry.order
@@ -200,11 +199,11 @@ class FilesWork:
         if not changes:
             why = f"changed since: {', '.join(kept)}" if kept else "it is as it was already"
             return Worked(OrderPhase.KEPT, why, commit)
-        written = forge.write(repo, changes, operation).commit
+        written = forge.write(repo, changes, operation)
         requester = to.requester
         deliver(self.platform, live.entry, written, requester.ref, requester.proof)
         why = f"changed since, and left: {', '.join(kept)}" if kept else ""
-        return Worked(OrderPhase.BACK, why, written)
+        return Worked(OrderPhase.BACK, why, written.commit)
 
     def _undone(
         self, live: LiveOrder, parent: CommitSha, commit: CommitSha, head: CommitSha

@@ -45,7 +45,7 @@ from orderkit.flows.order import cost_limit
 from orderkit.flows.order.approvals import Asking, needs_of_step
 from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
 from orderkit.flows.platform import Platform
-from orderkit.ports.forge import Commit, FileChange
+from orderkit.ports.forge import Commit, FileChange, Written
 
 ROUNDS = 12  # on a busy real forge, eight were too few
 """Rounds after lost races. Each round reads and compares again."""
@@ -213,7 +213,7 @@ class _Run:
                 advice = "only the platform's account writes to main here: use the portal, or --pr"
             error.hint = f"{error.hint}; {advice}" if error.hint else advice
             raise
-        self._deliver(commit_result.commit)
+        self._deliver(commit_result)
         if not commit_result.changed:
             # to add twice is not to add once, though both wrote the same text
             if any(target.is_sum for target in self.editor.targets):
@@ -231,9 +231,9 @@ class _Run:
                 outcome = replace(outcome, warnings=warnings)
         return outcome
 
-    def _deliver(self, commit: CommitSha) -> None:
+    def _deliver(self, written: Written | CommitSha) -> None:
         requester = self.editor.request.requester
-        deliver(self.platform, self.editor.live.entry, commit, requester.ref, requester.proof)
+        deliver(self.platform, self.editor.live.entry, written, requester.ref, requester.proof)
 
     def _repeated_in(self, commits: Sequence[Commit], head: CommitSha) -> Changed | None:
         """Return this operation's outcome if one of the commits in `head` is its own."""

@@ -33,7 +33,7 @@ from orderkit.flows.order.agreements import (
     objection,
 )
 from orderkit.flows.order.approvals import Asking, may_need_approval, needs_of_step
-from orderkit.flows.order.commit_judging import CommitJudge, published_keys, whole_history
+from orderkit.flows.order.commit_judging import CommitJudge, whole_history
 from orderkit.flows.order.live_order import LiveOrder, XrFile, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import (
@@ -79,6 +79,8 @@ class Judgement:
     """What it is compared with; of a merged one, the commit that was delivered before."""
     merged: CommitSha | None = None
     """The commit on main that carries it; None: it is open."""
+    own_id: int | None = None
+    """The forge's id of our account; None: it was not asked yet."""
 
     def verdict(self) -> ReviewVerdict:
         forge, repo, pull = self.platform.forge, self.live.repository, self.pull
@@ -87,7 +89,7 @@ class Judgement:
         reviews = forge.reviews(repo, pull.number)
         others = {user.id: user.login for user in self._on_forge(events)}
         # our account opens what people ask for: it is not behind the pull request
-        others.pop(my_id := self._my_id(), None)
+        others.pop(my_id := self.my_id(), None)
         needs: tuple[Need, ...] = ()
         try:
             self._refuse_unknown_pushers(commits, events)
@@ -136,14 +138,17 @@ class Judgement:
         commits = forge.compare(repo, self.base, self.pull.head_commit)
         events = forge.pull_events(repo, self.pull.number)
         self._refuse_unknown_pushers(commits, events)
-        return self._needs(commits), self._people(commits, events, self._my_id())
+        return self._needs(commits), self._people(commits, events, self.my_id())
 
     def needs(self) -> tuple[Need, ...]:
         """Return who has to agree; raises RefusedError as `parties` does."""
         forge, repo = self.platform.forge, self.live.repository
         return self._needs(forge.compare(repo, self.base, self.pull.head_commit))
 
-    def _my_id(self) -> int:
+    def my_id(self) -> int:
+        """Return the forge's id of our account."""
+        if self.own_id is not None:
+            return self.own_id
         forge = self.platform.forge
         me = forge.user_with_right(self.live.repository, forge.user())
         return me[0].id if me else 0
@@ -204,8 +209,8 @@ class Judgement:
             ours = [commit for commit in ours if commit.id not in history]
         # the forge notes who opened a pull request as the pusher of all that its branch holds: what
         # somebody pushed to our branch just before would pass for ours without a signature
-        if published_keys(self.platform):
-            judge = CommitJudge(self.platform, self.live.repository, self.pull.head_commit)
+        judge = CommitJudge(self.platform, self.live.repository, self.pull.head_commit)
+        if judge.keys:
             for commit in ours:
                 if not judge.is_proved(commit):
                     raise RefusedError(

@@ -8,6 +8,8 @@ what somebody approved who neither asked for it nor pushed to it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ground.errors import InProgressError, NotFoundError, RefusedError, shorten
 from ground.names import MAIN, CommitSha, OrderId, RepoId, TeamName
 from ground.shapes import Answer
@@ -20,7 +22,7 @@ from orderkit.flows.forge_protection import CONTEXT, needs_protection
 from orderkit.flows.order.agreements import set_approval_status
 from orderkit.flows.order.approvals import may_need_approval, refuse_excess
 from orderkit.flows.order.live_order import LiveOrder, find_living
-from orderkit.flows.plan.pull_requests import plan_pull, set_plan_status
+from orderkit.flows.plan.pull_requests import plan_open_pull, set_plan_status
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import CommitStatus, MergeStyle, Operation, PullRequest
 
@@ -55,15 +57,18 @@ def merge_reviewed(
     """
     live = find_living(platform, order)
     pull = open_pull(platform, live, number)
+    ancestry = Ancestry(platform.forge, live.repository)
     # merged already and perhaps not delivered: the same command again delivers it
     if pull.merge_commit is not None:
         main = platform.forge.head(live.repository) or ""
         # not one that somebody took off main again
-        if Ancestry(platform.forge, live.repository).contains(main, pull.merge_commit):
-            _refuse_bypass(platform, live, pull, pull.merge_commit)
-            deliver(platform, live.entry, pull.merge_commit, requester, proof)
+        if ancestry.contains(main, pull.merge_commit):
+            _refuse_bypass(Judgement(platform, live, pull), pull.merge_commit, ancestry)
+            deliver(platform, live.entry, pull.merge_commit, requester, proof, ancestry=ancestry)
         return Merged(live.entry.order, number, pull.merge_commit, ())
-    verdict = _judge_once_pushers_are_known(platform, live, pull)
+    judgement = Judgement(platform, live, pull)
+    judgement = replace(judgement, own_id=judgement.my_id())
+    verdict = _judge_once_pushers_are_known(judgement)
     set_review_status(platform, live.repository, pull, verdict)
     if verdict.refusal:
         raise RefusedError(
@@ -71,7 +76,7 @@ def merge_reviewed(
             hint=verdict.hint
             or f"ask another member of the team for: orderkit approve {order} --pull {number}",
         )
-    _refuse_by_plan(platform, live.repository, pull)
+    _refuse_by_plan(platform, live, pull)
     notes = tuple(("Orderkit-Approved-By", login) for login in verdict.approvers)
     why = Operation(
         f"merge-{number}-{pull.head_commit[:12]}", requester, pull.title, proof, notes=notes
@@ -81,28 +86,28 @@ def merge_reviewed(
         live.repository, number, head=pull.head_commit, style=MergeStyle.MERGE, operation=why
     )
     # somebody may have merged it past Orderkit, or written to main just before
-    _refuse_bypass(platform, live, pull, commit)
-    deliver(platform, live.entry, commit, requester, proof)
+    _refuse_bypass(judgement, commit, ancestry)
+    deliver(platform, live.entry, commit, requester, proof, ancestry=ancestry)
     return Merged(live.entry.order, number, commit, verdict.approvers)
 
 
-def _refuse_bypass(
-    platform: Platform, live: LiveOrder, pull: PullRequest, merge: CommitSha
-) -> None:
+def _refuse_bypass(judgement: Judgement, merge: CommitSha, ancestry: Ancestry) -> None:
     """
     Check that those who have to agree to what a merge delivers did, and the limits of the team.
 
     Raises:
         RefusedError: They did not, or it is above a limit.
     """
+    platform, live, pull = judgement.platform, judgement.live, judgement.pull
     before = pinned_commit(platform, live.entry)
-    if before is None or Ancestry(platform.forge, live.repository).contains(before, merge):
+    if before is None or ancestry.contains(before, merge):
         return
     refuse_excess(platform, live, before, merge)
     if not may_need_approval(live):
         return
     (commit,) = platform.forge.commits(live.repository, ref=merge, limit=1)
-    lacking = Judgement(platform, live, pull, str(commit.parents[0]), merge).verdict().approval
+    judgement = replace(judgement, base=str(commit.parents[0]), merged=merge)
+    lacking = judgement.verdict().approval
     if lacking and live.kit.approval.bypass == "refuse":
         raise RefusedError(
             f"{live.repository}#{pull.number} is merged and not delivered: it needs approval by"
@@ -112,10 +117,11 @@ def _refuse_bypass(
         )
 
 
-def _refuse_by_plan(platform: Platform, repo: RepoId, pull: PullRequest) -> None:
+def _refuse_by_plan(platform: Platform, live: LiveOrder, pull: PullRequest) -> None:
     """Plan the merge again and refuse by that; a plan that cannot be made stops nothing."""
+    repo = live.repository
     # its statuses do not count: whoever may push may set them, too
-    judged = plan_pull(platform, repo, pull.number).judged
+    judged = plan_open_pull(platform, live, pull).judged
     set_plan_status(platform, repo, pull.head_commit, judged, pull.web_url)
     # an order that would be refused as it is may be changed in any way: a repair may take steps
     was_refused = judged.plan is not None and judged.plan.before.faults
@@ -206,16 +212,14 @@ def judge_review(platform: Platform, live: LiveOrder, pull: PullRequest) -> Revi
     return Judgement(platform, live, pull).verdict()
 
 
-def _judge_once_pushers_are_known(
-    platform: Platform, live: LiveOrder, pull: PullRequest
-) -> ReviewVerdict:
+def _judge_once_pushers_are_known(judgement: Judgement) -> ReviewVerdict:
     for _ in range(_LOOKS):
         try:
-            return judge_review(platform, live, pull)
+            return judgement.verdict()
         except InProgressError:
             # Gitea notes a push after it was answered
-            platform.clock.sleep(_PAUSE_S)
-    return judge_review(platform, live, pull)
+            judgement.platform.clock.sleep(_PAUSE_S)
+    return judgement.verdict()
 
 
 def open_pull(platform: Platform, live: LiveOrder, number: int) -> PullRequest:

@@ -24,6 +24,7 @@ from typing import Any
 from compositions.resource_builders import SEED_SELECTOR
 from compositions.station import Selector
 from ground.errors import InvalidInputError, NotFoundError, OrderkitError
+from ground.names import CommitSha
 from ground.objects.kube_objects import Manifest, annotations_of, labels_of, metadata
 from ground.objects.values import value_at
 from orderkit.core.order.order_cost import OrderCost
@@ -49,20 +50,24 @@ from orderkit.flows.platform import Platform, published_prices
 _CROSSPLANES_OWN = ("resourceRefs", "compositionRevisionRef", "claimRef")
 
 
-def cost_of(platform: Platform, xr: Manifest) -> OrderCost | None:
+def cost_of(platform: Platform, xr: Manifest, pack: CommitSha | None = None) -> OrderCost | None:
     """
     Return what an order costs, from its XR in Git or in the cluster; None without prices.
 
     A table or a pack that cannot be read is an unknown cost, not an error.
 
+    Args:
+        pack: The pack's commit; None: the head.
+
     Raises:
         RemoteError: The forge or the cluster.
     """
     try:
-        table = published_prices(platform)
+        pack = pack or platform.forge.head(platform.pack_repo)
+        table = published_prices(platform, pack)
         if table is None:
             return None
-        return composed_cost(xr, published_workshop(platform), table, platform.cluster)
+        return composed_cost(xr, published_workshop(platform, pack), table, platform.cluster)
     except (InvalidInputError, NotFoundError) as error:
         return OrderCost("", None, unknown=(f"costs are not known: {error}",))
 
@@ -117,10 +122,10 @@ class _WithoutSecrets:
         return self.questions.look(selector)
 
 
-def order_secrets(platform: Platform, xr: Manifest) -> SecretTexts:
+def order_secrets(platform: Platform, xr: Manifest, pack: CommitSha | None = None) -> SecretTexts:
     """Return the values of an order's Secrets; none if the pack or the cluster cannot be read."""
     try:
-        workshop = published_workshop(platform)
+        workshop = published_workshop(platform, pack)
         observed = dict(
             observed_of(platform.cluster, xr, lambda part: workshop.blueprint(part) is not None)
         )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ground.errors import InvalidInputError, NotFoundError
+from ground.names import CommitSha
 from ground.objects.kube_objects import Manifest
 from orderkit.core.kit.model import Kit
 from orderkit.core.order.change import ABSENT, in_group, value_at
@@ -52,18 +53,21 @@ if TYPE_CHECKING:
     from orderkit.flows.platform import Platform
 
 
-def priced(platform: Platform, plan: Plan, table: PriceTable | None = None) -> Plan:
+def priced(
+    platform: Platform, plan: Plan, table: PriceTable | None = None, pack: CommitSha | None = None
+) -> Plan:
     """
     Return a plan with what it costs. One that would be refused costs nothing yet.
 
     Args:
         table: None: the platform's own.
+        pack: The pack's commit; None: the head.
 
     Raises:
         RemoteError: The forge.
     """
     try:
-        price_table = table or published_prices(platform)
+        price_table = table or published_prices(platform, pack)
     except InvalidInputError as error:
         unknowns = (*plan.after.unknowns, f"costs are not known: {error}")
         return replace(plan, after=replace(plan.after, unknowns=unknowns))
@@ -77,7 +81,7 @@ def with_costs(plan: Plan, table: PriceTable | None) -> Plan:
     return replace(plan, costs=costs_of(plan.before, plan.after, table))
 
 
-def plan_new(platform: Platform, kit: Kit, xr: Manifest) -> Plan:
+def plan_new(platform: Platform, kit: Kit, xr: Manifest, pack: CommitSha | None = None) -> Plan:
     """
     Return the priced plan of a new order's XR, as Argo CD will apply it.
 
@@ -86,20 +90,26 @@ def plan_new(platform: Platform, kit: Kit, xr: Manifest) -> Plan:
         RefusedError: Another kit defines the kind of this one too.
         RemoteError: The forge or the cluster.
     """
-    workshop = workshop_of(platform, kit, xr)
+    workshop = workshop_of(platform, kit, xr, pack)
     plan = OrderPlanner(platform.cluster, workshop).plan_new(xr)
-    return priced(platform, replace(plan, fields=in_group(plan.fields, kit.unfold)))
+    plan = replace(plan, fields=in_group(plan.fields, kit.unfold))
+    return priced(platform, plan, pack=pack)
 
 
-def workshop_of(platform: Platform, kit: Kit, xr: Manifest) -> AssemblyContext:
+def workshop_of(
+    platform: Platform, kit: Kit, xr: Manifest, pack: CommitSha | None = None
+) -> AssemblyContext:
     """
     Return the published workshop that composes a kit's XR.
+
+    Args:
+        pack: The pack's commit; None: the head.
 
     Raises:
         NotFoundError: No pack is published, or the kit has no Composition in it.
         RefusedError: Another kit defines the kind of this one too.
     """
-    workshop = published_workshop(platform)
+    workshop = published_workshop(platform, pack)
     if workshop.blueprint(xr) is None:
         published_pack(platform).check_only(kit.name)
         raise NotFoundError(

@@ -56,7 +56,15 @@ from orderkit.flows.end.end_steps import EndRun, kit_if_published, write_tombsto
 from orderkit.flows.order import order_report, tracing
 from orderkit.flows.order.ledger_records import begun_end, waiting_order
 from orderkit.flows.order.live_order import XrFile, find_living, read_xr
-from orderkit.flows.platform import Platform, get_object, ledger_snapshot, read_text
+from orderkit.flows.order.order_report import NOTHING_KNOWN, KnownReads
+from orderkit.flows.platform import (
+    Platform,
+    RepositorySnapshot,
+    get_object,
+    ledger_snapshot,
+    pack_snapshot,
+    read_text,
+)
 from orderkit.flows.repeating import until
 from orderkit.ports.requesters import Requester
 
@@ -122,18 +130,20 @@ def make_first(
     return f"{values}: {first.why}" if first.why else values
 
 
-def survivors(platform: Platform, order: str, kit: Kit) -> tuple[str, ...]:
+def survivors(
+    platform: Platform, order: str, kit: Kit, known: KnownReads = NOTHING_KNOWN
+) -> tuple[str, ...]:
     """Return what survives this order by its XR in Git; without an XR, everything that may."""
-    xr_file = xr_in_git(platform, order)
+    xr_file = xr_in_git(platform, order, known)
     spec: dict[str, Any] = (xr_file.xr.get("spec") if xr_file else None) or {}
     return tuple(survivor.text for survivor in kit.end.survivors if survivor.holds(spec))
 
 
-def xr_in_git(platform: Platform, order: str) -> XrFile | None:
+def xr_in_git(platform: Platform, order: str, known: KnownReads = NOTHING_KNOWN) -> XrFile | None:
     """Return an order's XR on ``main``; None if it is gone, archived or damaged."""
     try:
-        live = find_living(platform, order)
-        head = platform.forge.head(live.repository)
+        live = find_living(platform, order, known.ledger_files, known.pack)
+        head = known.head or platform.forge.head(live.repository)
         return read_xr(platform, live, head) if head else None
     except OrderkitError as error:
         if error.retryable:
@@ -304,7 +314,8 @@ def destroy(
         ConflictError: Somebody else began to withdraw or end it at the same moment.
     """
     check_requester(request.requester)
-    paths = ledger_snapshot(platform).blobs
+    ledger_files = ledger_snapshot(platform)
+    paths = ledger_files.blobs
     entry = ledger.ending_order(paths, request.order)
     tombstones = ledger.tombstones(paths, request.order)
     if entry is None and tombstones and ledger.living_order(paths, request.order) is None:
@@ -313,7 +324,7 @@ def destroy(
     if request.only_waiting:
         _check_waits(platform, entry, paths)
     try:
-        record = _begin(platform, entry, request, on_step, is_waiting=entry.waiting_path in paths)
+        record = _begin(platform, entry, request, on_step, ledger_files)
         run = EndRun(platform, entry, request, on_step, on_wait, tombstones=tombstones)
         return run.run(record)
     except NotFoundError:
@@ -332,11 +343,10 @@ def _begin(
     entry: OrderEntry,
     request: EndRequest,
     on_step: OnStep,
-    *,
-    is_waiting: bool,
+    ledger_files: RepositorySnapshot,
 ) -> EndRecord:
-    if not is_waiting:
-        return _record(platform, entry, request, on_step)
+    if entry.waiting_path not in ledger_files.blobs:
+        return _record(platform, entry, request, on_step, ledger_files)
     record = begin_withdrawal(
         platform,
         entry,
@@ -375,15 +385,21 @@ def _already_ended(platform: Platform, request: EndRequest, tombstone: PurePosix
 
 
 def _record(
-    platform: Platform, entry: OrderEntry, request: EndRequest, on_step: OnStep
+    platform: Platform,
+    entry: OrderEntry,
+    request: EndRequest,
+    on_step: OnStep,
+    ledger_files: RepositorySnapshot,
 ) -> EndRecord:
-    record = begun_end(platform, entry)
+    record = begun_end(platform, entry, ledger_files.commit)
     if record is not None:
         _check_taken(platform, record, request)
         return record
-    trace = tracing.trace(platform, entry.order)
-    check_may_end(platform, entry, trace.report.xr)
-    kit = kit_if_published(platform, trace.report.kit)
+    known = KnownReads(ledger_files, pack_snapshot(platform))
+    trace = tracing.trace(platform, entry.order, known)
+    known = replace(known, head=trace.report.state.head)
+    check_may_end(platform, entry, trace.report.xr, known)
+    kit = kit_if_published(platform, trace.report.kit, known.pack)
     end = kit.end if kit else End()
     xr = trace.report.xr
     firsts = first_of(kit, request.take) if kit else ()
@@ -395,6 +411,7 @@ def _record(
                 platform, order, first, xr, requester=requester, timeout_s=timeout_s
             )
             on_step("first", set_values)
+        known = NOTHING_KNOWN
         trace = tracing.trace(platform, entry.order)
     return EndRecord(
         order=entry.order,
@@ -404,7 +421,7 @@ def _record(
         step="marked",
         started_at=platform.clock.now().isoformat(timespec="seconds"),
         must_be_gone=tuple(map(ObjectReference.to, trace.parts())),
-        survives=survivors(platform, entry.order, kit) if kit else (),
+        survives=survivors(platform, entry.order, kit, known) if kit else (),
     )
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from ground.argocd.delivery_obstacles import tracker
 from ground.errors import NotFoundError, RefusedError
-from ground.names import TeamName
+from ground.names import CommitSha, TeamName
 from ground.objects.kube_objects import Manifest, ObjectKey
 from orderkit.core.kit.kit_file import End
 from orderkit.core.kit.model import Kit
@@ -33,8 +33,10 @@ from orderkit.core.order.end_record import (
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_file import MANIFESTS
 from orderkit.flows.order.ledger_records import waiting_order
+from orderkit.flows.order.order_report import NOTHING_KNOWN, KnownReads
 from orderkit.flows.platform import (
     Platform,
+    RepositorySnapshot,
     get_object,
     ledger_snapshot,
     published_kit,
@@ -88,7 +90,12 @@ class Ended:
 _YAML = (".yaml", ".yml", ".json")
 
 
-def check_may_end(platform: Platform, entry: OrderEntry, xr: ObjectKey | None) -> None:
+def check_may_end(
+    platform: Platform,
+    entry: OrderEntry,
+    xr: ObjectKey | None,
+    known: KnownReads = NOTHING_KNOWN,
+) -> None:
     """
     Check that an order may end.
 
@@ -98,13 +105,13 @@ def check_may_end(platform: Platform, entry: OrderEntry, xr: ObjectKey | None) -
     Raises:
         RefusedError: It is protected, or another order needs it; the message names which.
     """
-    protection_note = protection(_manifests_in_git(platform, entry, xr))
+    protection_note = protection(_manifests_in_git(platform, entry, xr, known.head))
     if protection_note:
         raise RefusedError(
             f"{entry.order} is protected and cannot end: {protection_note}",
             hint=f"remove the annotation {PROTECTED} from its XR in {entry.repository} first",
         )
-    users = sorted(_users(platform, entry, xr)) if xr else []
+    users = sorted(_users(platform, entry, xr, known.pack)) if xr else []
     if users:
         raise RefusedError(
             f"{entry.order} is needed by {', '.join(users)}",
@@ -113,9 +120,9 @@ def check_may_end(platform: Platform, entry: OrderEntry, xr: ObjectKey | None) -
 
 
 def _manifests_in_git(
-    platform: Platform, entry: OrderEntry, xr: ObjectKey | None
+    platform: Platform, entry: OrderEntry, xr: ObjectKey | None, head: CommitSha | None
 ) -> Iterator[Manifest]:
-    files = snapshot(platform, entry.repository)
+    files = snapshot(platform, entry.repository, head)
     if files is None:
         living = get_object(platform, xr) if xr else None
         if living is not None:
@@ -130,8 +137,10 @@ def _manifests_in_git(
                 continue  # Argo CD cannot read it either: it must not block the end
 
 
-def _users(platform: Platform, entry: OrderEntry, xr: ObjectKey) -> Iterator[str]:
-    for kit in published_pack(platform).kits():
+def _users(
+    platform: Platform, entry: OrderEntry, xr: ObjectKey, pack: RepositorySnapshot | None
+) -> Iterator[str]:
+    for kit in published_pack(platform, pack).kits():
         reads_kind = _reads(kit, xr)
         for other in _living(platform, kit):
             if ObjectKey.of(other) == xr:

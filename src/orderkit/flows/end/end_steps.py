@@ -7,6 +7,7 @@ is, and none records a step again.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -14,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from ground.errors import NotFoundError
-from ground.names import BlobSha, CommitSha
+from ground.names import MAIN, BlobSha, CommitSha
 from ground.objects.kube_objects import Manifest, annotations_of, dig, metadata
 from ground.shapes import ObjectReference, changed
 from orderkit.core.kit.model import Kit
@@ -34,6 +35,7 @@ from orderkit.flows.end.end_request import Ended, EndRequest, OnStep, close_prop
 from orderkit.flows.end.remaining_objects import Absence, Remaining
 from orderkit.flows.order import tracing
 from orderkit.flows.order.ledger_records import begun_end
+from orderkit.flows.order.order_report import report_of
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -71,6 +73,9 @@ class EndRun:
         self._platform, self._entry, self._wanted = platform, entry, request
         self._on_step, self._on_wait = on_step, on_wait
         self._tombstones = tombstones
+        self._refreshes = functools.cache(lambda: knows_retry_refresh(platform))
+        self._written: CommitSha | None = None
+        """What this run wrote last to the ledger, until it is used."""
 
     def run(self, record: EndRecord) -> Ended:
         """
@@ -120,13 +125,30 @@ class EndRun:
         if current.step == record.step or current.passed(record.step):
             return current
         contents: dict[PurePosixPath, str | None] = {self._entry.end_path: record.to_yaml()}
-        operation = self._operation(record, record.step)
-        write_ledger(self._platform, contents, operation, base=base)
+        self._write(contents, self._operation(record, record.step), base)
         return record
 
-    def _current(self, record: EndRecord) -> tuple[RepositorySnapshot, EndRecord]:
-        """Return the ledger now, and its record of this end; refuse to go on without."""
-        base = ledger_snapshot(self._platform)
+    def _write(
+        self,
+        contents: dict[PurePosixPath, str | None],
+        operation: Operation,
+        base: RepositorySnapshot,
+    ) -> CommitSha:
+        self._written = write_ledger(self._platform, contents, operation, base=base).commit
+        return self._written
+
+    def _current(
+        self, record: EndRecord, *, is_fresh: bool = False
+    ) -> tuple[RepositorySnapshot, EndRecord]:
+        """
+        Return the ledger, and its record of this end; refuse to go on without.
+
+        The ledger is as this run wrote it last: if others wrote since, a write that begins there is
+        a conflict, and the next round reads it again.
+        """
+        written, self._written = self._written, None
+        base = None if is_fresh else snapshot(self._platform, self._platform.ledger, written)
+        base = base or ledger_snapshot(self._platform)
         current = begun_end(self._platform, self._entry, base.commit)
         if current is None or current.started_at != record.started_at:
             raise self._ended_by_another()
@@ -174,9 +196,8 @@ class EndRun:
             self._entry.end_path: record.to_yaml(),
             self._entry.application_path: yaml11.dump(application),
         }
-        operation = self._operation(record, "ends")
-        written = write_ledger(self._platform, contents, operation, base=base)
-        return record, written.commit, application["spec"]["syncPolicy"]["automated"]
+        written = self._write(contents, self._operation(record, "ends"), base)
+        return record, written, application["spec"]["syncPolicy"]["automated"]
 
     def _ending_application(
         self, record: EndRecord, base: RepositorySnapshot, commit: CommitSha | None = None
@@ -189,13 +210,14 @@ class EndRun:
             forge_url=self._platform.forge.base_url,
             commit=commit or ledger.delivered_commit(before),
             stage="ending",
-            refreshes=knows_retry_refresh(self._platform),
+            refreshes=self._refreshes(),
             recorded=before,
         )
 
     def _with_new_parts(self, record: EndRecord) -> EndRecord:
         """Add what was composed while the mark was delivered, so that its end is verified."""
-        now = map(ObjectReference.to, tracing.trace(self._platform, self._entry.order).parts())
+        report = report_of(self._platform, self._entry, ending=True)
+        now = map(ObjectReference.to, tracing.trace_of(self._platform, report).parts())
         return changed(record, must_be_gone=tuple(dict.fromkeys((*record.must_be_gone, *now))))
 
     def _application(self) -> Manifest | None:
@@ -225,7 +247,7 @@ class EndRun:
         )
         if repository.archived:
             forge.archive(repo, undo=True)
-        named = pinned_commit(self._platform, self._entry)
+        named = pinned_commit(self._platform, self._entry, self._written or MAIN)
         with suppress(NotFoundError):  # the repository was deleted since
             if named and not self._emptying(named, forge.tree(repo, named)):
                 return named
@@ -279,8 +301,7 @@ class EndRun:
         base, _ = self._current(record)
         application = yaml11.dump(self._ending_application(record, base, commit))
         operation = self._operation(record, f"{order_state.short(commit)} delivers nothing")
-        contents: dict[PurePosixPath, str | None] = {self._entry.application_path: application}
-        return write_ledger(self._platform, contents, operation, base=base).commit
+        return self._write({self._entry.application_path: application}, operation, base)
 
     def _until_delivered(self, commit: CommitSha, absence: Absence) -> None:
         refresh(self._platform, self._entry.order)
@@ -324,16 +345,10 @@ class EndRun:
             self._wanted.proof,
             self._wanted.notes,
         )
-        written = in_rounds(
-            lambda: write_ledger(
-                self._platform,
-                {self._entry.application_path: None},
-                operation,
-                base=self._current(record)[0],
-            )
-        )
+        contents: dict[PurePosixPath, str | None] = {self._entry.application_path: None}
+        written = in_rounds(lambda: self._write(contents, operation, self._current(record)[0]))
         self._until_taken_over(
-            written.commit,
+            written,
             lambda application: application is None,
             goal="the removal of the Application",
         )
@@ -354,7 +369,7 @@ class EndRun:
     def _close(self, record: EndRecord) -> EndRecord:
         repo = self._entry.repository
         # refuses if somebody else ended it: the repository may be a new order's by now
-        self._current(record)
+        self._current(record, is_fresh=True)
         if record.repository == "delete":
             removal = self._platform.forge.delete_repo(repo)
             record = changed(record, removal_scheduled=removal.scheduled_on)
@@ -427,9 +442,11 @@ def write_tombstone(
     )
 
 
-def kit_if_published(platform: Platform, name: str) -> Kit | None:
+def kit_if_published(
+    platform: Platform, name: str, pack: RepositorySnapshot | None = None
+) -> Kit | None:
     """Return the kit; None if the pack no longer has it: its orders must still be able to end."""
     try:
-        return published_kit(platform, name)
+        return published_kit(platform, name, pack)
     except NotFoundError:
         return None

@@ -39,6 +39,7 @@ from orderkit.flows.order import cost_limit
 from orderkit.flows.order.agreements import forge_user, is_let_in, organisation_problem
 from orderkit.flows.order.live_order import LiveOrder, XrFile, delivered_xr, read_xr
 from orderkit.flows.platform import Platform, RepositorySnapshot, published_pack
+from orderkit.ports.forge import ForgeUser
 from yamlfiles.manifests import ManifestError
 
 PLATFORM = "platform"
@@ -53,6 +54,8 @@ class Asking:
     """What proves them; empty: a claim."""
     agent: str = ""
     """The AI agent that asks on their behalf."""
+    person: ForgeUser | None = None
+    """Who they are on the forge; None: that was not asked yet."""
 
 
 def asking_of(waiting: WaitingOrder) -> Asking:
@@ -207,7 +210,9 @@ def hopeless(platform: Platform, entry: OrderEntry, needs: Sequence[Need], askin
 
     Whoever asks does not count.
     """
-    mine = forge_user(platform, platform.ledger, asking.requester) if needs else None
+    mine = asking.person
+    if needs and mine is None:
+        mine = forge_user(platform, platform.ledger, asking.requester)
     me = mine.login.lower() if mine else ""
     for need in needs:
         try:
@@ -303,9 +308,14 @@ def _delivered_ago(platform: Platform, live: LiveOrder, ago: timedelta) -> Manif
     return {}
 
 
-def refuse_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: Asking) -> str:
+def refuse_bypass(
+    platform: Platform, live: LiveOrder, head: CommitSha, asking: Asking, ledger_at: str
+) -> str:
     """
     Check that a commit of ``main`` may be delivered although Orderkit did not write it.
+
+    Args:
+        ledger_at: The commit of the ledger that says what is delivered now.
 
     Returns:
         Which agreement it lacks, if the kit lets that pass with a report; else empty.
@@ -314,7 +324,7 @@ def refuse_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: 
         RefusedError: It needs an agreement, and its kit refuses what bypasses one; or it is above
             a limit of its team.
     """
-    pinned = pinned_commit(platform, live.entry)
+    pinned = pinned_commit(platform, live.entry, ledger_at)
     if pinned is None or pinned == head:
         return ""
     refuse_excess(platform, live, pinned, head)
@@ -357,7 +367,9 @@ def refuse_excess(
         )
 
 
-def noted_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: Asking) -> str:
+def noted_bypass(
+    platform: Platform, live: LiveOrder, head: CommitSha, asking: Asking, ledger_at: str
+) -> str:
     """
     Return what the ledger notes of a delivery without an agreement, if it still holds.
 
@@ -368,7 +380,7 @@ def noted_bypass(platform: Platform, live: LiveOrder, head: CommitSha, asking: A
         OrderkitError: The forge or the cluster fails.
     """
     entry = live.entry
-    note = annotations_of(application_at(platform, entry) or {}).get(BYPASSED, "")
+    note = annotations_of(application_at(platform, entry, ledger_at) or {}).get(BYPASSED, "")
     noted_at: CommitSha | None = None
     for commit in (
         platform.forge.commits(platform.ledger, path=entry.application_path) if note else ()

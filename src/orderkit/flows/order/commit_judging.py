@@ -14,7 +14,7 @@ names and values are untrusted: they are only parsed, within limits, and cut bef
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -23,7 +23,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from ground.argocd.delivery_obstacles import pinned, short
-from ground.errors import OrderkitError
+from ground.errors import OrderkitError, RefusedError
 from ground.names import CommitSha, RepoId
 from ground.objects.kube_objects import Manifest, metadata
 from ground.shapes import StrictShape, json_schema, plain, read_shape
@@ -110,7 +110,11 @@ class CommitJudge:
     platform: Platform
     repo: RepoId
     head: CommitSha
-    _keys: Mapping[str, PublicKey] | None = field(default=None, init=False)
+
+    @cached_property
+    def keys(self) -> Mapping[str, PublicKey]:
+        """The platform's public keys by their ids; raises as `published_keys`."""
+        return published_keys(self.platform)
 
     def verdict(self, commit: Commit) -> SignatureVerdict:
         """
@@ -124,9 +128,7 @@ class CommitJudge:
         signature = signature_of(commit.message)
         if signature is None:
             return SignatureVerdict.MISSING
-        if self._keys is None:
-            self._keys = published_keys(self.platform)
-        key = self._keys.get(signature.key_id)
+        key = self.keys.get(signature.key_id)
         if key is None:
             return SignatureVerdict.UNKNOWN_KEY
         changes = read_changes(self.platform.forge, self.repo, commit)
@@ -247,3 +249,22 @@ def explained_by_files(
     except OrderkitError:
         return state, None  # a report about the cluster is better than none
     return state, check
+
+
+def refuse_unproved(platform: Platform, entry: OrderEntry, head: CommitSha) -> None:
+    """
+    Refuse what was pushed by hand to an order that needs approval: whose approval would count?
+
+    Raises:
+        RefusedError: The platform signs its commits, and one up to `head` is not proved.
+    """
+    judge = CommitJudge(platform, entry.repository, head)
+    if not judge.keys:
+        return
+    for commit in judge.history:
+        if not judge.is_proved(commit):
+            raise RefusedError(
+                f"{entry.repository}: nothing proves who wrote {short(commit.id)}, and"
+                f" {entry.order} needs approval by somebody else",
+                hint="order it with 'orderkit order' or in the portal, under a name that is free",
+            )

@@ -10,11 +10,11 @@ annotation changes nothing, and ``orderkit repair`` puts it back.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ground.errors import InvalidInputError, OrderkitError
-from ground.names import MAIN
+from ground.names import MAIN, CommitSha
 from ground.objects.kube_objects import annotations_of, dig
 from orderkit.core.order.lease import EXPIRES_AT, grant, policy_of
 from orderkit.flows.argocd.commit_pinning import deliver
@@ -29,21 +29,29 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
 def note_expiry(
-    platform: Platform, order: str | LiveOrder, expires: str, requester: Requester
+    platform: Platform,
+    order: str | LiveOrder,
+    expires: str,
+    requester: Requester,
+    head: CommitSha | None = None,
 ) -> bool:
     """
     Make sure that the XR's file says when the order expires. Idempotent.
 
     Returns whether it was written now.
 
+    Args:
+        head: Of ``main``, if it was read before; the write compares the file with it.
+
     Raises:
         OrderkitError: It cannot be written: its repository is archived or damaged, its text cannot
             be edited, or the forge failed. The lease is not affected.
     """
     live = order if isinstance(order, LiveOrder) else find_living(platform, order)
+    known = [head] if head else []
 
     def attempt() -> bool:
-        head = platform.forge.head(live.repository)
+        head = known.pop() if known else platform.forge.head(live.repository)
         if head is None:
             return False
         xr_file = read_xr(platform, live, head)
@@ -61,7 +69,7 @@ def note_expiry(
         )
         change = FileChange(xr_file.path, data, xr_file.sha)
         write_result = platform.forge.write(live.repository, [change], operation)
-        deliver(platform, live.entry, write_result.commit, requester.ref, requester.proof)
+        deliver(platform, live.entry, write_result, requester.ref, requester.proof)
         return True
 
     return in_rounds(attempt)
@@ -84,11 +92,15 @@ def noted_expiry(platform: Platform, order: str) -> str:
 
 
 def try_note_expiry(
-    platform: Platform, order: str | LiveOrder, expires: str, requester: Requester
+    platform: Platform,
+    order: str | LiveOrder,
+    expires: str,
+    requester: Requester,
+    head: CommitSha | None = None,
 ) -> str:
     """Do the same as `note_expiry`; return why it could not be done, empty if it was."""
     try:
-        note_expiry(platform, order, expires, requester)
+        note_expiry(platform, order, expires, requester, head)
     except OrderkitError as error:
         return f"its file on {MAIN} does not say so yet: {error}"
     return ""
@@ -117,8 +129,12 @@ def new_lease(platform: Platform, live: LiveOrder, requester: str) -> dict[str, 
 
 
 def note_new_expiry(
-    platform: Platform, live: LiveOrder, requester: str, proof: str, lease: Mapping[str, str]
+    platform: Platform,
+    live: LiveOrder,
+    by: Requester,
+    lease: Mapping[str, str],
+    head: Callable[[], CommitSha | None] = lambda: None,
 ) -> None:
     """Write the expiry into the order's own file, for people, if that is possible now."""
     if expires := lease.get(EXPIRES_AT):
-        try_note_expiry(platform, live, expires, Requester(requester, proof))
+        try_note_expiry(platform, live, expires, by, head())

@@ -8,7 +8,7 @@ documents into one, or write a List.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -39,6 +39,7 @@ from orderkit.flows.platform import (
     RepositorySnapshot,
     get_object,
     ledger_snapshot,
+    pack_snapshot,
     published_kit,
     published_pack,
 )
@@ -64,6 +65,8 @@ class LiveOrder:
     """What people edited in its entry of the ledger."""
     remarks: tuple[Damage, ...] = ()
     """What was done to its repository that a change goes on in spite of."""
+    pack: CommitSha | None = None
+    """The commit of the pack that its kit was read at; None: not known."""
 
     @property
     def repository(self) -> RepoId:
@@ -96,13 +99,17 @@ class XrFile:
 
 
 def find_living(
-    platform: Platform, order: str, ledger_files: RepositorySnapshot | None = None
+    platform: Platform,
+    order: str,
+    ledger_files: RepositorySnapshot | None = None,
+    pack: RepositorySnapshot | None = None,
 ) -> LiveOrder:
     """
     Find an order that has not ended.
 
     Args:
         ledger_files: The ledger's files, if they were read already.
+        pack: The pack's files, likewise.
 
     Raises:
         NotFoundError: There is none of that id (the nearest is named), it has ended, or its
@@ -134,7 +141,8 @@ def find_living(
             hint="unarchive it on the forge if that was a mistake",
         )
     record = _record(platform, entry)
-    application, added = check_kit(platform, entry, record.kit)
+    ledger_at = ledger_files.commit if ledger_files else MAIN
+    application, added = check_kit(platform, entry, record.kit, ledger_at)
     forge_url = platform.forge.base_url
     whose = labelled_entry(application)
     is_listed = whose is not None and whose.application_path in snapshot.blobs
@@ -142,7 +150,9 @@ def find_living(
     edits = tuple(found) if application else ()
     team = team_of(platform, entry.team, snapshot)
     remarks = tuple(on_default_branch(repository))
-    return LiveOrder(entry, published_kit(platform, record.kit), record, team, edits, remarks)
+    pack = pack or pack_snapshot(platform)
+    kit = published_kit(platform, record.kit, pack)
+    return LiveOrder(entry, kit, record, team, edits, remarks, pack.commit)
 
 
 def new_live_order(
@@ -155,22 +165,28 @@ def new_live_order(
         NotFoundError: Its record or its kit is gone.
         InvalidInputError: Its record is broken.
     """
-    team = team_of(platform, entry.team, snapshot)
-    return LiveOrder(entry, published_kit(platform, kit), _record(platform, entry), team)
+    team, pack = team_of(platform, entry.team, snapshot), pack_snapshot(platform)
+    declared = published_kit(platform, kit, pack)
+    return LiveOrder(entry, declared, _record(platform, entry), team, pack=pack.commit)
 
 
-def check_observes(platform: Platform, live: LiveOrder) -> None:
+def check_observes(
+    platform: Platform, live: LiveOrder, head: Callable[[], CommitSha | None]
+) -> None:
     """
     Hold a new order to observing what it takes over. Its ``main`` is protected by now.
+
+    Args:
+        head: Returns the head of ``main``.
 
     Raises:
         RefusedError: It manages at once, which only a reviewed change may begin.
     """
     imports = live.kit.imports
-    head = platform.forge.head(live.repository) if imports else None
-    if imports is None or head is None:
+    commit = head() if imports else None
+    if imports is None or commit is None:
         return
-    if dig(read_xr(platform, live, head).xr, "spec", *imports.manage.split(".")):
+    if dig(read_xr(platform, live, commit).xr, "spec", *imports.manage.split(".")):
         raise RefusedError(
             f"{live.entry.order}: spec.{imports.manage} is set, but a new order observes first",
             hint=f"take it out and register again; then: orderkit change {live.entry.order}"
@@ -191,7 +207,7 @@ def check_hooks(platform: Platform, live: LiveOrder, commit: CommitSha) -> None:
 
 
 def check_kit(
-    platform: Platform, entry: OrderEntry, kit: str
+    platform: Platform, entry: OrderEntry, kit: str, ledger_at: str = MAIN
 ) -> tuple[Manifest | None, tuple[Manifest, ...]]:
     """
     Check that a registered order still says that it is of the kit that it was registered with.
@@ -201,7 +217,7 @@ def check_kit(
     Raises:
         RefusedError: Its record names another kit, whose rules it is not under.
     """
-    file = platform.forge.read(platform.ledger, entry.application_path, MAIN)
+    file = platform.forge.read(platform.ledger, entry.application_path, ledger_at)
     application, added = documents_of(file)
     registered = ledger.kit_of(application or {})
     if registered and registered != kit:

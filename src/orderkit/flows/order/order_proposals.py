@@ -20,7 +20,6 @@ from typing import Literal
 from ground.errors import (
     AccessError,
     AlreadyOrderedError,
-    ConflictError,
     NotFoundError,
     OrderkitError,
     RefusedError,
@@ -42,11 +41,17 @@ from orderkit.flows.composing.on_demand import plan_new
 from orderkit.flows.order import agreements
 from orderkit.flows.order.agreements import agreed, forge_user, missing, objection
 from orderkit.flows.order.approvals import Asking, asking_of, foreseen, order_needs
-from orderkit.flows.order.commit_judging import CommitJudge, published_keys
+from orderkit.flows.order.commit_judging import refuse_unproved
 from orderkit.flows.order.expiry_note import new_lease, note_new_expiry
 from orderkit.flows.order.ledger_records import waiting_order
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr, new_live_order, read_xr
-from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot, write_ledger
+from orderkit.flows.platform import (
+    Platform,
+    RepositorySnapshot,
+    ledger_snapshot,
+    snapshot,
+    write_ledger,
+)
 from orderkit.flows.repeating import in_rounds
 from orderkit.flows.team.limit_check import check_may_order
 from orderkit.ports.forge import (
@@ -57,6 +62,7 @@ from orderkit.ports.forge import (
     PullRequest,
     agent_notes,
 )
+from orderkit.ports.requesters import Requester
 from yamlfiles import yaml11
 
 _XR_MAX = 10_000
@@ -77,24 +83,25 @@ class Settled:
 def propose(
     platform: Platform,
     live: LiveOrder,
-    needs: Sequence[Need],
+    needs: tuple[Need, ...],
     asking: Asking,
     snapshot: RepositorySnapshot,
-) -> WaitingOrder:
+    *,
+    commit: CommitSha,
+) -> Proposal | None:
     """
-    Make sure that an order is proposed as its repository is now. Idempotent, resumable.
+    Make sure that an order is proposed as its repository is at a commit. Idempotent, resumable.
+
+    Returns the proposal; None if it does not wait any more.
 
     Raises:
         RefusedError: Nothing proves who wrote what the repository holds.
         ConflictError: Somebody else proposed it at the same moment.
     """
     entry = live.entry
-    commit = platform.forge.head(entry.repository)
-    if commit is None:
-        raise NotFoundError(f"{entry.repository} holds nothing", hint="publish the order first")
     waiting = waiting_order(platform, entry) if entry.waiting_path in snapshot.blobs else None
     if waiting is None or waiting.commit != commit:
-        _refuse_unproved(platform, live, commit)
+        refuse_unproved(platform, entry, commit)
         person = forge_user(platform, entry.repository, asking.requester)
         waiting = WaitingOrder(
             order=entry.order,
@@ -103,19 +110,22 @@ def propose(
             requester=asking.requester,
             commit=commit,
             since=platform.clock.now().isoformat(timespec="seconds"),
-            approval=foreseen(platform, entry, needs, asking),
+            approval=foreseen(platform, entry, needs, replace(asking, person=person)),
             proof=asking.proof,
             account=person.id if person else 0,
             agent=asking.agent,
         )
-        write_ledger(
+        written = write_ledger(
             platform,
             {entry.waiting_path: waiting.to_yaml()},
             _operation(waiting, "propose", "waits for approval"),
             base=snapshot,
         )
-    _ensure_pull(platform, live, waiting, needs)
-    return waiting
+        files = platform.forge.tree(platform.ledger, written.commit)
+        now = RepositorySnapshot(written.commit, files)
+        pull = _ensure_pull(platform, live, waiting, needs, now)
+        return Proposal(platform, live, waiting, needs, pull, now, is_new=True)
+    return proposal_of(platform, entry)
 
 
 def proposal_of(
@@ -145,7 +155,7 @@ def proposal_of(
     live = new_live_order(platform, entry, snapshot, waiting.kit)
     xr = read_xr(platform, live, waiting.commit).xr
     needs = order_needs(platform, live, xr, asking_of(waiting), snapshot)
-    pull = _ensure_pull(platform, live, waiting, needs)
+    pull = _ensure_pull(platform, live, waiting, needs, snapshot)
     return Proposal(platform, live, waiting, needs, pull, snapshot)
 
 
@@ -170,6 +180,8 @@ class Proposal:
     needs: tuple[Need, ...]
     pull: PullRequest
     snapshot: RepositorySnapshot
+    is_new: bool = False
+    """It was proposed just now, by the rules of today."""
 
     def settle(self) -> Settled:
         """
@@ -189,7 +201,8 @@ class Proposal:
         if lacking and is_written:
             return self._bypassed(lacking)
         if lacking:
-            self._keep_sentence()
+            if not self.is_new:
+                self._keep_sentence()
             return Settled("waiting", lacking, self.pull)
         if self.pull.state == "open":
             self._merge(approvers)
@@ -200,7 +213,8 @@ class Proposal:
         """Return why it may not be delivered, empty if it may, and who agreed."""
         platform, entry, pull = self.platform, self.live.entry, self.pull
         try:
-            check_may_order(platform, entry, self.waiting.kit, self.snapshot)
+            pack = snapshot(platform, platform.pack_repo, self.live.pack)
+            check_may_order(platform, entry, self.waiting.kit, self.snapshot, pack)
             self._check_taken()
             behind = self.behind()
             who = agreed(platform, entry, platform.ledger, pull, behind)
@@ -321,7 +335,8 @@ class Proposal:
         with suppress(OrderkitError):
             # Another run may have delivered it, with a lease of another second.
             lease = lease_annotations(application_at(self.platform, entry))
-            note_new_expiry(self.platform, self.live, waiting.requester, waiting.proof, lease)
+            by = Requester(waiting.requester, waiting.proof)
+            note_new_expiry(self.platform, self.live, by, lease)
 
     def _try_deliver(self, text: str, summary: str) -> None:
         """Raises NotFoundError if the order was withdrawn meanwhile."""
@@ -409,22 +424,12 @@ def note_bypass(application: Manifest, why: str) -> None:
     application["metadata"].setdefault("annotations", {})[BYPASSED] = note
 
 
-def _refuse_unproved(platform: Platform, live: LiveOrder, head: CommitSha) -> None:
-    """Refuse what was pushed by hand: nobody could tell whose approval counts."""
-    if not published_keys(platform):
-        return
-    judge = CommitJudge(platform, live.repository, head)
-    for commit in judge.history:
-        if not judge.is_proved(commit):
-            raise RefusedError(
-                f"{live.repository}: nothing proves who wrote {short(commit.id)}, and"
-                f" {live.entry.order} needs approval by somebody else",
-                hint="order it with 'orderkit order' or in the portal, under a name that is free",
-            )
-
-
 def _ensure_pull(
-    platform: Platform, live: LiveOrder, waiting: WaitingOrder, needs: Sequence[Need]
+    platform: Platform,
+    live: LiveOrder,
+    waiting: WaitingOrder,
+    needs: Sequence[Need],
+    ledger_files: RepositorySnapshot | None = None,
 ) -> PullRequest:
     """Make sure that the pull request was opened; return it, in whatever state it is."""
     pull = open_proposal(platform, waiting)
@@ -435,16 +440,15 @@ def _ensure_pull(
         forge.protect_branch(repo, MAIN, checks=(CONTEXT,))
         if platform.webhook and not forge.has_webhook(repo, platform.webhook):
             forge.ensure_webhook(repo, platform.webhook)
+    at: str = waiting.branch
     if forge.head(repo, waiting.branch) is None:
-        start = forge.head(repo)
-        if start is None:
-            raise ConflictError(f"{repo} is empty")
+        at = start = (ledger_files or ledger_snapshot(platform)).commit
         forge.ensure_branch(repo, waiting.branch, start)
     stage: ledger_applications.Stage = (
         "living" if live.kit.approval.bypass == "report" else "proposed"
     )
     text = _application(platform, live, waiting, stage)
-    file = forge.read(repo, entry.application_path, waiting.branch)
+    file = forge.read(repo, entry.application_path, at)
     operation = replace(
         _operation(waiting, "propose", "waits for approval"),
         id=f"propose-{waiting.branch.rpartition('/')[2]}",
@@ -489,7 +493,7 @@ def _code(text: str) -> str:
 
 def _plan(platform: Platform, live: LiveOrder, xr: Manifest) -> Iterator[str]:
     try:
-        plan = plan_new(platform, live.kit, delivered_xr(live, xr))
+        plan = plan_new(platform, live.kit, delivered_xr(live, xr), live.pack)
     except OrderkitError as error:
         yield f"No plan: {plain_line(str(error))}"
         return

@@ -69,6 +69,7 @@ from orderkit.flows.platform import (
     RepositorySnapshot,
     get_object,
     ledger_snapshot,
+    pack_snapshot,
     published_pack,
 )
 from orderkit.ports.cluster import NoSuchKindError
@@ -131,6 +132,8 @@ class OrderReport:
     """Reads the values of its Secrets, which costs a run of its pipeline; None in a list."""
     check: CommitCheck | None = None
     """What is wrong with the files of the head; None if they were not read."""
+    pack: CommitSha | None = None
+    """The commit of the pack that it was read with; None in a list."""
 
     @property
     def entry(self) -> OrderEntry:
@@ -298,6 +301,7 @@ class KnownReads:
     pack: RepositorySnapshot | None = None
     head: CommitSha | None = None
     """Of the order's ``main``."""
+    application: Manifest | None = None
 
 
 NOTHING_KNOWN = KnownReads()
@@ -311,8 +315,10 @@ def status(platform: Platform, order: str, known: KnownReads = NOTHING_KNOWN) ->
         NotFoundError: The ledger has no such order; the message says if it ended.
     """
     ledger_files = known.ledger_files
-    found = None if ledger_files else _at_once(platform, order)
-    entry, ending = found or _in_ledger(order, ledger_files or ledger_snapshot(platform))
+    if ledger_files is None and (found := _at_once(platform, order)):
+        entry, ending, application = found
+        return report_of(platform, entry, replace(known, application=application), ending=ending)
+    entry, ending = _in_ledger(order, ledger_files or ledger_snapshot(platform))
     return report_of(platform, entry, known, ending=ending)
 
 
@@ -320,8 +326,9 @@ def report_of(
     platform: Platform, entry: OrderEntry, known: KnownReads = NOTHING_KNOWN, *, ending: bool
 ) -> OrderReport:
     """Report an order whose place in the ledger is known, in the ledger or not any more."""
-    application = platform.cluster.get(application_key(entry.order))
-    pack = published_pack(platform, known.pack)
+    application = known.application or platform.cluster.get(application_key(entry.order))
+    pack_files = known.pack or pack_snapshot(platform)
+    pack = published_pack(platform, pack_files)
     kits = {kit.name: kit for kit in pack.kits()}
     # What waits is proposed with an Application that syncs nothing by itself.
     is_delivered = dig(application, "spec", "syncPolicy", "automated") is not None
@@ -345,8 +352,9 @@ def report_of(
     if checked is not None and not ending:
         state, check = explained_by_files(platform, checked, application, state)
     report = _report(platform, sources, state, (kit, key), kits.get(kit))
-    secrets = functools.cache(lambda: order_secrets(platform, xr) if xr else NO_SECRETS)
-    return replace(report, check=check, secrets=secrets)
+    at = pack_files.commit
+    secrets = functools.cache(lambda: order_secrets(platform, xr, at) if xr else NO_SECRETS)
+    return replace(report, check=check, secrets=secrets, pack=at)
 
 
 def _sources(
@@ -379,7 +387,7 @@ def _in_ledger(order: str, ledger_files: RepositorySnapshot) -> tuple[OrderEntry
     return (ending_entry, True) if ending_entry else (find(order, paths), False)
 
 
-def _at_once(platform: Platform, order: str) -> tuple[OrderEntry, bool] | None:
+def _at_once(platform: Platform, order: str) -> tuple[OrderEntry, bool, Manifest | None] | None:
     """
     Find an order by its Application, which names the team; the ledger has the last word.
 
@@ -394,7 +402,7 @@ def _at_once(platform: Platform, order: str) -> tuple[OrderEntry, bool] | None:
     entry = OrderEntry(TeamName(team), OrderId(order))
     files = (entry.application_path, entry.end_path)
     living, ending = (platform.forge.read(platform.ledger, path, "main") for path in files)
-    return (entry, ending is not None) if living else None
+    return (entry, ending is not None, application) if living else None
 
 
 def find(order: str, paths: Collection[PurePosixPath], *, is_repairing: bool = False) -> OrderEntry:

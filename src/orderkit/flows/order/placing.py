@@ -38,7 +38,7 @@ from orderkit.core.order.order_check import check_order_files
 from orderkit.flows.order import cost_limit, order_report
 from orderkit.flows.order.awaiting import FailsTooLong, until_ready
 from orderkit.flows.order.live_order import placed_xr
-from orderkit.flows.order.order_report import OrderReport
+from orderkit.flows.order.order_report import KnownReads, OrderReport
 from orderkit.flows.order.registration_check import check_free, check_references
 from orderkit.flows.order.template_services import RegisteringPortal, publish, publish_files
 from orderkit.flows.platform import Platform, ledger_snapshot
@@ -123,6 +123,8 @@ class TaskDone:
     """None: it is not a kit's template."""
     created: bool
     result: TaskResult
+    commit: CommitSha | None = None
+    """What the order's repository holds, as it was published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ def order(
         raise RuntimeError("a kit's template names an order")
     task = replace(request, values=values, id=f"order-{entry.order}")
     done = _place(platform, source, task, entry, _portal(platform, request))
-    head = platform.forge.head(entry.repository)
+    head = done.commit or platform.forge.head(entry.repository)
     if head is None:
         raise InvalidInputError(
             "template.yaml", request.template, f"published no {entry.repository}"
@@ -192,7 +194,8 @@ def order(
             on_wait=on_wait,
         )
     else:
-        report = order_report.status(platform, entry.order)
+        report = order_report.status(platform, entry.order, KnownReads(pack=source.pack))
+    head = report.state.head or head
     return Ordered(
         entry.order, entry.team, entry.repository, head, done.created, report, done.result.outputs
     )
@@ -264,7 +267,7 @@ def draft(platform: Platform, request: TaskRequest) -> OrderDraft:
     request.permit(entry.team)
     snapshot = ledger_snapshot(platform)
     check_free(entry, snapshot.blobs)
-    team = check_may_order(platform, entry, kit.name, snapshot)
+    team = check_may_order(platform, entry, kit.name, snapshot, source.pack)
     xr = rendered_xr(platform, source, request)
     check_values(team, kit, xr)
     cost_limit.check_new(platform, team, entry, placed_xr(kit, entry.team, xr), snapshot.blobs)
@@ -327,14 +330,16 @@ def _place(
         return TaskDone(source.template.name, None, created=False, result=result)
     before_ledger = ledger_snapshot(platform)
     check_free(entry, before_ledger.blobs)
-    team = check_may_order(platform, entry, kit.name, before_ledger)
+    team = check_may_order(platform, entry, kit.name, before_ledger, source.pack)
     before = platform.forge.head(entry.repository)
 
-    def check(request: PublishRequest) -> None:
-        """Check what was rendered against the XRD; if it is new, against limits and the cluster."""
+    published: list[CommitSha] = []
+
+    def publish_checked(request: PublishRequest) -> CommitSha:
+        """Publish what fits the XRD; if it is new, also the limits and the cluster."""
         xr = check_order_files(kit, entry.order, request.files)
         # only of a new order: a repetition must be able to finish what is published
-        if platform.forge.head(request.repo) is None:
+        if before is None:
             placed, paths = placed_xr(kit, entry.team, xr), before_ledger.blobs
             checks = (
                 lambda: check_values(team, kit, xr),
@@ -342,9 +347,14 @@ def _place(
                 lambda: check_references(platform, kit, xr["spec"]),
             )
             every(checks)
+        is_own = request.repo == entry.repository
+        commit = publish(platform.forge, request, before if is_own else None)
+        published.extend([commit] if is_own else ())
+        return commit
 
     try:
-        result = _run(source, task, _services(platform, portal, entry, check))
+        services = _services(platform, portal, entry, publish_checked)
+        result = _run(source, task, services)
     except RemoteError as error:
         if before is None and _published(platform, entry.repository):
             raise IncompleteError(
@@ -355,7 +365,7 @@ def _place(
             ) from error
         raise
     created = before is None or entry.application_path not in before_ledger.blobs
-    return TaskDone(source.template.name, entry, created, result)
+    return TaskDone(source.template.name, entry, created, result, next(iter(published), None))
 
 
 def _published(platform: Platform, repo: RepoId) -> bool:
@@ -370,17 +380,15 @@ def _services(
     platform: Platform,
     portal: Portal,
     entry: OrderEntry | None = None,
-    check: Callable[[PublishRequest], None] | None = None,
+    publish_order: Callable[[PublishRequest], CommitSha] | None = None,
 ) -> Services:
-    """Return what steps may use; of an order, with what is checked before it is published."""
+    """Return what steps may use; of an order, with what checks it before it is published."""
     catalog = platform.catalog
     if entry is not None and platform.portal_reads_orders:
         catalog = ProvidedEntity(catalog, entry.order)
 
     def publish_rendered(request: PublishRequest) -> CommitSha:
-        if check is not None:
-            check(request)
-        is_order = check is not None or order_file.PATH in request.files
+        is_order = order_file.PATH in request.files
         return (publish if is_order else publish_files)(platform.forge, request)
 
     return Services(
@@ -389,7 +397,7 @@ def _services(
         cluster=platform.cluster,
         portal=portal,
         confined=platform.confined,
-        publish=publish_rendered,
+        publish=publish_order or publish_rendered,
         own_repositories=frozenset({platform.ledger, platform.pack_repo}),
         size_limit=platform.size_limit,
     )

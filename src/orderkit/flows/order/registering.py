@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -15,7 +16,12 @@ from orderkit.core.order.lease import lease_annotations
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd import commit_pinning
 from orderkit.flows.argocd.refreshing import application_key, knows_retry_refresh, refresh
-from orderkit.flows.forge_protection import checks_of, forbid_squash, protect_main
+from orderkit.flows.forge_protection import (
+    checks_of,
+    forbid_squash,
+    needs_protection,
+    protect_main,
+)
 from orderkit.flows.order import cost_limit, live_order, order_proposals
 from orderkit.flows.order.approvals import (
     Asking,
@@ -38,6 +44,7 @@ from orderkit.flows.platform import (
 )
 from orderkit.flows.team import limit_check
 from orderkit.ports.forge import Operation, Written, agent_notes
+from orderkit.ports.requesters import Requester
 from yamlfiles import yaml11
 
 
@@ -95,46 +102,48 @@ def register(platform: Platform, registration: Registration) -> Registered:
     is_waiting = entry.waiting_path in snapshot.blobs
     is_new = is_waiting or entry.application_path not in snapshot.blobs
     pack = pack_snapshot(platform)
-    kit = check_kit(platform, entry, registration.kit, pack, is_new=is_new)
+    registered_at = None if is_new else snapshot.commit
+    kit = check_kit(platform, entry, registration.kit, pack, registered_at)
     team = limit_check.check_may_order(platform, entry, kit.name, snapshot, pack)
-    record = check_record(platform, entry, kit.name)
-    live = live_order.LiveOrder(entry, kit, record, team)
+    record, repository = check_record(platform, entry, kit.name)
+    live = live_order.LiveOrder(entry, kit, record, team, pack=pack.commit)
     if registration.agent and not is_new:  # a repetition would deliver what `main` holds now
         _refresh_if_missing(platform, entry)
-        repository = str(entry.repository)
-        return Registered(
-            entry.order, entry.team, kit.name, repository, snapshot.commit, changed=False
-        )
+        place = str(entry.repository)
+        return Registered(entry.order, entry.team, kit.name, place, snapshot.commit, changed=False)
     if is_new:
-        check_new(platform, live, snapshot)
+        check_new(platform, live, snapshot, repository)
     protect_main(platform.forge, entry.repository, kit)
-    forbid_squash(platform.forge, entry.repository)
+    forbid_squash(platform.forge, entry.repository, repository)
     _ensure_webhook(platform, entry.repository)
-    attempt = _Attempt(platform, registration, live, snapshot, is_new)
+    head = functools.cache(lambda: platform.forge.head(entry.repository))
+    attempt = _Attempt(platform, registration, live, snapshot, is_new, head)
     bypassed = ""
     if is_new:
-        live_order.check_observes(platform, live)
+        live_order.check_observes(platform, live, head)
         if proposed := attempt.propose():
             return proposed
-    elif head := platform.forge.head(entry.repository):
-        bypassed = attempt.bypassed(head)
-    commit = attempt.enter_in_place(bypassed)
-    if commit is None:
+    elif commit := head():
+        bypassed = attempt.bypassed(commit)
+    written = attempt.enter_in_place(bypassed)
+    if written is None:
         return register(platform, registration)
-    if commit.changed:
+    if written.changed:
         refresh(platform, ledger.team_application(registration.team))
     else:
         _refresh_if_missing(platform, entry)
-    note_new_expiry(
-        platform, live, registration.requester, registration.proof, _lease_in(platform, entry, kit)
-    )
+    # of what was there before, the lease may have been extended meanwhile
+    ledger_at = written.commit if written.changed else MAIN
+    lease = _lease_in(platform, entry, kit, ledger_at)
+    by = Requester(registration.requester, registration.proof)
+    note_new_expiry(platform, live, by, lease, head)
     return Registered(
         registration.order,
         registration.team,
         registration.kit,
         str(entry.repository),
-        commit.commit,
-        commit.changed,
+        written.commit,
+        written.changed,
     )
 
 
@@ -154,10 +163,10 @@ def _ensure_webhook(platform: Platform, repo: RepoId) -> None:
             forge.ensure_webhook(repo, webhook)
 
 
-def _lease_in(platform: Platform, entry: OrderEntry, kit: Kit) -> dict[str, str]:
+def _lease_in(platform: Platform, entry: OrderEntry, kit: Kit, ledger_at: str) -> dict[str, str]:
     if not kit.lease.is_declared:
         return {}
-    return lease_annotations(commit_pinning.application_at(platform, entry))
+    return lease_annotations(commit_pinning.application_at(platform, entry, ledger_at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +178,8 @@ class _Attempt:
     live: live_order.LiveOrder
     snapshot: RepositorySnapshot
     is_new: bool
+    head: Callable[[], CommitSha | None]
+    """Returns the head of ``main``, read once it is protected: what is judged is delivered."""
 
     @property
     def _asking(self) -> Asking:
@@ -177,25 +188,28 @@ class _Attempt:
 
     def bypassed(self, head: CommitSha) -> str:
         """Return what is delivered without an agreement, by this registration or an earlier one."""
-        if lacking := refuse_bypass(self.platform, self.live, head, self._asking):
+        by = self.live, head, self._asking, self.snapshot.commit
+        if lacking := refuse_bypass(self.platform, *by):
             return f"delivered by {self.registration.requester} without {lacking}"
-        return noted_bypass(self.platform, self.live, head, self._asking)
+        return noted_bypass(self.platform, *by)
 
     def propose(self) -> Registered | None:
         """Propose an order that needs approval; None if it needs none, or it is settled."""
         platform, live, entry = self.platform, self.live, self.live.entry
         is_waiting = entry.waiting_path in self.snapshot.blobs
         may_need = may_need_approval(live) or is_waiting or bool(self.registration.agent)
-        head = platform.forge.head(entry.repository) if may_need else None
+        head = self.head() if may_need else None
         if head is None:
             return None
         xr = live_order.read_xr(platform, live, head).xr
         needs = order_needs(platform, live, xr, self._asking, self.snapshot)
         if not (needs or is_waiting):
             return None
-        platform.forge.protect_branch(entry.repository, MAIN, checks=checks_of(live.kit))
-        waiting = order_proposals.propose(platform, live, needs, self._asking, self.snapshot)
-        proposal = order_proposals.proposal_of(platform, entry)
+        if not needs_protection(live.kit):  # else it was protected before its head was read
+            platform.forge.protect_branch(entry.repository, MAIN, checks=checks_of(live.kit))
+        proposal = order_proposals.propose(
+            platform, live, needs, self._asking, self.snapshot, commit=head
+        )
         settled = proposal.settle() if proposal else None
         if settled and settled.state == "closed":
             raise AlreadyOrderedError(
@@ -203,8 +217,10 @@ class _Attempt:
                 hint=f"order another name, or free this one: orderkit destroy {entry.order}"
                 " --delete-repository",
             )
-        commit = platform.forge.head(platform.ledger) or self.snapshot.commit
-        waits = waiting.approval if settled and settled.state == "waiting" else ""
+        is_left = proposal is not None and settled is not None and settled.state == "waiting"
+        waits = proposal.waiting.approval if proposal and is_left else ""
+        known = proposal.snapshot.commit if proposal and proposal.is_new and is_left else None
+        commit = known or platform.forge.head(platform.ledger) or self.snapshot.commit
         repository = str(entry.repository)
         return Registered(
             entry.order, entry.team, live.kit.name, repository, commit, not is_waiting, waits
@@ -247,9 +263,9 @@ class _Attempt:
         recorded = commit_pinning.application_at(platform, entry, snapshot.commit)
         is_entering = ledger_applications.is_entering(recorded)
         before = None if is_entering else ledger.delivered_commit(recorded)
-        commit = commit_pinning.commit_to_pin(platform, entry, self.live.kit, before)
+        commit = commit_pinning.commit_to_pin(platform, entry, self.live.kit, before, self.head)
         if stage == "entering":  # so that nothing pushed meanwhile runs if it is taken back
-            commit = commit or platform.forge.head(entry.repository)
+            commit = commit or self.head()
             if commit:
                 live_order.check_hooks(platform, self.live, commit)
         requester = registration.requester

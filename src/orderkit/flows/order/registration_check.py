@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ground.errors import AlreadyOrderedError, InvalidInputError, NotFoundError, RefusedError, every
-from ground.names import RepoId
+from ground.names import CommitSha, RepoId
 from ground.objects.kube_objects import Kind, ObjectKey, dig, labels_of
 from orderkit.core.kit.kit_file_parts import FieldPath, Refers
 from orderkit.core.kit.model import Kit
@@ -36,6 +36,7 @@ from orderkit.flows.platform import (
 )
 from orderkit.flows.team import limit_check
 from orderkit.ports.cluster import NoSuchKindError
+from orderkit.ports.forge import Repository
 
 _LISTED = 10
 
@@ -120,17 +121,24 @@ def check_free(entry: OrderEntry, ledger_paths: Collection[PurePosixPath]) -> No
 
 
 def check_kit(
-    platform: Platform, entry: OrderEntry, kit: str, pack: RepositorySnapshot, *, is_new: bool
+    platform: Platform,
+    entry: OrderEntry,
+    kit: str,
+    pack: RepositorySnapshot,
+    registered_at: CommitSha | None,
 ) -> Kit:
     """
     Check the kit of an order that is to be registered, and return it.
+
+    Args:
+        registered_at: The commit of the ledger that has the order; None: it is new.
 
     Raises:
         InvalidInputError: The order's id does not name it. RefusedError: It is registered with
             another kit. NotFoundError: The pack has no such kit.
     """
-    if not is_new:
-        live_order.check_kit(platform, entry, kit)
+    if registered_at:
+        live_order.check_kit(platform, entry, kit, registered_at)
     if not entry.order.startswith(f"{kit}-"):
         raise InvalidInputError(
             "order",
@@ -141,9 +149,11 @@ def check_kit(
     return published_kit(platform, kit, pack)
 
 
-def check_record(platform: Platform, entry: OrderEntry, kit: str) -> OrderFile:
+def check_record(
+    platform: Platform, entry: OrderEntry, kit: str
+) -> tuple[OrderFile, Repository | None]:
     """
-    Return the record of an order that is to be registered.
+    Return the record of an order that is to be registered, and its repository.
 
     Raises:
         AlreadyOrderedError: Its repository is archived. NotFoundError: It has no record.
@@ -169,7 +179,7 @@ def check_record(platform: Platform, entry: OrderEntry, kit: str) -> OrderFile:
             raise InvalidInputError(
                 field, claimed, f"is not what {repo}/{order_file.PATH} says: '{recorded}'"
             )
-    return record
+    return record, repository
 
 
 def archived(repo: RepoId) -> AlreadyOrderedError:
@@ -180,9 +190,17 @@ def archived(repo: RepoId) -> AlreadyOrderedError:
     )
 
 
-def check_new(platform: Platform, live: live_order.LiveOrder, snapshot: RepositorySnapshot) -> None:
+def check_new(
+    platform: Platform,
+    live: live_order.LiveOrder,
+    snapshot: RepositorySnapshot,
+    repository: Repository | None,
+) -> None:
     """
     Check what only an order that is not in the ledger yet may break.
+
+    Args:
+        repository: The order's, as it was just read.
 
     Raises:
         RefusedError: Somebody else owns its repository, its id is that of a platform's
@@ -195,6 +213,7 @@ def check_new(platform: Platform, live: live_order.LiveOrder, snapshot: Reposito
         adopted=team.adopted,
         writers=team.members,
         way_out=f"orderkit team change {entry.team} --adopt {{holders}}",
+        seen=repository,
     )
     _check_application(platform, entry)
     _check_values(platform, live, snapshot)

@@ -419,7 +419,7 @@ class _Mending:
             change = FileChange(path, data, now.sha if now else None)
             written = self._platform.forge.write(self._repo, [change], operation)
             request = self._request
-            deliver(self._platform, self._entry, written.commit, request.requester, request.proof)
+            deliver(self._platform, self._entry, written, request.requester, request.proof)
         return RepairStep(damage.what, f"{path} is as Orderkit wrote it")
 
     def _lost_commits(self, damage: Damage) -> RepairStep:

@@ -62,9 +62,12 @@ def operation(request: PublishRequest) -> Operation:
     )
 
 
-def publish(forge: Forge, request: PublishRequest) -> CommitSha:
+def publish(forge: Forge, request: PublishRequest, head: CommitSha | None = None) -> CommitSha:
     """
     Make sure the repository holds this order; return its head. Idempotent.
+
+    Args:
+        head: Of the repository, if it was read before and had one.
 
     Raises:
         AlreadyOrderedError: It holds something else, or was archived at its end.
@@ -76,7 +79,8 @@ def publish(forge: Forge, request: PublishRequest) -> CommitSha:
     )
     if repository.archived:
         raise archived(request.repo)
-    head = forge.head(request.repo)
+    if not repository.empty:  # else the write finds out if somebody wrote meanwhile
+        head = head or forge.head(request.repo)
     if head is None:
         return _first_commit(forge, request)
     return _same_order(forge, repository, request, head)

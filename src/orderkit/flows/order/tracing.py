@@ -220,7 +220,7 @@ def _colon(text: str) -> str:
 def secrets_of(platform: Platform, report: OrderReport) -> SecretTexts:
     """Return the values of the order's Secrets, as far as these credentials may read them."""
     xr = get_object(platform, report.xr) if report.xr else None
-    return order_secrets(platform, xr) if xr else NO_SECRETS
+    return order_secrets(platform, xr, report.pack) if xr else NO_SECRETS
 
 
 def _may_show_secrets(node: TraceNode) -> bool:

@@ -118,7 +118,7 @@ def _tried(read: Callable[[], _Read]) -> _Read | None:
 def costs_of(platform: Platform, report: OrderReport) -> OrderCost | None:
     """Return what an order costs a month; None: it cannot be computed, or nothing has a price."""
     xr = report.sources.xr
-    return _tried(lambda: cost_of(platform, xr)) if xr else None
+    return _tried(lambda: cost_of(platform, xr, report.pack)) if xr else None
 
 
 def _excess(platform: Platform, live: LiveOrder | None, newest: Sequence[HistoryEntry]) -> str:

@@ -71,7 +71,7 @@ def plan_order(
         RemoteError: The forge.
     """
     kit, old, new = live.kit, delivered_xr(live, old), delivered_xr(live, new)
-    workshop = workshop_of(platform, kit, old)
+    workshop = workshop_of(platform, kit, old, live.pack)
     if basis.schemas:
         workshop = with_schemas(workshop, basis.schemas)
     cluster: Lookup | None = None if basis.offline else platform.cluster
@@ -80,7 +80,7 @@ def plan_order(
     planner = OrderPlanner(cluster, workshop, basis.recorder)
     plan = planner.plan_step(old, new, historical=basis.historical)
     plan = replace(plan, fields=in_group(plan.fields, kit.unfold))
-    return priced(platform, plan, basis.prices)
+    return priced(platform, plan, basis.prices, live.pack)
 
 
 def plan_assignments(

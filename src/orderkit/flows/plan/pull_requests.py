@@ -278,6 +278,11 @@ def plan_pull(platform: Platform, repo: RepoId, number: int, *, basis: Basis = U
     return _Pull(platform, entry.order, pull, basis).planned()
 
 
+def plan_open_pull(platform: Platform, live: LiveOrder, pull: PullRequest) -> PullPlan:
+    """Return the plan of an open pull request into main that was read with its order."""
+    return _Pull(platform, live.entry.order, pull, USUAL, live).planned()
+
+
 def keep_planned(platform: Platform, repo: RepoId, number: int) -> PullPlan:
     """
     Plan a pull request and report it on the forge, until the planned head is the current one.
@@ -333,6 +338,7 @@ class _Pull:
     order: str
     pull: PullRequest
     basis: Basis
+    live: LiveOrder | None = None
 
     def planned(self) -> PullPlan:
         try:
@@ -348,7 +354,7 @@ class _Pull:
         return PullPlan(self.order, self.pull, judged, notes)
 
     def _planned(self) -> PullPlan:
-        live = find_living(self.platform, self.order)
+        live = self.live or find_living(self.platform, self.order)
         main = self.platform.forge.head(live.repository, MAIN)
         if main is None:
             raise RefusedError(f"{live.repository} has no branch {MAIN}")

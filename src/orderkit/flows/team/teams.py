@@ -159,7 +159,7 @@ def add_team(
     created = ensure_read_credential(platform, team) or created
     with suppress(AccessError):  # bootstrap says so
         created = ensure_team_webhook(platform, team) or created
-    protect_orders(platform, snapshot, team)
+    protect_orders(platform, snapshot, team, pack)
     commit_result = write_ledger(
         platform,
         _contents(platform, file, pack, snapshot),

@@ -27,6 +27,8 @@ class TemplateSource:
     template: Template
     folder: scaffolder.TemplateFolder
     kit: Kit | None = None
+    pack: RepositorySnapshot | None = None
+    """The published pack that it was read from; None: it is a file."""
 
 
 def kit_template(platform: Platform, name: str) -> TemplateSource:
@@ -44,7 +46,7 @@ def kit_template(platform: Platform, name: str) -> TemplateSource:
     if template is None:
         path = natural_path(folder, pack_files.blobs)
         raise InvalidInputError(str(path), None, f"is missing in pack '{pack.name}'")
-    return TemplateSource(template, _folder(platform, pack_files, folder), kit)
+    return TemplateSource(template, _folder(platform, pack_files, folder), kit, pack_files)
 
 
 def template_at(
@@ -72,7 +74,7 @@ def published_template(platform: Platform, name: str) -> TemplateSource:
         if name in {folder.name, template.name}:
             pack = published_pack(platform, pack_files)
             kit = pack.kit(folder.name) if folder.name in pack.kit_names else None
-            return TemplateSource(template, _folder(platform, pack_files, folder), kit)
+            return TemplateSource(template, _folder(platform, pack_files, folder), kit, pack_files)
         templates[template.name] = folder.name
     raise NotFoundError(
         f"template '{name}' is neither a file nor in the published pack",

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from compositions.station import Station
+from compositions.station import Reader, Station
 
 __all__ = ["RELEASES", "TWINS", "function_name", "package_name"]
 
@@ -25,6 +25,7 @@ class Twin:
     module: str
     function: str
     release: str
+    reads_only: bool = False
 
     @property
     def minor(self) -> tuple[int, int]:
@@ -36,11 +37,11 @@ class Twin:
     def station(self) -> Station:
         """Import the twin. Most pipelines call one or none."""
         station: Station = getattr(importlib.import_module(self.module), self.function)
-        return station
+        return Reader(station) if self.reads_only else station
 
 
 TWINS: Mapping[str, Twin] = {
-    "function-auto-ready": Twin("compositions.parts", "auto_ready", "v0.7.0"),
+    "function-auto-ready": Twin("compositions.parts", "auto_ready", "v0.7.0", reads_only=True),
     "function-environment-configs": Twin(
         f"{__package__}.environment_configs", "environment_configs", "v0.7.1"
     ),

@@ -184,8 +184,9 @@ class OrderReport:
         Args:
             row: What `row` returned, if it was asked already.
         """
+        fields: dict[str, Any] = {**asdict(row or self.row()), "reason": self.state.reason}
         listed = ListedOrder(
-            **{**asdict(row or self.row()), "reason": self.state.reason},
+            **fields,
             ready=self.state.ready,
             advice=self.state.advice,
             head=self.state.head or "",

@@ -34,7 +34,7 @@ Special = Mapping[PurePosixPath, SpecialFile]
 _FrozenFiles = MappingProxyType[PurePosixPath, BlobSha]
 LARGE = 1_000
 """Entries from which a repository counts as large: then only changed folders are read."""
-_COMMITS_KEPT, _LARGE_KEPT = 64, 4
+_COMMITS_KEPT, _LARGE_KEPT, _LARGE_COMMITS_KEPT = 64, 4, 2
 _FILES_KEPT, _FILE_MAX_BYTES = 2_000, 64 * 1024
 """A file is kept twice: by its commit, and by its own id, which other commits have too."""
 _NO_FILES: _FrozenFiles = MappingProxyType({})
@@ -236,10 +236,11 @@ class Trees:
         frozen_files = MappingProxyType(files)
         with self._lock:
             self._commits[repo, commit] = frozen_files
+            self._commits.move_to_end((repo, commit))
             if special is not None:
                 self._special[repo, commit] = special
-            if repo in self._large:  # keep only the newest commit of a large repository
-                for key in [key for key in self._commits if key[0] == repo and key[1] != commit]:
+            if repo in self._large:  # keep only the newest commits, of main and a branch
+                for key in [key for key in self._commits if key[0] == repo][:-_LARGE_COMMITS_KEPT]:
                     del self._commits[key]
                     self._special.pop(key, None)
             if len(self._commits) > _COMMITS_KEPT:

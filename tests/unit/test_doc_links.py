@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -63,7 +64,25 @@ def test_the_list_of_decisions_is_complete_and_has_no_gap() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_each_file_of_the_repository_that_a_page_names_exists(page: Path) -> None:
     named = re.findall(
-        r"`((?:src|scripts|lab|tests(?!/stations))/[\w./-]*[\w/])`", page.read_text()
+        r"`((?:src|libs|extras|bench|scripts|lab|tests(?!/stations))/[\w./-]*[\w/])`",
+        page.read_text(),
     )
 
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_each_module_that_a_page_names_without_its_folder_exists(page: Path) -> None:
+    named = set(re.findall(r"`(\w+\.py)`", page.read_text()))
+
+    assert named - _modules() == set()
+
+
+@functools.cache
+def _modules() -> set[str]:
+    """Return the names of all modules: of the houses, the packs and what stands beside them."""
+    return {
+        file.name
+        for folder in ("src", "libs", "extras", "bench", "scripts", "lab", "tests", "packs")
+        for file in (ROOT / folder).rglob("*.py")
+    } | {"conftest.py"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 import tomllib
@@ -168,6 +169,17 @@ def test_the_example_of_a_library_runs_and_loads_no_house_above(
 
     assert printed == promised
     assert packages & {other.package for other in HOUSES} <= below(house.folder)
+
+
+@pytest.mark.parametrize("house", LIBRARIES, ids=lambda house: house.package)
+def test_the_modules_that_the_page_of_a_library_names_are_there(house: House) -> None:
+    text = (ROOT / house.folder / "README.md").read_text()
+    cells = re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE)
+    names = [name for cell in cells for name in re.findall(r"`([\w.]+)`", cell)]
+    whole = [n if n.startswith(house.package) else f"{house.package}.{n}" for n in names]
+
+    assert whole
+    assert [name for name in whole if module_file(name) is None] == []
 
 
 def test_an_import_of_a_house_above_is_refused() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compositions.composed import PipelineStep, World
 from compositions.pipeline import Lender, compose
-from compositions.station import StationRequest, StationResponse
+from compositions.station import Reader, State, StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest
 from ground.objects.values import NotPlainError
 
@@ -85,6 +85,34 @@ def test_only_what_a_function_returns_reaches_the_next_one(
     assert done.resources["config"].manifest["data"] == desired
     assert observed == {"config": config(a="0")}
     assert XR["spec"] == {"size": 3}
+
+
+def test_readers_are_lent_one_state_that_no_other_function_holds() -> None:
+    """What cannot be sent as it is, such as 3.0, they see as it is sent."""
+    seen: list[tuple[State, Manifest]] = []
+
+    def reads(request: StationRequest) -> StationResponse:
+        seen.append((request.observed, copy.deepcopy(request.xr)))
+        return StationResponse.to(request)
+
+    functions = {"reads": Reader(reads), "spoils": spoils_observed, "again": Reader(reads)}
+    steps = [PipelineStep(name, name) for name in functions]
+
+    done = compose(
+        {**XR, "spec": {"size": 3.0}}, steps, World(functions, {"config": config(a="0")})
+    )
+
+    assert not done.error
+    assert [repr(xr["spec"]["size"]) for _, xr in seen] == ["3", "3"]
+    assert seen[0][0] is seen[1][0]
+
+
+def test_what_a_reader_leaves_alone_is_not_copied() -> None:
+    lender = Lender[str]().kept({"config": config(a="1")}, names={})
+    original = lender.original("config")
+
+    assert lender.kept({"config": original}, names={}).original("config") is original
+    assert lender.kept({"other": original}, names={}).original("other") is not original
 
 
 def test_what_is_left_alone_is_not_copied_again() -> None:

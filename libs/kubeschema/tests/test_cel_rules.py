@@ -70,6 +70,28 @@ def test_a_gap_that_decides_stays_a_gap() -> None:
     assert len(found.gaps) == 1
 
 
+def test_a_text_that_is_no_address_is_in_no_network_and_told_as_the_server_does() -> None:
+    rules = ruled({"type": "string"}, "cidr('10.0.0.0/8').containsIP(self)")
+
+    (broken,) = rules.check({"spec": "x"}).broken
+    assert "'no such overload': call arguments did not match" in broken.problem.message
+
+
+@pytest.mark.parametrize(
+    ("rule", "good", "bad"),
+    [
+        ("isQuantity(self)", "1.5Gi", "1.5gi"),
+        ("isIP(self)", "::1", "::1%eth0"),
+        ("isCIDR(self)", "10.0.0.0/8", "10.0.0.0/33"),
+        ("isURL(self)", "https://example.org/a", "example"),
+    ],
+)
+def test_a_question_about_a_text_has_two_answers(rule: str, good: str, bad: str) -> None:
+    rules = ruled({"type": "string"}, rule)
+
+    assert [len(rules.check({"spec": text}).broken) for text in (good, bad)] == [0, 1]
+
+
 def test_integers_beyond_64_bits_are_not_evaluated() -> None:
     found = ruled({"type": "integer"}, "self > 1").check({"spec": 2**70})
 

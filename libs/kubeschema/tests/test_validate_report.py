@@ -266,6 +266,11 @@ def test_the_object_is_left_alone() -> None:
     assert repr(new) == before
 
 
+def test_only_an_xrd_or_a_crd_judges() -> None:
+    with pytest.raises(ValueError, match="ConfigMap is neither an XRD nor a CRD"):
+        Validator({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}})
+
+
 def test_a_broken_rule_is_the_definitions_fault() -> None:
     definition = xrd()
     schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

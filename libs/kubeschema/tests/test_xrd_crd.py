@@ -417,6 +417,12 @@ def test_what_vanishes_in_silence_is_told_with_a_way_out(case: Cutting) -> None:
     assert cut.matters is case.matters
 
 
+def test_a_name_may_be_as_long_as_a_label() -> None:
+    name = {"metadata": {"properties": {"name": {"maxLength": 63}}}}
+
+    assert not cuts(xrd({"type": "object", "properties": name}))
+
+
 def test_what_stands_below_a_cut_is_not_told_again() -> None:
     lost = {"data": {"type": "object", "properties": {"a": {"const": 1}}}}
 

@@ -111,6 +111,19 @@ CASES = [
         "' | float }} ${{ 2.5 | round }} ${{ -2.5 | round }} ${{ 1.005 | round(2) }}",
         "12 255 7 1500 3 -2 1",
     ),
+    Case("a method that brackets name is called", """${{ values.l["join"]("-") }}""", "a-b-c"),
+    Case(
+        "the end of a text, or of its first characters",
+        "${{ values.s.endsWith('World') }} ${{ values.s.endsWith('hello', 5) }} ${{ "
+        "values.s.endsWith('hello') }}",
+        "true true false",
+    ),
+    Case("range counts down to what it leaves out", "${{ range(3, 0, -1) }}", "3,2,1"),
+    Case(
+        "int reads 0x where the base allows it",
+        "${{ '0x1f' | int(0, 16) }} ${{ '-0Xa' | int(0, 16) }} ${{ '0x1f' | int }}",
+        "31 -10 0",
+    ),
     Case(
         "center and truncate",
         "[${{ 'ab' | center(7) }}] ${{ values.long | truncate(12) }} ${{ values.long | "

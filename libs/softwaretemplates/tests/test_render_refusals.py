@@ -42,6 +42,14 @@ CASES = [
         "{% for x in [] %}{% else %}{% macro m() %}{% endmacro %}{% endfor %}",
         UnsupportedError,
     ),
+    Case("a dot without a name", "${{ values. }}", RenderError),
+    Case(
+        "a splice of undefined many",
+        "${{ values.l.splice(0, values.missing) }}",
+        UnsupportedError,
+    ),
+    Case("a set with two values", "{% set x = 1 2 %}", RenderError),
+    Case("a set block of two names without a comma", "{% set x y %}a{% endset %}", RenderError),
     Case("a set block whose tag trims", "{% set x -%} a{% endset %}", UnsupportedError),
     Case(
         "a dash behind blanks of raw",

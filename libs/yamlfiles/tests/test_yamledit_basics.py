@@ -56,6 +56,10 @@ CASES = [
     Case("a byte order mark stays", "\ufeffa: 1\n", "a", 2, "\ufeffa: 2\n"),
     Case("an item is appended", "a:\n- x\nb: 1\n", "a", "z", "a:\n- x\n- z\nb: 1\n", ADD),
     Case("a missing list is begun", "a: 1\n", "b", "x", "a: 1\nb:\n  - x\n", ADD),
+    Case(
+        "its dashes stand as those of other lists", "a:\n- x\n", "b", "z", "a:\n- x\nb:\n- z\n", ADD
+    ),
+    Case("a list has no keys", "a: [{b: 1}]\n", "a.b", 2, EditRefusal.WRONG_KIND),
     Case("an item is removed", "a:\n  - x # c\n  - y\n", "a", "x", "a:\n  - y\n", REMOVE),
     Case("the last item leaves a list", "a:\n  - x\nb: 1\n", "a", "x", "a: []\nb: 1\n", REMOVE),
     Case(
@@ -63,6 +67,14 @@ CASES = [
     ),
     Case("flow: an item is appended", "a: [x, y]\n", "a", "z", "a: [x, y, z]\n", ADD),
     Case("flow: a key is removed", "a: {x: 1, z: 2}\n", "a.z", None, "a: {x: 1}\n", UNSET),
+    Case(
+        "flow: an item leaves with its line, however little that is indented",
+        "a: [\n x, # one\n y,\n]\n",
+        "a",
+        "x",
+        "a: [\n y,\n]\n",
+        REMOVE,
+    ),
     Case("JSON stays JSON", '{"a": [1]}\n', "b", "x", '{"a": [1], "b": "x"}\n'),
     Case("a block keeps its mark", "a: |\n  x\nb: 1\n", "a", "y\nz\n", "a: |\n  y\n  z\nb: 1\n"),
     Case(

@@ -13,12 +13,14 @@ import ipaddress
 import socket
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-import requests
 
 from ground.errors import InvalidInputError, RefusedError, RemoteError
 from ground.secrets import redact
+
+if TYPE_CHECKING:
+    import requests
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")

@@ -31,8 +31,10 @@ import base64
 import binascii
 import copy
 import json
+import marshal
 import re
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -131,6 +133,8 @@ def _bits_after(previous: str, character: str) -> float:
 
 SECRET = Kind("", "v1", "Secret")
 _API_VERSION = SECRET.api_version
+_KIND = marshal.dumps(SECRET.kind, 2)[1:]
+"""The word as ``marshal`` writes it, with its length, and without the mark of its type."""
 OPEN_FIELDS = {"apiVersion", "kind", "metadata", "type", "immutable"}
 """What a Secret shows. Everything else is secret, also a misspelt ``stringdata``."""
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -153,8 +157,11 @@ def is_secret(value: object) -> bool:
 
 def secrets_in(value: Any) -> Iterator[Manifest]:
     """Yield the Secrets in an object, at any depth."""
+    with suppress(ValueError):  # it holds something that is not plain
+        # plans look through everything that they handle, and most of it does not hold the word
+        if _KIND not in marshal.dumps(value, 2):
+            return
     pending: list[Any] = [value] if isinstance(value, (dict, list)) else []
-    # without recursion, because plans look through everything that they handle
     while pending:
         part = pending.pop()
         if is_secret(part):
@@ -173,26 +180,24 @@ def values_of(objects: Iterable[Any], *, public: Collection[str] = ()) -> Iterat
     Args:
         public: Keys of Secrets that are declared public.
     """
-    for manifest in objects:
-        for secret in secrets_in(manifest):
-            for name, values in secret.items():
-                for key, text in leaves_by_key(values) if name not in OPEN_FIELDS else ():
-                    value = (decoded(text) if name == "data" else "") or text
-                    if key not in public and may_be_searched(value, key):
-                        yield value
-            applied = annotations_of(secret).get(APPLIED)
-            if applied:
-                yield from values_of([as_json(applied)], public=public)
+    for secret in secrets_in([*objects]):
+        for name, values in secret.items():
+            for key, text in leaves_by_key(values) if name not in OPEN_FIELDS else ():
+                value = (decoded(text) if name == "data" else "") or text
+                if key not in public and may_be_searched(value, key):
+                    yield value
+        applied = annotations_of(secret).get(APPLIED)
+        if applied:
+            yield from values_of([as_json(applied)], public=public)
 
 
 def entries_of(objects: Iterable[Any]) -> Iterator[tuple[str, str]]:
     """Yield the keys and decoded texts of all Secrets in objects."""
-    for manifest in objects:
-        for secret in secrets_in(manifest):
-            for name in ("data", "stringData"):
-                values = secret.get(name)
-                for key, text in values.items() if isinstance(values, dict) else ():
-                    yield str(key), decoded(str(text)) if name == "data" else str(text)
+    for secret in secrets_in([*objects]):
+        for name in ("data", "stringData"):
+            values = secret.get(name)
+            for key, text in values.items() if isinstance(values, dict) else ():
+                yield str(key), decoded(str(text)) if name == "data" else str(text)
 
 
 def may_be_searched(value: str, key: str) -> bool:

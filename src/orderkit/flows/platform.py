@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from compositions.function_processes import FunctionProcess
 from ground.errors import NotFoundError
@@ -25,7 +26,6 @@ from ground.shapes import changed
 from orderkit.core.kit import order_kinds
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, definition_path, kit_path, read_pack
-from orderkit.core.plan.price_table import PRICES, PriceTable, read_prices
 from orderkit.ports.catalog import Catalog
 from orderkit.ports.clock import Clock
 from orderkit.ports.cluster import Cluster, NoSuchKindError
@@ -35,6 +35,9 @@ from orderkit.ports.portal import Portal
 from orderkit.ports.processes import ConfinedRenderer, ProgramRunner
 from orderkit.ports.signatures import Signatures
 from softwaretemplates.size_limit import SIZE_LIMIT
+
+if TYPE_CHECKING:
+    from orderkit.core.plan.price_table import PriceTable
 
 _KIT_FILES = ("templates/*/kit.yaml", "gitops/apis/*/definition.yaml")
 """The files that describe a kit; other files are read only for the requested kit."""
@@ -238,6 +241,8 @@ def published_prices(platform: Platform, commit: CommitSha | None = None) -> Pri
         InvalidInputError: It is broken.
         RemoteError: The forge.
     """
+    from orderkit.core.plan.price_table import PRICES, read_prices  # lazy: lists plan nothing
+
     commit = commit or platform.forge.head(platform.pack_repo)
     if commit is None:
         return None

@@ -63,6 +63,7 @@ def test_files_paths_and_modes_are_rendered(run: Run) -> None:
     assert read(run.out) == {"cart/a": "80,443\r\n", "run.sh": "#!/bin/sh\n"}
     assert os.access(run.out / "run.sh", os.X_OK)
     assert not os.access(run.out / "cart" / "a", os.X_OK)
+    assert {path.name for path in run.root.iterdir()} == {"out", "skeleton", "values.yaml"}
 
 
 @pytest.mark.parametrize(

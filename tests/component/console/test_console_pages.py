@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import time
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -178,6 +179,9 @@ def test_the_platform_page_shows_health_and_why_orders_fail(engineer: Browser, b
 
     assert "What is wrong" in page.text
     assert "ledger" in page.text
+    kits = engineer.get("/platform").text.partition('id="kits-title"')[2]
+    (count,) = re.findall(r'href="/\?kit=garage">.*?>(\d+) orders?<', kits)
+    assert int(count) >= 1
 
 
 def test_the_platform_page_names_the_portal_that_does_not_answer(site: Site) -> None:

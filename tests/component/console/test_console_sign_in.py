@@ -154,6 +154,16 @@ def test_a_session_of_another_time_counts_nowhere(
         sessions_.session(cookie)
 
 
+def test_longer_sessions_lengthen_none_that_began_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = time.time()
+    monkeypatch.setattr(time, "time", lambda: now_s - 61)
+    cookie = Sessions("s", session_s=60).cookie(LEAD)
+    monkeypatch.setattr(time, "time", lambda: now_s)
+
+    with pytest.raises(UnprovedError, match="is over"):
+        Sessions("s", session_s=3600).session(cookie)
+
+
 def test_a_session_ends_when_it_is_over_or_signed_out(site: Site) -> None:
     over = Sessions("s", session_s=-1)
     cookie = over.cookie(LEAD)

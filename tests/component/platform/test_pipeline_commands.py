@@ -237,6 +237,17 @@ def test_waiting_for_the_end_sees_it_and_what_ended_says_so(orderkit: Command, g
         assert (ended.code, f"{garage} has ended" in ended.err) == (13, True)
 
 
+def test_a_mistyped_commit_is_answered_with_the_one_that_is_meant(
+    orderkit: Command, garage: str
+) -> None:
+    meant = orderkit("status", garage, "--json").json["head"][:12]
+    mistyped = meant[:-1] + ("0" if meant[-1] != "0" else "1")
+
+    done = orderkit("wait", garage, "--for", f"commit={mistyped}")
+
+    assert (done.code, f"did you mean {meant}?" in done.err) == (2, True), done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

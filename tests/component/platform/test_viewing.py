@@ -107,6 +107,16 @@ def test_status_waits_for_no_more_although_it_asks_for_attention(
     ] == ["Attention"]
 
 
+def test_doctor_tells_of_an_order_that_is_ready_and_asks_for_attention(
+    orderkit: Command, loud: str
+) -> None:
+    findings = orderkit("doctor", "--json").json["findings"]
+
+    (orders,) = [found for found in findings if found["what"] == "orders"]
+    assert f"{loud} is loud: stage3" in orders["detail"]
+    assert orders["verdict"] != "ok"
+
+
 def test_a_view_shows_open_pull_requests_with_their_plans(
     platform: Running, orderkit: Command, loud: str
 ) -> None:

@@ -267,3 +267,14 @@ def test_nobody_there_is_unreachable(side: Side) -> None:
 
     with pytest.raises(UnreachableError, match="no server answers"):
         portal.request("GET", "/catalog/locations", headers={}, body=None)
+
+
+@pytest.mark.parametrize("token", ["canary\n", "canary\r\nX-More: 1", "canary\u2603"])
+def test_a_token_that_is_no_header_is_refused_without_showing_it(token: str) -> None:
+    portal = BackstagePortal("http://127.0.0.1:1", token=token, proxies={})
+
+    with pytest.raises(InvalidInputError, match="no header may have") as caught:
+        portal.request("GET", "/catalog/locations", headers={}, body=None)
+
+    assert "canary" not in str(caught.value)
+    assert caught.value.__cause__ is None

@@ -35,11 +35,11 @@ WHOLE: dict[str, Any] = {
 }
 
 
-def text(**spec: Any) -> str:
+def text(campaign: str = "mend", **spec: Any) -> str:
     document = {
         "apiVersion": "orderkit.dev/v1alpha1",
         "kind": "Campaign",
-        "metadata": {"name": "mend"},
+        "metadata": {"name": campaign},
         "spec": {**WHOLE, **spec},
     }
     return yaml.safe_dump(document)
@@ -88,6 +88,14 @@ def test_what_is_refused_is_named_with_its_way_out(
         parse(text(**spec), name="mend.yaml")
     assert message in str(refused.value)
     assert hint in f"{refused.value} {refused.value.hint}"
+
+
+def test_a_name_has_at_most_forty_characters() -> None:
+    assert parse(text("m" * 40), name="mend.yaml").name == "m" * 40
+
+    with pytest.raises(InvalidInputError, match="has 41 characters") as refused:
+        parse(text("m" * 41), name="mend.yaml")
+    assert refused.value.hint == "choose a name of at most 40 characters"
 
 
 def test_a_record_is_read_as_it_was_written() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ground.errors import shorten
 from ground.secrets import MASK, SHORTEST
-from orderkit.core.secret_values import SecretTexts, is_searched, values_of
+from orderkit.core.secret_values import SecretTexts, is_searched, secrets_in, values_of
 
 SECRETS = st.text(ascii_letters + digits, min_size=8, max_size=40).filter(is_searched)
 ALPHABETS = {"letters and digits": ascii_letters + digits, "hexadecimal": "0123456789abcdef"}
@@ -125,3 +125,12 @@ def test_the_host_in_a_structured_value_is_public() -> None:
     texts = SecretTexts(values_of([secret_of(config=value)]))
 
     assert texts.redact("x7Kq2Lm9Zt at garage.example.org") == f"{MASK} at garage.example.org"
+
+
+@pytest.mark.parametrize("beside", ["Secret", "ExternalSecret", {1, 2}, 3.0, None])
+def test_a_secret_is_found_beside_anything(beside: object) -> None:
+    """Also beside what no wire carries."""
+    secret = {"apiVersion": "v1", "kind": "Secret", "data": {}}
+
+    assert list(secrets_in({"beside": beside, "list": [{"in": secret}]})) == [secret]
+    assert not list(secrets_in({"kind": beside, "list": [{"apiVersion": "v1"}]}))

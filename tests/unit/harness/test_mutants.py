@@ -128,6 +128,15 @@ def test_a_fault_belongs_to_the_lines_from_its_statement_on() -> None:
     assert swapped.change(source) == "a or 1 -> (a and 1)"
 
 
+def test_what_an_except_does_belongs_to_its_own_lines() -> None:
+    """More tests reach its `try`, and they would take the time of those that fail in it."""
+    source = b"def f(a):\n    try:\n        return a[1]\n    except KeyError:\n        a()\n"
+
+    (effect,) = (fault for fault in faults(source) if fault.kind == "except's effect removed")
+
+    assert list(effect.lines) == [5]
+
+
 TIMES_S = {"a.py::slow": 9.0, "a.py::quick": 1.0, "b.py::one": 5.0, "c.py::one": 4.0}
 
 

@@ -81,6 +81,8 @@ ONE_FOR_BOTH = {"tier": {"to": "plan", "values": [["small", "S"], ["large", "S"]
 )
 def test_what_would_be_lost_is_named(spoilt: dict[str, Any], rule: str) -> None:
     found = list(conversion_problems(bay_kit(**spoilt)))
+    said = [(problem.value, problem.rule.partition(":")[0]) for problem in found]
+    assert len(said) == len(set(said)), "each field once for each way"
     assert any(rule in f"{problem.value} {problem.rule}" for problem in found), found
     assert all(problem.hint and problem.steps[:2] == ("spec", "conversions") for problem in found)
 

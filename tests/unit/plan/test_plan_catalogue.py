@@ -581,6 +581,7 @@ HARMLESS = [
     one(ec2(size="s", subnetId="resolved"), ec2(size="m")),
     pytest.param(one(config(a="1"), config(a="2")), id="a value of a ConfigMap"),
     pytest.param(one(claim("9Gi"), claim("10Gi")), id="a claim that grows"),
+    pytest.param(one(claim(), claim(storageClassName="slow")), id="a class where there was none"),
     pytest.param(one(wrapping(claim("9Gi")), wrapping(claim("10Gi"))),
                  id="the same claim in an Object"),
     pytest.param(one(thing("storage.gcp.upbound.io/v1beta1", "Bucket"),

@@ -87,6 +87,13 @@ def test_a_sum_is_that_of_whole_numbers(replicas: int, mib: int, cents: int) -> 
     assert found.total * 100 == replicas * mib * cents
 
 
+def test_a_path_with_a_number_prices_that_item_alone() -> None:
+    disk = {"kind": "Shop", "per": "spec.disks[1].size", "unit": "GiB", "price": "2"}
+    shop = thing("Shop", disks=[{"size": "5Gi"}, {"size": "7Gi"}, {"size": "9Gi"}])
+
+    assert bill(table(disk), shop).total == 14
+
+
 def test_prices_of_an_hour_are_those_of_a_month() -> None:
     price = {"kind": "Vm", "price": "0.05", "every": "hour"}
 

@@ -196,6 +196,14 @@ def test_markdown_names_what_could_not_be_read_and_stays_bounded() -> None:
     assert f"{150 - MAX_FOLDS} more changes are not shown here." in text
 
 
+def test_markdown_names_a_hundred_orders_without_a_plan_and_counts_the_others() -> None:
+    gone = [OrderPlan(f"gone-{number}", why_not="gone") for number in range(MAX_FOLDS + 3)]
+    text = fleet_markdown(a_fleet(*gone))
+
+    assert text.count("<code>gone-") + text.count("`gone-") == MAX_FOLDS
+    assert "- and 3 more" in text
+
+
 def test_what_the_kit_accepts_is_listed_apart_once_for_all_orders() -> None:
     danger = Danger(path="firewall", message="opens 0.0.0.0/0", code=Code.ACCESS)
     orders = [painted("one"), painted("two")]

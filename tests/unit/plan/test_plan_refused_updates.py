@@ -10,7 +10,7 @@ from outcomes import Shop, an_xr, thing
 from compositions.composed import RESOURCE_NAME_ANNOTATION
 from compositions.station import StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest
-from kubeschema.known import Behaviour
+from kubeschema.known import Behaviour, refused_updates
 from orderkit.core.plan import Code, Plan
 from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.judging import OutcomeRule
@@ -87,3 +87,21 @@ def test_other_fields_change(make: Any) -> None:
 @pytest.mark.parametrize("make", [stateful, table])
 def test_what_is_not_there_yet_is_made_with_the_new_value(make: Any) -> None:
     assert refusals(planned(make, "a", "b", delivered=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "refused"),
+    [
+        ("10.0.0.1", "10.0.0.1", []),
+        ("", "10.0.0.1", []),
+        ("10.0.0.1", "", []),
+        ("10.0.0.1", "10.0.0.2", ["spec.clusterIP"]),
+    ],
+)
+def test_a_service_keeps_the_address_that_it_has(was: str, now: str, refused: list[str]) -> None:
+    old, new = (
+        thing("v1", "Service", "it", namespace="shop", spec={"clusterIP": address})
+        for address in (was, now)
+    )
+
+    assert [update.field for update in refused_updates(old, new)] == refused

@@ -66,6 +66,17 @@ def test_an_answer_that_is_known_decides_at_once(schema: dict[str, Any]) -> None
     assert small.read(sent(disk="7")) == {}
 
 
+def test_a_field_of_every_answer_is_asked_for_once_as_the_page_itself_has_it() -> None:
+    branch = {"properties": {"stage": {"enum": ["small"]}, "name": {"type": "integer"}}}
+    schema = {
+        "properties": {"stage": STAGE, "name": {"type": "string"}},
+        "dependencies": {"stage": {"oneOf": [branch]}},
+    }
+
+    for known in ({}, {"stage": "small"}):
+        assert FormPage(schema, known).read(sent(name="7"))["name"] == "7"
+
+
 KINDS: dict[str, tuple[dict[str, Any], str, Any]] = {
     "a text": ({"type": "string"}, "text", "a: b"),
     "a long text": ({"type": "string", "maxLength": 500}, "long", "one\ntwo"),

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import PurePath
 
 import pytest
+import yaml
 from platformsettings import settings_with
 
 from ground.errors import InvalidInputError
@@ -32,6 +33,7 @@ from orderkit.core.platform.settings import (
 from orderkit.flows.notify.channel_worker import ChannelState
 from orderkit.web.metrics import Metrics, notifications_text
 from orderkit.web.request_pipeline import RateLimit
+from yamlfiles.documents import API_VERSION
 
 CLIENT = Client("ci", digest_of("x"), "user:default/ci", ("ae86",), RIGHTS, expires=date.max)
 
@@ -138,6 +140,17 @@ BAD = [
 def test_a_clients_file_that_is_ambiguous_is_refused(case: Bad) -> None:
     with pytest.raises(InvalidInputError, match=case.says):
         read_clients(write_clients(case.clients), name="clients.yaml")
+
+
+def test_a_client_without_rights_is_told_which_there_are() -> None:
+    entry = {"name": "ci", "sha256": digest_of("x"), "expires": "2027-01-31"}
+    file = {"apiVersion": API_VERSION, "kind": "ServiceClients", "clients": [entry]}
+
+    with pytest.raises(InvalidInputError) as refused:
+        read_clients(yaml.safe_dump(file), name="clients.yaml")
+    assert str(refused.value) == (
+        "clients.yaml: clients.ci.rights is missing: approve, change, end, observe, order, read"
+    )
 
 
 def test_a_date_that_is_none_is_refused() -> None:

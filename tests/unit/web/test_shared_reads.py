@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ground.errors import UnreachableError
-from orderkit.web.operations import KEPT_S, OrderAnswers, SharedReads
+from orderkit.web.operations import KEPT_S, KeptAnswers, SharedReads
 
 
 class Source:
@@ -102,11 +102,11 @@ def test_an_error_is_told_to_all_who_wait_and_not_remembered() -> None:
 
 
 def test_an_answer_is_kept_until_a_version_changes() -> None:
-    answers, made = OrderAnswers(), itertools.count(1)
+    answers, made = KeptAnswers[dict[str, int]](), itertools.count(1)
     versions = ["head-1"]
 
     def ask() -> object:
-        return answers.get("order", lambda: tuple(versions), lambda: {"made": next(made)})["made"]
+        return answers.get("order", lambda: tuple(versions), lambda _: {"made": next(made)})["made"]
 
     assert [ask(), ask()] == [1, 1]
     versions[0] = "head-2"
@@ -114,11 +114,11 @@ def test_an_answer_is_kept_until_a_version_changes() -> None:
 
 
 def test_a_kept_answer_is_no_older_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers, made, now_s = OrderAnswers(), itertools.count(1), [100.0]
+    answers, made, now_s = KeptAnswers[dict[str, int]](), itertools.count(1), [100.0]
     monkeypatch.setattr("orderkit.web.operations.time.monotonic", lambda: now_s[0])
 
     def ask() -> object:
-        return answers.get("order", lambda: "head", lambda: {"made": next(made)})["made"]
+        return answers.get("order", lambda: "head", lambda _: {"made": next(made)})["made"]
 
     assert ask() == 1
     now_s[0] += KEPT_S - 0.1
@@ -128,9 +128,9 @@ def test_a_kept_answer_is_no_older_than_it_says(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_changes_while_an_answer_is_made_is_seen_by_the_next() -> None:
-    answers, version = OrderAnswers(), [1]
+    answers, version = KeptAnswers[dict[str, int]](), [1]
 
-    def make() -> dict[str, int]:
+    def make(_: int) -> dict[str, int]:
         found = version[0]
         version[0] = 2  # a push, after the answer's own read
         return {"found": found}
@@ -142,11 +142,11 @@ def test_what_changes_while_an_answer_is_made_is_seen_by_the_next() -> None:
 
 
 def test_a_failed_answer_is_not_kept() -> None:
-    answers = OrderAnswers()
+    answers = KeptAnswers[dict[str, int]]()
 
-    def fail() -> dict[str, int]:
+    def fail(_: int) -> dict[str, int]:
         raise UnreachableError("the forge gives no answer")
 
     with pytest.raises(UnreachableError):
         answers.get("order", lambda: 1, fail)
-    assert answers.get("order", lambda: 1, lambda: {"made": 1}) == {"made": 1}
+    assert answers.get("order", lambda: 1, lambda _: {"made": 1}) == {"made": 1}

@@ -304,15 +304,30 @@ def test_a_pipeline_of_others_is_delivered_and_formed_and_told(
     assert (pack / "tests/kits/db/first-order/expected/files/manifests/xdatabase.yaml").is_file()
 
 
+RULED = XRD.replace(
+    "              required: [version, storage]",
+    "              x-kubernetes-validations: [{rule: 'self.storage.sizeGb > 99'}]\n"
+    "              required: [version, storage]",
+)
+
+
+def test_an_order_among_the_files_is_the_example(orderkit: Orderkit, pack: Path) -> None:
+    spec = {"version": "15", "storage": {"class": "fast", "sizeGb": 120}}
+    api = f"{yaml.safe_load(RULED)['spec']['group']}/v1"
+    order = {"apiVersion": api, "kind": "XDatabase", "metadata": {"name": "a"}, "spec": spec}
+    (pack.parent / "xrd.yaml").write_text(f"{RULED}---\n{yaml.safe_dump(order)}")
+
+    made = orderkit("kit", "import", "../xrd.yaml", "--json")
+
+    assert (made.code, made.json["scenarios"]) == (0, 1), made.err
+    expected = pack / "tests/kits/database/first-order/expected"
+    assert "sizeGb: 120" in (expected / "files/manifests/xdatabase.yaml").read_text()
+
+
 def test_an_example_that_cannot_be_guessed_is_left_to_a_person(
     orderkit: Orderkit, pack: Path
 ) -> None:
-    ruled = XRD.replace(
-        "              required: [version, storage]",
-        "              x-kubernetes-validations: [{rule: 'self.storage.sizeGb > 99'}]\n"
-        "              required: [version, storage]",
-    )
-    (pack.parent / "xrd.yaml").write_text(ruled)
+    (pack.parent / "xrd.yaml").write_text(RULED)
 
     made = orderkit("kit", "import", "../xrd.yaml", "--json")
 

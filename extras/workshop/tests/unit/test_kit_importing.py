@@ -18,7 +18,7 @@ from orderkit_workshop.generate.imported_kit import (
     texts_of,
     the_xrd,
 )
-from orderkit_workshop.generate.imported_pipeline import pipeline_of
+from orderkit_workshop.generate.imported_pipeline import map_keys, pipeline_of
 
 XRD = b"""\
 # Our databases.
@@ -211,6 +211,16 @@ def test_a_pipeline_tells_foreign_steps_and_stations() -> None:
     assert found.foreign == (("kcl", "function-kcl"),)
     assert found.stations == ("database",)
     assert found.functions == ("function-auto-ready", "function-kcl", "function-orderkit")
+
+
+def test_a_field_may_have_the_values_that_each_map_over_it_knows() -> None:
+    patches = [
+        {"fromFieldPath": "spec.size", "transforms": [{"type": "map", "map": dict.fromkeys(keys)}]}
+        for keys in ("sm", "ml")
+    ]
+    step = {"step": "patch", "input": {"resources": [{"name": "a", "patches": patches}]}}
+
+    assert map_keys(composition("a", pipeline=[step])) == {"size": ("m",)}
 
 
 def test_a_composition_without_a_pipeline_is_refused() -> None:

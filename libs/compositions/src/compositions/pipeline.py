@@ -14,8 +14,9 @@ and the selection of the Composition. Schemas of steps are not available.
 
 A `Lender` passes manifests to functions as if over a wire, without copying unchanged ones. Each
 function of a pipeline must get its own copy of everything, but changes nearly nothing. So it keeps
-each manifest twice: the original, which no function ever holds, and a working copy, which is passed
-on as long as it equals the original. Changed manifests are copied again for the next function.
+each manifest twice: the original, which only a `Reader` ever holds, and a working copy, which is
+passed on as long as it equals the original. Changed manifests are copied again for the next
+function.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from compositions import composed
 from compositions.composed import COMPOSE_REASON, Composed, Desired, PipelineStep, World, XrEvent
@@ -50,18 +51,11 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Lender(Generic[Key]):
-    """Manifests by key. Never shows the originals to borrowers."""
+    """Manifests by key. Shows the originals to readers only."""
 
     def __init__(self) -> None:
         self._originals: dict[Key, Manifest] = {}
         self._lent: dict[Key, Manifest] = {}
-
-    @classmethod
-    def of(cls, originals: Mapping[Key, Manifest]) -> Self:
-        """Return a lender of these manifests; the caller must not change them while it is used."""
-        lender = cls()
-        lender._originals = dict(originals)
-        return lender
 
     def lend(self, keys: Iterable[Key]) -> dict[Key, Manifest]:
         """
@@ -94,10 +88,11 @@ class Lender(Generic[Key]):
         """
         after: Lender[Key] = Lender()
         for key, manifest in returned.items():
+            original, lent = self._originals.get(key), self._lent.get(key)
             # Only our own copy may be lent again: the function may keep an equal object of its own.
-            if manifest is self._lent.get(key) and manifest == self._originals[key]:
+            if manifest is original or (manifest is lent and manifest == original):
                 after._originals[key] = self._originals[key]
-                after._lent[key] = manifest
+                after._lent |= {} if lent is None else {key: lent}
             else:
                 after._originals[key] = copied(manifest, names.get(key, str(key)))
         return after
@@ -299,10 +294,11 @@ class _Run:
         context: Mapping[str, Any],
         credentials: Mapping[str, Mapping[str, bytes]],
     ) -> tuple[StationResponse, _CarriedState]:
-        """Call once, with copies in and copies out, as if over a wire."""
+        """Call once, with copies in and copies out, as if over a wire. A reader needs none."""
+        reads_only = getattr(function, "reads_only", False)
         request = StationRequest(
-            observed=self._observed.lent(),
-            desired=self._desired.lent(),
+            observed=self._observed.state if reads_only else self._observed.lent(),
+            desired=self._desired.shown() if reads_only else self._desired.lent(),
             context=copied(dict(context)),
             input=copied(dict(step.input)),
             required={name: tuple(copied(m) for m in items) for name, items in required.items()},
@@ -310,7 +306,7 @@ class _Run:
         )
         try:
             response = function(request)
-            desired = self._desired.after(response.desired)
+            desired = self._desired.after(response.desired, _NAMES)
             return replace(response, context=copied(response.context)), desired
         except OpaqueError:
             raise
@@ -410,30 +406,32 @@ class _CarriedState:
         self.state, self._lender = state, lender
 
     @classmethod
-    def given(cls, state: State) -> Self:
-        """Start from a state that nobody else changes."""
-        return cls(state, Lender.of(_manifests(state)))
+    def given(cls, state: State) -> _CarriedState:
+        """Start from a copy of a state."""
+        return cls(State(), Lender()).after(state, dict.fromkeys(_manifests(state), ""))
 
     def lent(self) -> State:
         """Return a copy that a function may change."""
-        return self._with(self._lender.lend((None, *self.state.resources)), self.state)
+        return _state(self._lender.lend((None, *self.state.resources)), self.state)
 
-    def after(self, returned: State) -> _CarriedState:
+    def shown(self) -> State:
+        """Return the state with manifests that a function must not change."""
+        return _state(_manifests(self.state), self.state)
+
+    def after(self, returned: State, names: Mapping[str | None, str]) -> _CarriedState:
         """Return the state that a function returned; raises NotPlainError."""
         manifests = _manifests(returned)
-        lender = self._lender.kept(manifests, names=_NAMES)
-        return _CarriedState(
-            self._with({key: lender.original(key) for key in manifests}, returned), lender
-        )
+        lender = self._lender.kept(manifests, names=names)
+        originals = {key: lender.original(key) for key in manifests}
+        return _CarriedState(_state(originals, returned), lender)
 
-    def _with(self, manifests: Mapping[str | None, Manifest], state: State) -> State:
-        return State(
-            _resource(manifests[None], state.composite),
-            {
-                name: _resource(manifests[name], resource)
-                for name, resource in state.resources.items()
-            },
-        )
+
+def _state(manifests: Mapping[str | None, Manifest], like: State) -> State:
+    """Return a state with other manifests."""
+    return State(
+        _resource(manifests[None], like.composite),
+        {name: _resource(manifests[name], each) for name, each in like.resources.items()},
+    )
 
 
 _NAMES: Mapping[str | None, str] = {None: "the XR"}

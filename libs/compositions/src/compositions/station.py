@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from traceback import walk_tb
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from ground.objects.kube_objects import Condition, ConditionStatus, Kind, Manifest
 from ground.objects.values import overlaid
@@ -238,6 +238,17 @@ Station = Callable[[StationRequest], StationResponse]
 """A station, and any other function that can run in this process."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A function that changes no object of its request: a pipeline makes no copies for it."""
+
+    function: Station
+    reads_only: ClassVar[bool] = True
+
+    def __call__(self, request: StationRequest) -> StationResponse:
+        return self.function(request)
+
+
 def station_runner(stations: Mapping[str, Station]) -> Station:
     """
     Return one function that runs the station its step's input names.
@@ -261,7 +272,8 @@ def station_runner(stations: Mapping[str, Station]) -> Station:
             return _refused(request, f'no station "{name}" in this pack; it has: {station_names}')
         return run_station(name, stations[name], request)
 
-    return run
+    is_reader = all(getattr(station, "reads_only", False) for station in stations.values())
+    return Reader(run) if is_reader else run
 
 
 def run_station(name: str, station: Station, request: StationRequest) -> StationResponse:

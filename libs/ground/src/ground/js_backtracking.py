@@ -122,7 +122,7 @@ def backtracks(source: str) -> bool:
     Return whether some short text makes a backtracking engine try too many ways.
 
     Raises:
-        ValueError: It is not a pattern that `js_regex` accepts.
+        ValueError: It is not a pattern that `regular_expressions` accepts.
     """
     parser = _Parser(list(tokens(source)))
     trees = [parser.either(), *parser.looked_around]

@@ -185,10 +185,10 @@ class Answer(Shape, frozen=True, omit_defaults=False):
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON has it. Amounts are texts, because JSON's numbers are not decimals."""
         found = {}
-        for name, key, hint in _keys(type(self)):
+        for name, key, _, is_known, may_lack in _keys(type(self)):
             value = getattr(self, name)
-            if not (_is_left_out(hint) and value in ("", None)):
-                found[key] = _answered(value, known=hint is Known)
+            if not (may_lack and value in ("", None)):
+                found[key] = _answered(value, known=is_known)
         return found
 
 
@@ -221,12 +221,13 @@ def _is_left_out(hint: Any) -> bool:
 
 
 @functools.cache
-def _keys(answer: type[Answer]) -> tuple[tuple[str, str, Any], ...]:
-    """Return of each field its name, its key, and its type as it is written."""
+def _keys(answer: type[Answer]) -> tuple[tuple[str, str, Any, bool, bool], ...]:
+    """Return of each field name, key, type as written, and if it is `Known` and `LEFT_OUT`."""
     hints = get_type_hints(answer, include_extras=True)
     return tuple(
-        (field.name, field.encode_name, hints[field.name])
+        (field.name, field.encode_name, hint, hint is Known, _is_left_out(hint))
         for field in msgspec.structs.fields(answer)
+        for hint in [hints[field.name]]
     )
 
 
@@ -311,7 +312,7 @@ def _closed(schema: dict[str, Any], answer: type[Shape]) -> dict[str, Any]:
     }
     required = schema.get("required", [])
     if issubclass(answer, Answer):
-        hints = {key: hint for _, key, hint in _keys(answer)}
+        hints = {key: hint for _, key, hint, *_ in _keys(answer)}
         required = [key for key, hint in hints.items() if not _is_left_out(hint)]
         nullable = {"type": ["string", "null"]}
         properties |= {key: nullable for key, hint in hints.items() if hint is Known}

@@ -23,7 +23,9 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import requests
+import certifi
+import urllib3
+from urllib3 import exceptions
 
 from ground.errors import (
     AccessError,
@@ -36,7 +38,13 @@ from ground.errors import (
 )
 from ground.objects.kube_objects import Manifest, dig, metadata
 from ground.secrets import redact, register
-from orderkit.adapters.http import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, check_url, read_capped
+from orderkit.adapters.http import (
+    CHUNK_BYTES,
+    CONNECT_TIMEOUT_S,
+    READ_TIMEOUT_S,
+    check_url,
+    joined,
+)
 from orderkit.ports.catalog import Location
 from orderkit.ports.portal import PortalResponse
 
@@ -90,47 +98,57 @@ def send(
     Send one request, once.
 
     Args:
-        ca_file: The certificates to trust; None: those that requests trusts.
+        ca_file: The certificates to trust; None: those of Mozilla.
 
     Raises:
         UnreachableError: No complete answer in time; it may have been carried out.
         RemoteError: The answer is too large.
+        InvalidInputError: A header cannot be sent.
     """
     address = url.partition("?")[0]
-    with requests.Session() as session:
-        # else netrc of the environment would replace our credentials
-        session.trust_env = False
+    trusted = str(ca_file) if ca_file else certifi.where()
+    with urllib3.PoolManager(ca_certs=trusted) as connections:
         try:
-            with session.request(
+            response = connections.urlopen(
                 method,
                 url,
-                headers=dict(headers),
-                data=body,
-                timeout=(CONNECT_TIMEOUT_S, timeout_s),
+                headers={"Accept-Encoding": "gzip", **headers},
+                body=body,
+                timeout=urllib3.Timeout(CONNECT_TIMEOUT_S, timeout_s),
                 # a 301 would turn a POST into a GET of another address
-                allow_redirects=False,
-                stream=True,
-                verify=str(ca_file) if ca_file else True,
-            ) as response:
+                redirect=False,
+                retries=False,
+                preload_content=False,
+            )
+            with response:
                 return BackstageResponse(
-                    response.status_code,
+                    response.status,
                     {name.lower(): value for name, value in response.headers.items()},
-                    read_capped(response, ANSWER_MAX_BYTES),
+                    joined(response.stream(CHUNK_BYTES, decode_content=True), ANSWER_MAX_BYTES),
                 )
-        except requests.exceptions.SSLError as error:
+        except exceptions.SSLError as error:
             raise UnreachableError(
                 f"no trusted TLS connection to {address}: its certificate is not of a trusted CA,"
                 " or for another host",
                 hint="platform.yaml can name the certificate of a private CA: caFile",
             ) from error
-        except requests.exceptions.Timeout as error:
-            raise UnreachableError(
-                f"{address} did not answer within {timeout_s:g} s", hint="repeat the command"
-            ) from error
-        except (requests.exceptions.RequestException, OSError) as error:
+        except (exceptions.HTTPError, OSError) as error:
+            # a refused connection is one of urllib3's time-outs too
+            is_refused = isinstance(error, exceptions.NewConnectionError)
+            if isinstance(error, exceptions.TimeoutError) and not is_refused:
+                raise UnreachableError(
+                    f"{address} did not answer within {timeout_s:g} s", hint="repeat the command"
+                ) from error
             raise UnreachableError(
                 f"no server answers at {address}", hint="is the platform running? orderkit up"
             ) from error
+        except ValueError:  # http.client's names the value
+            raise InvalidInputError(
+                "the portal's token",
+                "***",
+                "has a line break or another character that no header may have",
+                hint="set it anew, in one line",
+            ) from None
 
 
 _PROXY = "proxy"

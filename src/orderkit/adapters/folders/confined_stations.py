@@ -11,7 +11,6 @@ Stations of one pack share their processes.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -23,6 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from compositions.station import Station, StationRequest, StationResponse
 from orderkit.adapters.folders.station_process import (
@@ -61,6 +61,7 @@ class ConfinedStation:
 
     name: str
     processes: _Processes
+    reads_only: ClassVar[bool] = True
 
     def __call__(self, request: StationRequest) -> StationResponse:
         """Ask the process; one that was stopped refuses, so that nothing that exists is deleted."""
@@ -161,8 +162,9 @@ class _Processes:
         Raises:
             ChildEndedError, ChildTimeoutError, BadAnswerError: It was stopped, or was before.
         """
-        observed, rest = self._writer.written(name, request)
-        key = hashlib.sha256(observed + rest).digest()
+        observed, digest, rest = self._writer.written(name, request)
+        digest.update(rest)
+        key = digest.digest()
         now_s = time.monotonic()
         if self._refused.get(key, now_s) > now_s:
             # a plan asks the same of the same order many times

@@ -18,6 +18,7 @@ out resources that the station did not change.
 from __future__ import annotations
 
 import base64
+import hashlib
 import importlib
 import importlib.machinery
 import importlib.util
@@ -31,10 +32,9 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from operator import is_
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 from compositions.station import (
     Condition,
@@ -69,6 +69,7 @@ class BrokenStation:
 
     name: str
     error: str
+    reads_only: ClassVar[bool] = True
 
     def __call__(self, request: StationRequest) -> StationResponse:
         """Refuse, so that no existing resource is deleted."""
@@ -150,6 +151,7 @@ def _package(folder: Path, name: str) -> ModuleType:
 OBSERVED_MAX = 8
 _ResourceTuple = tuple[Manifest, int, dict[str, bytes]]
 _StateTuple = tuple[_ResourceTuple, dict[str, _ResourceTuple]]
+_READINESS = tuple(Ready)
 _STATUSES = ("True", "False", "Unknown")
 _SYSTEM = ("open", "os.", "socket.", "subprocess.", "ctypes.", "signal.", "shutil.")
 _RULE = ": stations have no files, network or processes"
@@ -235,7 +237,7 @@ def _state(fields: _StateTuple) -> State:
 
 def _lent_resource(fields: _ResourceTuple) -> Resource:
     manifest, ready, details = fields
-    return Resource(manifest, Ready(ready), dict(details))
+    return Resource(manifest, _READINESS[ready], dict(details))
 
 
 def _answer(response: StationResponse, before: Mapping[str, bytes]) -> bytes:
@@ -290,23 +292,19 @@ class RequestWriter:
     """Writes requests as bytes; equal requests give equal bytes."""
 
     def __init__(self) -> None:
-        self._last: tuple[list[Manifest], object, bytes] = ([], None, b"")
+        self._last = (State(), b"", hashlib.sha256())
 
-    def written(self, name: str, request: StationRequest) -> tuple[bytes, bytes]:
-        """Return the observed state and the rest."""
+    def written(self, name: str, request: StationRequest) -> tuple[bytes, hashlib._Hash, bytes]:
+        """Return the observed state, the beginning of a digest of all, and the rest."""
         desired = _state_tuple(request.desired)
         rest = (name, desired, request.context, request.input, dict(request.required))
-        return self._observed(request.observed), _dumped(rest)
-
-    def _observed(self, state: State) -> bytes:
-        """Write a state; the steps of one pipeline pass the same manifests on, mostly unchanged."""
-        fields = _state_tuple(state)
-        manifests = [fields[0][0], *(resource[0] for resource in fields[1].values())]
-        known, copy, data = self._last
-        if len(known) != len(manifests) or not all(map(is_, known, manifests)) or copy != fields:
-            data = _dumped(fields)
-            self._last = (manifests, marshal.loads(data), data)  # noqa: S302 - our own bytes
-        return data
+        # the steps of one pipeline read the same state, which nobody changes (`Reader`)
+        state, observed, digest = self._last
+        if state is not request.observed:
+            observed = _dumped(_state_tuple(request.observed))
+            digest = hashlib.sha256(observed)
+            self._last = (request.observed, observed, digest)
+        return observed, digest.copy(), _dumped(rest)
 
 
 class ObservedStates:

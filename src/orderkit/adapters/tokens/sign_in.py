@@ -169,7 +169,6 @@ def sign_in_error(why: str) -> UnprovedError:
     return UnprovedError(f"you are not signed in: {why}", hint="sign in again")
 
 
-_NO_CONTENT = 204
 _PAGE, _PAGES_MAX = 100, 20
 _SCOPE = "read:org"
 

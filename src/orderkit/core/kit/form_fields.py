@@ -206,10 +206,6 @@ def properties_of(kit: Kit, fields: Sequence[KitField]) -> Schema:
     return keys
 
 
-def _name(kit: Kit, field: KitField) -> str:
-    return kit.aliases.get(field.path, field.name)
-
-
 def _entered_condition(kit: Kit, field: KitField) -> Schema:
     """Return a schema that is valid if the field has a value."""
     name = parameter_of(kit, field)

@@ -168,7 +168,6 @@ def in_entry(
             forge with subgroups, another group may have one of the same name. None: not known.
         added: The other documents of the order's file in the ledger.
     """
-    path = entry.application_path
     whose = labelled_entry(application)
     if whose and whose != entry:
         yield _of_another(entry, whose, has_original=has_original)
@@ -192,6 +191,7 @@ def in_entry(
     edits += _automation(application)
     edits += [f"it has another document, {named(document)}" for document in added]
     if edits:
+        path = entry.application_path
         what = f"{path} was edited: {'; '.join(edits)}"
         yield Damage(DamageKind.ENTRY, what, removal_by_hand(path, added))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import field
 
@@ -25,7 +25,9 @@ from ground.objects.kube_objects import (
 )
 from ground.objects.values import ABSENT, Steps, same, shown_pair
 from ground.shapes import Answer, Known, LocatedAnswer, changed, located
-from orderkit.core.order.change import FieldDifference
+
+if TYPE_CHECKING:
+    from orderkit.core.order.change import FieldDifference
 
 DIFFERENCES_MAX = 50
 _REFERENCES = ("Ref", "Refs", "Selector")
@@ -126,6 +128,8 @@ def _in_words(difference: FieldDifference) -> TakeoverDifference:
 
 
 def _differing(actual: Any, desired: Any, steps: Steps) -> Iterator[FieldDifference]:
+    from orderkit.core.order.change import FieldDifference  # lazy: rows of orders need no schemas
+
     if isinstance(desired, dict) and (actual is ABSENT or isinstance(actual, dict)):
         present = {} if actual is ABSENT else actual
         for key, value in desired.items():

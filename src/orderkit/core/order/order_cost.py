@@ -19,7 +19,6 @@ from ground.shapes import Answer, Known
 DIGITS = 200
 """Enough digits for every product and sum of prices to be exact."""
 _CENT = Decimal("0.01")
-_SENTENCES_MAX = 20
 
 
 def money(amount: Decimal) -> str:

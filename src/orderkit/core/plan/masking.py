@@ -98,7 +98,7 @@ def masked(
         objects += [*side.resources.values(), *side.observed.values(), side.xr]
     values = {value for side in sides for value in side.secret_traces.values}
     traced = any(side.secret_traces.fields for side in sides)
-    if not (values or traced or any(next(secrets_in(manifest), None) for manifest in objects)):
+    if not (values or traced or any(secrets_in(objects))):
         return plan
     public = _public_keys(sides)
     return _mask_for(sides, {*values, *values_of(objects, public=public)}).plan(plan)

@@ -142,7 +142,7 @@ def with_secret_traces(
     public = workshop.laws.public_keys_of(xr) if public is None else public
     values = frozenset(values_of(objects, public=public))
     known = before.secret_traces if before is not None else SecretTraces()
-    if not (known.outcomes or any(next(secrets_in(each), None) for each in objects)):
+    if not (known.outcomes or any(secrets_in(objects))):
         return replace(assembly, secret_traces=SecretTraces(public_keys=public))
     outcomes: list[Mapping[str, Manifest]] = []
     fields: set[SecretField] = set()

@@ -102,7 +102,7 @@ STEP = "service"
 """The id of the copy's own step."""
 TASKS_PATH = "/proxy/orderkit/v1/tasks"
 TIMEOUT_MS = 60_000
-"""How long the portal waits. The service answers earlier (``web.tasks``)."""
+"""How long the portal waits. The service answers earlier (``web.operations``)."""
 ANSWERED = f"steps.{STEP}.output.body.steps"
 """Where the copy finds the outputs of the natural steps."""
 _KEPT = "catalog:register"

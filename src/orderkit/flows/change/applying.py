@@ -279,7 +279,8 @@ def change_by_form(
     """
     request = form_request(platform, live, entry, template_request)
     if request.edits:
-        return change(platform, request)
+        check_requester(request.requester.ref)
+        return change_living(platform, live, request)
     head = platform.forge.head(live.repository)
     if head is not None and entry.values:
         spec = read_xr(platform, live, head).xr.get("spec") or {}

@@ -27,7 +27,7 @@ from orderkit.core.plan import Code, Fault, Plan
 from orderkit.core.plan.plan_json import PlanAnswer, plan_answer
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr
-from orderkit.flows.plan import plan_order
+from orderkit.flows.plan.order_plan import plan_order
 from orderkit.flows.platform import Platform, get_object
 from orderkit.ports.forge import PullRequest
 from orderkit.ports.requesters import Requester

@@ -167,14 +167,15 @@ class OrderReport:
             secrets=self.secrets() if shows_values and self.secrets else NO_SECRETS,
             forge_url=self.forge_url,
         )
-        if shows_values and not self.secrets:
-            row = changed(
-                row,
-                outputs=tuple(changed(o, value=None, is_link=False) for o in row.outputs),
-                facts=tuple(changed(fact, value=None) for fact in row.facts),
-                attention=tuple(changed(a, sentence=row.reason) for a in row.attention),
-            )
-        return changed(row, kit=self.kit)
+        if not (shows_values and not self.secrets):
+            return changed(row, kit=self.kit)
+        return changed(
+            row,
+            kit=self.kit,
+            outputs=tuple(changed(o, value=None, is_link=False) for o in row.outputs),
+            facts=tuple(changed(fact, value=None) for fact in row.facts),
+            attention=tuple(changed(a, sentence=row.reason) for a in row.attention),
+        )
 
     def to_json(self, row: OrderRow | None = None) -> dict[str, Any]:
         """
@@ -183,8 +184,9 @@ class OrderReport:
         Args:
             row: What `row` returned, if it was asked already.
         """
+        fields: dict[str, Any] = {**asdict(row or self.row()), "reason": self.state.reason}
         listed = ListedOrder(
-            **asdict(changed(row or self.row(), reason=self.state.reason)),
+            **fields,
             ready=self.state.ready,
             advice=self.state.advice,
             head=self.state.head or "",

@@ -6,7 +6,3 @@ Plan what a change will do, down to composed resources, before it is committed.
 that writes. ``fleet_planning`` plans all orders of a kit, with
 ``parallel_planning`` in several processes; ``replaying`` repeats recorded plans.
 """
-
-from orderkit.flows.plan.order_plan import plan_order
-
-__all__ = ["plan_order"]

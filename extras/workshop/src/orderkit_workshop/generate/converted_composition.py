@@ -158,7 +158,7 @@ def _patch_input(spec: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
 
 
 def _resource(resource: Mapping[str, Any], number: int) -> dict[str, Any]:
-    changed = {"name": resource.get("name") or f"resource-{number}", **resource}
+    changed = {"name": f"resource-{number}", **resource}
     changed["name"] = changed["name"] or f"resource-{number}"
     for key, convert in (
         ("patches", _patch),

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from compositions.station import Station
+from compositions.station import Reader, Station
 
 __all__ = ["RELEASES", "TWINS", "function_name", "package_name"]
 
@@ -25,6 +25,7 @@ class Twin:
     module: str
     function: str
     release: str
+    reads_only: bool = False
 
     @property
     def minor(self) -> tuple[int, int]:
@@ -36,11 +37,11 @@ class Twin:
     def station(self) -> Station:
         """Import the twin. Most pipelines call one or none."""
         station: Station = getattr(importlib.import_module(self.module), self.function)
-        return station
+        return Reader(station) if self.reads_only else station
 
 
 TWINS: Mapping[str, Twin] = {
-    "function-auto-ready": Twin("compositions.parts", "auto_ready", "v0.7.0"),
+    "function-auto-ready": Twin("compositions.parts", "auto_ready", "v0.7.0", reads_only=True),
     "function-environment-configs": Twin(
         f"{__package__}.environment_configs", "environment_configs", "v0.7.1"
     ),
@@ -75,7 +76,7 @@ class Chosen:
 
     functions: Mapping[str, Station]
     notes: Mapping[str, str] = field(default_factory=dict)
-    """What is uncertain about a function, by its name."""
+    """What is uncertain about a twin, by the function's name: how it differs from what runs."""
 
 
 def package_name(package: str) -> str:
@@ -101,7 +102,9 @@ def choose(packages: Mapping[str, str], function_names: Iterable[str]) -> Chosen
     Return the twins of the functions that steps name.
 
     Args:
-        packages: The package of every function whose manifest is known, by the function's name.
+        packages: The package of every function whose manifest is known, by the function's name:
+            ``xpkg.example.org/crossplane-contrib/function-auto-ready:v0.6.0``. Its last part alone
+            decides, so that a mirror's copy has the twin too.
         function_names: Names of functions that steps call.
     """
     functions, notes = {}, {}

@@ -191,7 +191,8 @@ def labels_of(manifest: Manifest) -> dict[str, str]:
 def dig(value: object, *path: str, default: Any = None) -> Any:
     """Follow map keys; return `default` as soon as one is missing or the value is not a map."""
     for step in path:
-        if not isinstance(value, (dict, Mapping)) or step not in value:  # dict: at once
+        # what is a dict, or None, is known at once
+        if value is None or not isinstance(value, (dict, Mapping)) or step not in value:
             return default
         value = value[step]
     return value

@@ -12,6 +12,8 @@ refuses it in strict mode, which Argo CD uses). No I/O; no admission policies, n
 ratcheting (the server tolerates old faults in fields that an update leaves alone).
 """
 
+from typing import TYPE_CHECKING
+
 from kubeschema.validate.findings import (
     DefaultedValue,
     Finding,
@@ -19,7 +21,9 @@ from kubeschema.validate.findings import (
     Reason,
     ValidationReport,
 )
-from kubeschema.validate.object_check import Validator
+
+if TYPE_CHECKING:
+    from kubeschema.validate.object_check import Validator
 
 __all__ = [
     "DefaultedValue",
@@ -29,3 +33,12 @@ __all__ = [
     "ValidationReport",
     "Validator",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import `Validator` when it is asked for: whoever only reads findings needs no schemas."""
+    if name != "Validator":
+        raise AttributeError(name)
+    from kubeschema.validate.object_check import Validator
+
+    return Validator

@@ -13,14 +13,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from ground.errors import shorten
 from ground.objects.kube_objects import Kind, Manifest, metadata
-from kubeschema.cel import Gap
 from kubeschema.field_paths import steps_of
 from yamlfiles.positions import LocatedManifest
+
+if TYPE_CHECKING:
+    from kubeschema.cel import Gap
 
 __all__ = [
     "NOT_EVALUATED",
@@ -150,7 +152,11 @@ class ValidationReport:
 
     @property
     def valid(self) -> bool:
-        """Whether there are no findings. Rules in `not_evaluated` may still refuse the object."""
+        """
+        Whether there are no findings. Rules in `not_evaluated` may still refuse the object.
+
+        Rules that do not compile are no part of it: `Validator.faults` has them.
+        """
         return not self.findings
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ground.errors import shorten
-from ground.objects.kube_objects import CRD, Kind, Manifest, dig, metadata
+from ground.objects.kube_objects import CRD, XRD, Kind, Manifest, dig, metadata
 from kubeschema import structural
 from kubeschema.cel import BLOCKING, Broken, Gap, RuleSet, has_rules, rules_of
 from kubeschema.field_paths import schema_at, value_at
@@ -162,7 +162,10 @@ class Validator:
 
         Raises:
             BrokenXrdError: A version of the XRD has no schema.
+            ValueError: It is neither.
         """
+        if definition.get("kind") not in {CRD.kind, XRD.kind}:
+            raise ValueError(f"{definition.get('kind')} is neither an XRD nor a CRD")
         crd = definition if definition.get("kind") == CRD.kind else crd_for(definition)
         spec = crd["spec"]
         self.group: str = spec["group"]

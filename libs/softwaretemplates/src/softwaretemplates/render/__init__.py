@@ -1,9 +1,9 @@
 """
 Render strings, data and trees as Backstage's scaffolder does, or fail.
 
-The public names are here. The modules below are layered ``unsupported < render_errors < javascript
-< operands < filters, methods < builtins, lexer < grammar < parser, operations < engine < data,
-tree_paths < tree``. Importing this package imports Jinja2 (about 50 ms), so commands import it only
+The public names are here. The modules below are layered ``refusals < javascript < operands <
+filters, methods < builtins, lexer < grammar < parser, operations < engine < tree_files < tree``.
+Importing this package imports Jinja2 (about 50 ms), so commands import it only
 when they need it. No I/O.
 """
 

@@ -76,9 +76,9 @@ class EditRefusal(StrEnum):
 
 
 HINTS: dict[EditRefusal, str] = {
-    EditRefusal.ALIAS: "write the value out where the alias (*name) is, or edit the anchored value",
+    EditRefusal.ALIAS: "write the value out where the alias (*name) is",
     EditRefusal.AMBIGUOUS_KEY: "put the key in quotes; readers take it for different things",
-    EditRefusal.ANCHOR_IN_USE: "other places repeat this value by *name; write them out first",
+    EditRefusal.ANCHOR_IN_USE: "other places repeat this value by *name: write it there by hand",
     EditRefusal.BLOCK_SCALAR: "the text does not fit the block's style (| or >); edit it by hand",
     EditRefusal.COMMENT: "a comment stands between the parts; move it, or edit by hand",
     EditRefusal.DOCUMENT: "say which document is meant: --document N, counted from 0",

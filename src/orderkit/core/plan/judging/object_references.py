@@ -52,7 +52,7 @@ def references_of(after: Assembly) -> frozenset[ObjectKey]:
 
 def judge_references(after: Assembly, facts: JudgingFacts) -> Iterator[Fault]:
     """Yield a fault for each object that needs what the cluster does not have."""
-    for obj, field, key in _references(after):
+    for obj, field, key in _references(after) if facts.missing else ():
         if key not in facts.missing:
             continue
         home = f" in namespace {key.namespace}" if key.namespace else ""

@@ -96,7 +96,7 @@ class GitHubRules:
         return answer(found)
 
     def _rulesets(self, repo: Repository) -> list[Rule]:
-        """Return the rules that are no protected branches (`workflow_routes`)."""
+        """Return the rules that are no protected branches."""
         return [
             rule for rule in self.protections.of_repository(repo.id) if rule.settings.enable_push
         ]

@@ -27,7 +27,6 @@ _STATES = {
     "skipped": "warning",
 }
 _STATE_OF = {theirs: ours for ours, theirs in _STATES.items() if ours != "running"}
-_PIPELINE = {"failed": "failure", "canceled": "failure", "skipped": "skipped"}
 _CHANGED = "You are attempting to update a file that has changed since you started editing it."
 
 

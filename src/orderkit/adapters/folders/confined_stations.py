@@ -162,9 +162,7 @@ class _Processes:
         Raises:
             ChildEndedError, ChildTimeoutError, BadAnswerError: It was stopped, or was before.
         """
-        observed, digest, rest = self._writer.written(name, request)
-        digest.update(rest)
-        key = digest.digest()
+        observed, key, rest = self._writer.written(name, request)
         now_s = time.monotonic()
         if self._refused.get(key, now_s) > now_s:
             # a plan asks the same of the same order many times

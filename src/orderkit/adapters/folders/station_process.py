@@ -151,7 +151,6 @@ def _package(folder: Path, name: str) -> ModuleType:
 OBSERVED_MAX = 8
 _ResourceTuple = tuple[Manifest, int, dict[str, bytes]]
 _StateTuple = tuple[_ResourceTuple, dict[str, _ResourceTuple]]
-_READINESS = tuple(Ready)
 _STATUSES = ("True", "False", "Unknown")
 _SYSTEM = ("open", "os.", "socket.", "subprocess.", "ctypes.", "signal.", "shutil.")
 _RULE = ": stations have no files, network or processes"
@@ -237,7 +236,7 @@ def _state(fields: _StateTuple) -> State:
 
 def _lent_resource(fields: _ResourceTuple) -> Resource:
     manifest, ready, details = fields
-    return Resource(manifest, _READINESS[ready], dict(details))
+    return Resource(manifest, Ready(ready), dict(details))
 
 
 def _answer(response: StationResponse, before: Mapping[str, bytes]) -> bytes:
@@ -292,19 +291,19 @@ class RequestWriter:
     """Writes requests as bytes; equal requests give equal bytes."""
 
     def __init__(self) -> None:
-        self._last = (State(), b"", hashlib.sha256())
+        self._last = (State(), b"", b"")
 
-    def written(self, name: str, request: StationRequest) -> tuple[bytes, hashlib._Hash, bytes]:
-        """Return the observed state, the beginning of a digest of all, and the rest."""
+    def written(self, name: str, request: StationRequest) -> tuple[bytes, bytes, bytes]:
+        """Return the observed state, a digest of everything, and the rest."""
         desired = _state_tuple(request.desired)
-        rest = (name, desired, request.context, request.input, dict(request.required))
+        rest = _dumped((name, desired, request.context, request.input, dict(request.required)))
         # the steps of one pipeline read the same state, which nobody changes (`Reader`)
         state, observed, digest = self._last
         if state is not request.observed:
             observed = _dumped(_state_tuple(request.observed))
-            digest = hashlib.sha256(observed)
+            digest = hashlib.sha256(observed).digest()
             self._last = (request.observed, observed, digest)
-        return observed, digest.copy(), _dumped(rest)
+        return observed, hashlib.sha256(digest + rest).digest(), rest
 
 
 class ObservedStates:

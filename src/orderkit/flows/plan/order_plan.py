@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ground.names import check_requester
 from ground.objects.kube_objects import Manifest
@@ -17,14 +16,9 @@ from kubeschema.known import Layer
 from orderkit.core.kit.change_forms import by_form_names
 from orderkit.core.order.change import in_group
 from orderkit.core.order.order_file import OrderFile
-from orderkit.core.plan import (
-    Plan,
-)
+from orderkit.core.plan import Plan
 from orderkit.core.plan.price_table import PriceTable
-from orderkit.flows.composing.cluster_questions import (
-    Lookup,
-    with_schemas,
-)
+from orderkit.flows.composing.cluster_questions import Lookup, with_schemas
 from orderkit.flows.composing.planner import OrderPlanner, plan_new, priced, workshop_of
 from orderkit.flows.composing.recording import PlanRecorder
 from orderkit.flows.order.approvals import Asking, foreseen, may_need_approval, order_needs
@@ -35,9 +29,6 @@ from orderkit.flows.team.limit_check import team_of
 from orderkit.flows.template.published_templates import kit_template
 from orderkit.ports.requesters import Requester
 from softwaretemplates.template import read_assignments
-
-if TYPE_CHECKING:
-    from orderkit.flows.platform import Platform
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,8 +74,7 @@ def _is_about(keyword: str, argument: Any, message: str) -> bool:
 
 def nearest(name: str, names: Mapping[str, Any]) -> str:
     """Return a hint for a misspelt name."""
-    near = difflib.get_close_matches(name, names, n=1)
-    if near:
+    if near := difflib.get_close_matches(name, names, n=1):
         return f"did you mean '{near[0]}'?"
     return f"fields here: {', '.join(names)}" if names else "no field is declared here"
 
@@ -298,8 +297,7 @@ def _rule_findings(
         return [], ()
     before = default(version.schema, old) if old is not None else None
     verdicts = version.rules.check(result, before)
-    findings = [_broken(version.schema, broken, result, before) for broken in verdicts.broken]
-    return findings, verdicts.gaps
+    return [_broken(version.schema, b, result, before) for b in verdicts.broken], verdicts.gaps
 
 
 def _broken(

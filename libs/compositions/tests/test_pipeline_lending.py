@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compositions.composed import PipelineStep, World
 from compositions.pipeline import Lender, compose
-from compositions.station import Reader, State, StationRequest, StationResponse
+from compositions.station import Reader, State, Station, StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest
 from ground.objects.values import NotPlainError
 
@@ -95,7 +95,11 @@ def test_readers_are_lent_one_state_that_no_other_function_holds() -> None:
         seen.append((request.observed, copy.deepcopy(request.xr)))
         return StationResponse.to(request)
 
-    functions = {"reads": Reader(reads), "spoils": spoils_observed, "again": Reader(reads)}
+    functions: dict[str, Station] = {
+        "reads": Reader(reads),
+        "spoils": spoils_observed,
+        "again": Reader(reads),
+    }
     steps = [PipelineStep(name, name) for name in functions]
 
     done = compose(

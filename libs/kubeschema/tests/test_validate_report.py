@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 import pytest
 
 from ground.objects.kube_objects import Manifest
+from kubeschema.cel import Gap
 from kubeschema.validate import Reason, ValidationReport, Validator
-from kubeschema.validate.findings import DefaultedValue
+from kubeschema.validate.findings import DefaultedValue, Located, sentence
 
 SPEC: dict[str, Any] = {
     "type": "object",
@@ -284,3 +286,9 @@ def test_a_broken_rule_is_the_definitions_fault() -> None:
     assert path == "v1: properties[spec].x-kubernetes-validations[0].rule"
     assert "undefined field 'colour'" in message
     assert validator.check(thing()).valid
+
+
+def test_a_rule_that_was_not_evaluated_is_told_with_its_reason() -> None:
+    gap = Located(PurePath("xr.yaml"), 4, 1, "Thing one", Gap("spec", "isURL(self)", "no library"))
+
+    assert sentence(gap) == "xr.yaml:4: spec: not evaluated: isURL(self) (no library)"

@@ -193,7 +193,7 @@ def sentence(entry: Located) -> str:
 def explanation(entry: Located) -> str:
     """Return a finding's field and message, with value and rule where the message lacks them."""
     about = entry.about
-    if isinstance(about, Gap):
+    if not isinstance(about, Finding):
         return f"{about.path}: not evaluated: {about.rule} ({about.why})"
     head = f"{about.path}: {about.message}" if about.path else about.message
     notes = []

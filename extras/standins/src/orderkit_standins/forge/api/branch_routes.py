@@ -111,7 +111,7 @@ class BranchRoutes:
             text = "User must be a repo or site admin to rename default or protected branches."
             raise ApiError(403, text)
         if rule is None and self.rules.rule(repo, old) is not None:
-            raise ApiError(403, "Branch is protected by glob-based protection rules.")
+            raise ApiError(403, "Failed to rename branch due to branch protection rules.")
         git_write.create_branch(repo.path, new, heads[old])
         if rule is not None:
             protections.rename(rule, new)

@@ -125,6 +125,16 @@ def check_url(field: str, url: str, *, allow_http: bool | None = None) -> str:
     return url.rstrip("/")
 
 
+def unsendable(secret: str) -> InvalidInputError:
+    """Return the error for a secret that no header may have; its value is not shown."""
+    return InvalidInputError(
+        secret,
+        "***",
+        "has a line break or another character that no header may have",
+        hint="set it anew, in one line",
+    )
+
+
 def is_loopback(host: str) -> bool:
     """Say whether a host is this machine."""
     try:

@@ -44,6 +44,7 @@ from orderkit.adapters.http import (
     READ_TIMEOUT_S,
     check_url,
     joined,
+    unsendable,
 )
 from orderkit.ports.catalog import Location
 from orderkit.ports.portal import PortalResponse
@@ -143,12 +144,7 @@ def send(
                 f"no server answers at {address}", hint="is the platform running? orderkit up"
             ) from error
         except ValueError:  # http.client's names the value
-            raise InvalidInputError(
-                "the portal's token",
-                "***",
-                "has a line break or another character that no header may have",
-                hint="set it anew, in one line",
-            ) from None
+            raise unsendable("the portal's token") from None
 
 
 _PROXY = "proxy"

@@ -41,6 +41,7 @@ from orderkit.adapters.http import (
     READ_TIMEOUT_S,
     check_url,
     joined,
+    unsendable,
 )
 from orderkit.core.telemetry import Attributes, count, span
 
@@ -250,12 +251,7 @@ class ForgeTransport:
             except (exceptions.HTTPError, OSError) as error:
                 raise self._no_answer(error) from error
             except ValueError:  # http.client's names the value
-                raise InvalidInputError(
-                    "the forge's token or password",
-                    "***",
-                    "has a line break or another character that no header may have",
-                    hint="set it anew, in one line",
-                ) from None
+                raise unsendable("the forge's token or password") from None
             else:
                 notes["http.response.status_code"] = answer.status
                 outcome = f"{answer.status // 100}xx"

@@ -297,7 +297,8 @@ def _rule_findings(
         return [], ()
     before = default(version.schema, old) if old is not None else None
     verdicts = version.rules.check(result, before)
-    return [_broken(version.schema, b, result, before) for b in verdicts.broken], verdicts.gaps
+    findings = [_broken(version.schema, broken, result, before) for broken in verdicts.broken]
+    return findings, verdicts.gaps
 
 
 def _broken(

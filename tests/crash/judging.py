@@ -278,8 +278,8 @@ def order_is_whole(platform: Platform, state: Path, team: str, stage: str, *, ed
     assert len(locations_of(platform, team)) == 1
     assert names(platform, APPLICATION, order) == [order]
     assert names(platform, XGARAGE, order) == [order]
-    assert get_object(platform, ObjectKey(NAMESPACE, order)) is not None
-    sheet = get_object(platform, ObjectKey(CONFIG_MAP, "spec-sheet", order))
+    assert get_object(platform.cluster, ObjectKey(NAMESPACE, order)) is not None
+    sheet = get_object(platform.cluster, ObjectKey(CONFIG_MAP, "spec-sheet", order))
     assert dig(sheet or {}, "data") == {"stage": stage, "team": team}
 
 
@@ -294,7 +294,7 @@ def order_is_gone(
         ObjectKey(NAMESPACE, order),
         ObjectKey(CONFIG_MAP, "spec-sheet", order),
     ):
-        assert get_object(platform, key) is None, f"{key} is left"
+        assert get_object(platform.cluster, key) is None, f"{key} is left"
     assert locations_of(platform, team) == []
     assert ledger_files(platform, f"apps/{team}/{order}.yaml") == []
     (tombstone,) = ledger_files(platform, f"data/{team}/{order}/")
@@ -314,7 +314,7 @@ def ledger_files(platform: Platform, prefix: str) -> list[str]:
 
 
 def ledger_text(platform: Platform, path: str) -> str:
-    return read_text(platform, platform.ledger, PurePosixPath(path), "main") or ""
+    return read_text(platform.forge, platform.ledger, PurePosixPath(path), "main") or ""
 
 
 def locations_of(platform: Platform, team: str) -> list[str]:
@@ -337,7 +337,7 @@ def identity(platform: Platform, state: Path, team: str) -> str:
         ObjectKey(NAMESPACE, order),
         ObjectKey(CONFIG_MAP, "spec-sheet", order),
     )
-    uids = [metadata(get_object(platform, key) or {}).get("uid") for key in keys]
+    uids = [metadata(get_object(platform.cluster, key) or {}).get("uid") for key in keys]
     return json.dumps([uids, commits(state, repo_of(team)), locations_of(platform, team)])
 
 

@@ -286,7 +286,7 @@ def test_a_killed_declining_on_the_forge_is_finished_once(
 
 @pytest.fixture
 def channel(desk: Desk) -> str:
-    ensure_namespace(desk.platform, NAMESPACE_NAME)
+    ensure_namespace(desk.platform.cluster, NAMESPACE_NAME)
     return f"chat{secrets.token_hex(3)}"
 
 

@@ -95,7 +95,7 @@ def lend(state: Path, team: str, *, left: timedelta, warned: tuple[str, ...]) ->
         until(
             platform.clock,
             lambda: (
-                refresh(platform, team_application(entry.team))
+                refresh(platform.cluster, team_application(entry.team))
                 and expiry_in_cluster(platform, team)
             ),
             lambda text: text == time_text(record.expires),

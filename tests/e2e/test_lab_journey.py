@@ -109,7 +109,9 @@ def test_nineteen_of_twenty_orders_get_ready_and_the_broken_one_alone_is_red(sit
         timeout_s=SETTLED_S,
         goal="19 Ready, one Failing",
         why_not=_unsettled,
-        on_look=functools.partial(_ask_again, RepeatedRefresh(site.platform)),
+        on_look=functools.partial(
+            _ask_again, RepeatedRefresh(site.platform.cluster, site.platform.clock)
+        ),
     )
 
     assert sorted(placed, key=str) == sorted(ENTRIES, key=str)
@@ -130,7 +132,7 @@ def _break(site: Site) -> None:
     change = FileChange(path, seen.data + b"broken: [\n", seen.sha)
     broken = Operation("broken", CHIEF, "broken")
     commit = site.member.write(BROKEN.repository, [change], broken).commit
-    nudge(site.platform, BROKEN.order, commit)  # else Argo CD sees it minutes later
+    nudge(site.platform.cluster, BROKEN.order, commit)  # else Argo CD sees it minutes later
 
 
 def _ask_again(asking: RepeatedRefresh, found: list[order_report.OrderReport]) -> None:
@@ -196,7 +198,7 @@ def test_an_application_of_another_teams_repository_delivers_nothing(site: Site)
     path = PurePosixPath("apps", pair.us, "locker-stolen.yaml")
     made = rogues.stolen(site.lab.gitea.url, pair)
     write_ledger(site.platform, {path: made}, Operation("stolen", CHIEF, "a mistake"))
-    refresh(site.platform, f"team-{pair.us}")
+    refresh(site.platform.cluster, f"team-{pair.us}")
     entry = roguery.entry_of("locker", pair.us, "stolen")
 
     report = roguery.wait_for(
@@ -205,7 +207,7 @@ def test_an_application_of_another_teams_repository_delivers_nothing(site: Site)
 
     assert f"{pair.them}/locker-own" in report.state.reason
     write_ledger(site.platform, {path: None}, Operation("undone", CHIEF, "sorry"))
-    refresh(site.platform, f"team-{pair.us}")
+    refresh(site.platform.cluster, f"team-{pair.us}")
 
 
 def test_a_destroyed_order_leaves_nothing(site: Site) -> None:

@@ -130,7 +130,7 @@ def test_an_operation_changes_nothing_twice(bay: Bay) -> None:
 
 def rebase(gitea: Gitea, up: Up, bay: Bay, pull: PullRequest) -> None:
     """Merge as an owner of the organisation does who chooses a rebase on the forge's page."""
-    set_review_status(up.platform, bay.repo, pull, ReviewVerdict(("boss",)))
+    set_review_status(up.platform.forge, bay.repo, pull, ReviewVerdict(("boss",)))
     url = f"{gitea.url}/api/v1/repos/{bay.repo}/pulls/{pull.number}/merge"
     headers = {"Authorization": f"token {token(up.settings.forge)}"}
     deadline = time.monotonic() + 30

@@ -183,7 +183,7 @@ def test_the_chart_installs_a_service_that_answers(site: Site) -> None:
     assert parts is not None
     files = mounted_settings(settings)[1]
     contents = {name: Path(path).read_bytes() for name, path in files.items()}
-    ensure_service_secret(site.platform, contents)
+    ensure_service_secret(site.platform.cluster, contents)
     values = site.folder / "values.yaml"
     values.write_text(
         yaml.safe_dump(

@@ -51,7 +51,7 @@ class Place:
     def push(self, message: str) -> CommitSha:
         commit = CommitSha(self.pusher.commit(message, {}))
         self.pusher.push()
-        nudge(self.platform, self.entry.order, commit)
+        nudge(self.platform.cluster, self.entry.order, commit)
         return commit
 
     def restore(self) -> None:

@@ -110,7 +110,7 @@ def test_recorded_campaigns_use_all_rights_of_their_account_and_no_others(
     platform: Running, tmp_path: Path
 ) -> None:
     """One that is carried out, and one that is stopped."""
-    ensure_namespace(platform.platform, NAMESPACE)
+    ensure_namespace(platform.platform.cluster, NAMESPACE)
     quiet = replace(platform.platform, webhook=None)
     bays = [new_bay(quiet) for _ in range(2)]
     with recording(Path(platform.settings.cluster.kubeconfig), tmp_path, CAMPAIGNS) as record:

@@ -71,7 +71,7 @@ def registration(entry: OrderEntry, kit: str) -> Registration:
 
 
 def registered(platform: Platform, entry: OrderEntry) -> str:
-    return read_text(platform, platform.ledger, entry.application_path, "main") or ""
+    return read_text(platform.forge, platform.ledger, entry.application_path, "main") or ""
 
 
 @pytest.mark.parametrize("kit", ["drawer", "garage", "no-such-kit", "lock"])

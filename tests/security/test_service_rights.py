@@ -97,7 +97,7 @@ def used(platform: Running, tmp_path_factory: pytest.TempPathFactory) -> set[Rig
     orderkit = as_process(platform.embedded.state.folder / "platform.yaml")
     ordered = orderkit("order", "garage", "team_name=ae86", "stage=stage1")
     assert ordered.code == 0, ordered.err
-    ensure_namespace(platform.platform, NAMESPACE_NAME)
+    ensure_namespace(platform.platform.cluster, NAMESPACE_NAME)
     with recording(Path(platform.settings.cluster.kubeconfig), folder, ACCOUNT) as record:
         settings = settings_with(platform.settings, cluster__kubeconfig=record.kubeconfig)
         (folder / "platform.yaml").write_text(settings.to_yaml())
@@ -119,14 +119,14 @@ def serve_everything(service: ServedProcess, secret: str) -> None:
 
 def sweep_and_notify(platform: Platform) -> None:
     rows = [OrderRow(f"garage-{name}", "ae86", "garage", "Ready") for name in ("a", "b")]
-    ensure_namespace(platform, NAMESPACE_NAME)
+    ensure_namespace(platform.cluster, NAMESPACE_NAME)
     notified = NotifiedEvents(platform, NAMESPACE_NAME, "chat")
     notified.load()
     for event in (event for row in rows for event in row_events(row, None)):
         notified.note(event)
         notified.flush()
         notified.report(GivenUp(event.order, event.kind, "now", "it is down"))
-    assert given_up(platform, NAMESPACE_NAME).keys() == {"chat"}
+    assert given_up(platform.cluster, NAMESPACE_NAME).keys() == {"chat"}
     for key in (SWEEP_LEASE, ObjectKey(LEASE, LEASE_NAME, NAMESPACE_NAME)):
         election = LeaderElection(platform.cluster, platform.clock, Candidate(key, "replica"))
         assert [election.try_acquire() for _ in range(2)] == [True, True]

@@ -102,7 +102,7 @@ def push(platform: Platform, entry: OrderEntry, texts: dict[str, str | None], wh
     ]
     operation = Operation(f"{what}-{head[:8]}", roguery.REQUESTER, what)
     commit = platform.forge.write(entry.repository, changes, operation).commit
-    nudge(platform, entry.order, commit)
+    nudge(platform.cluster, entry.order, commit)
     return commit
 
 
@@ -171,7 +171,7 @@ def test_an_override_in_git_does_not_replace_the_tool(
 
     (condition,) = dig(application, "status", "conditions")
     assert "multiple application sources defined: Kustomize,Directory" in condition["message"]
-    reason = obstacle(site.platform, application)
+    reason = obstacle(site.platform.cluster, application)
     assert reason is not None
     assert "asks for another tool than the Application's: Kustomize,Directory" in reason.reason
 
@@ -266,15 +266,15 @@ def unpin(platform: Platform, order: OrderEntry) -> list[str]:
     texts = {}
     for path in paths:
         documents = list(
-            yaml.safe_load_all(read_text(platform, platform.ledger, path, "main") or "")
+            yaml.safe_load_all(read_text(platform.forge, platform.ledger, path, "main") or "")
         )
         dig(documents[-1], "spec", "source").pop("directory")
         texts[path] = yaml.safe_dump_all(documents)
     write_ledger(platform, dict(texts), Operation("0.2.0", roguery.REQUESTER, "as 0.2.0 did"))
     names = [ledger.team_application(order.team), order.order]
-    refresh(platform, "ledger")
+    refresh(platform.cluster, "ledger")
     for name in names:
-        refresh(platform, ledger.team_application(order.team))
+        refresh(platform.cluster, ledger.team_application(order.team))
         await_application(
             platform, name, "spec", "source", "directory", expected=None, goal=f"{name}: as before"
         )

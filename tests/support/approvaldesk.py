@@ -86,7 +86,7 @@ class Desk:
     def in_ledger(self, entry: OrderEntry) -> str:
         """Return the order's Application as the ledger has it; empty if it has none."""
         platform = self.platform
-        return read_text(platform, platform.ledger, entry.application_path, "main") or ""
+        return read_text(platform.forge, platform.ledger, entry.application_path, "main") or ""
 
 
 @contextmanager

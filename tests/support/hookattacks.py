@@ -141,7 +141,7 @@ def push(platform: Platform, entry: OrderEntry, files: Mapping[str, str | None])
     ]
     operation = Operation(f"hooks-{head[:10]}", MALLORY, "by hand")
     commit = platform.forge.write(entry.repository, changes, operation).commit
-    refresh(platform, entry.order)
+    refresh(platform.cluster, entry.order)
     return commit
 
 
@@ -174,7 +174,7 @@ def await_application(
             None
             if dig(live, "status", "sync", "revision") == commit
             or "argocd.argoproj.io/refresh" in annotations_of(live)
-            else refresh(platform, entry.order) and None
+            else refresh(platform.cluster, entry.order) and None
         ),
     )
     return found
@@ -232,13 +232,13 @@ def attack_own_xr(platform: Platform, entry: OrderEntry, annotations: Mapping[st
         on_look=lambda live: (
             None
             if dig(live, "status", "sync", "revision") == commit
-            else refresh(platform, entry.order) and None
+            else refresh(platform.cluster, entry.order) and None
         ),
     )
     report = order_damage.status(platform, entry.order).state
     seen = _uid(platform, entry)
     healed = push(platform, entry, {path.name: data.decode(), "other.yaml": None})
-    nudge(platform, entry.order, healed)
+    nudge(platform.cluster, entry.order, healed)
 
     assert report.phase == "Failing"
     assert RULE in report.reason
@@ -267,7 +267,7 @@ def attack_by_replacement(platform: Platform, entry: OrderEntry) -> None:
     seen = _uid(platform, entry)
     report = order_damage.status(platform, entry.order).state
     healed = push(platform, entry, {path.name: data.decode()})
-    nudge(platform, entry.order, healed)
+    nudge(platform.cluster, entry.order, healed)
 
     assert dig(tried, "status", "sync", "revision") == commit
     assert seen == uid
@@ -306,7 +306,7 @@ def attack_removed_entry(platform: Platform, entry: OrderEntry) -> None:
 
     operation = Operation(f"lost-{entry.order}", MALLORY, "lost")
     write_ledger(platform, {entry.application_path: None}, operation)
-    refresh(platform, team_application(entry.team))
+    refresh(platform.cluster, team_application(entry.team))
     platform.clock.sleep(_WHILE_S)
 
     assert made_outside(platform, objects) == []
@@ -329,7 +329,7 @@ def attack_end(
             push_in_spite(platform, entry, objects)
             pushes += 1
         if moment in steps and refreshes:
-            refresh(platform, entry.order)
+            refresh(platform.cluster, entry.order)
 
     request = EndRequest(entry.order, MALLORY, timeout_s=120.0)
     ended = destroy(

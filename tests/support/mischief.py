@@ -65,7 +65,7 @@ class Victim:
         return pusher
 
     def get(self, kind: Kind, name: str, namespace: str = "") -> Manifest | None:
-        return get_object(self.platform, ObjectKey(kind, name, namespace))
+        return get_object(self.platform.cluster, ObjectKey(kind, name, namespace))
 
     def xr_uid(self) -> str:
         return str(dig(self.get(XGARAGE, self.entry.order) or {}, "metadata", "uid", default=""))
@@ -97,8 +97,8 @@ class Victim:
             (pusher.clone / path).unlink()
         pusher.commit("clean up", {})
         pusher.git("push", "--quiet", "origin", "main")
-        refresh(self.platform, "ledger")
-        refresh(self.platform, f"team-{self.entry.team}")
+        refresh(self.platform.cluster, "ledger")
+        refresh(self.platform.cluster, f"team-{self.entry.team}")
 
     def push(self, path: PurePosixPath, change: Callable[[str], str | None]) -> str:
         """Commit a changed or removed file through git, as Mallory."""
@@ -109,7 +109,7 @@ class Victim:
             file.unlink()
         commit = pusher.commit("something", {} if text is None else {str(path): text})
         pusher.git("push", "--quiet", "origin", "main")
-        refresh(self.platform, self.entry.order)
+        refresh(self.platform.cluster, self.entry.order)
         return commit
 
     def until(self, done: Callable[[OrderReport], bool], goal: str) -> OrderReport:
@@ -153,7 +153,7 @@ def remove_team(victim: Victim) -> None:
 
 def delete_repository(victim: Victim) -> None:
     victim.admin.api("DELETE", victim.repo_path)
-    refresh(victim.platform, victim.entry.order)
+    refresh(victim.platform.cluster, victim.entry.order)
 
 
 def rename_repository(victim: Victim) -> None:
@@ -168,7 +168,7 @@ def delete_main(victim: Victim) -> None:
     victim.admin.api("POST", f"{victim.repo_path}/branches", {"new_branch_name": "other"})
     victim.admin.api("PATCH", victim.repo_path, {"default_branch": "other"})
     victim.admin.api("DELETE", f"{victim.repo_path}/branches/main")
-    refresh(victim.platform, victim.entry.order)
+    refresh(victim.platform.cluster, victim.entry.order)
 
 
 def leave_main(victim: Victim) -> None:
@@ -178,7 +178,7 @@ def leave_main(victim: Victim) -> None:
 
 def rename_main(victim: Victim) -> None:
     victim.admin.api("PATCH", f"{victim.repo_path}/branches/main", {"name": "trunk"})
-    refresh(victim.platform, victim.entry.order)
+    refresh(victim.platform.cluster, victim.entry.order)
 
 
 def edit_record(victim: Victim) -> None:
@@ -217,8 +217,8 @@ def write_entry(
     text = (pusher.clone / victim.entry.application_path).read_text()
     pusher.commit("tidy up", {str(path or victim.entry.application_path): edit(text)})
     pusher.git("push", "--quiet", "origin", "main")
-    refresh(victim.platform, "ledger")
-    refresh(victim.platform, f"team-{victim.entry.team}")
+    refresh(victim.platform.cluster, "ledger")
+    refresh(victim.platform.cluster, f"team-{victim.entry.team}")
 
 
 def leave_project(victim: Victim) -> None:

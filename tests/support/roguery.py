@@ -73,7 +73,7 @@ def follow_main(platform: Platform, entry: OrderEntry) -> None:
         change = FileChange(file.path, yaml.safe_dump(manifest).encode(), file.sha)
         operation = Operation(f"follow-{entry.order}-{file.sha[:8]}", REQUESTER, "follow main")
         forge.write(platform.ledger, [change], operation)
-        refresh(platform, team_application(entry.team))
+        refresh(platform.cluster, team_application(entry.team))
         wait_for_application(platform, entry)
 
 
@@ -153,7 +153,7 @@ def _write(
     head = forge.head(entry.repository)
     operation = Operation(f"{words}-{str(head)[:8]}", REQUESTER, words)
     commit = forge.write(entry.repository, changes, operation).commit
-    nudge(platform, entry.order, commit)
+    nudge(platform.cluster, entry.order, commit)
     return commit
 
 

@@ -65,7 +65,7 @@ class Desk:
     def push(self, message: str, *options: str) -> None:
         commit = CommitSha(self.pusher.commit(message, {}))
         self.pusher.git("push", "-q", *options, "origin", "HEAD:main")
-        nudge(self.running.platform, self.order, commit)
+        nudge(self.running.platform.cluster, self.order, commit)
 
     def phase(self) -> str:
         state = status(self.running.platform, self.order).state
@@ -270,7 +270,7 @@ def _pushed_ledger(desk: Desk, folder: Path, change: Callable[[Path], None]) -> 
     change(pusher.clone)
     commit = CommitSha(pusher.commit("tidy up", {}))
     pusher.git("push", "-q", "origin", "HEAD:main")
-    nudge(platform, f"team-{desk.repo.owner}", commit)
+    nudge(platform.cluster, f"team-{desk.repo.owner}", commit)
 
 
 def test_an_entry_that_was_moved_to_another_team_has_one_sentence_and_a_remedy_that_works(
@@ -402,7 +402,7 @@ def test_a_second_application_in_an_entry_has_one_sentence_and_repair_takes_it_b
     eventually(lambda: _served(desk) == "")
     assert orderkit("repair", desk.order).out == f"{desk.order}: nothing to repair\n"
     assert _entry(desk) == whole
-    eventually(lambda: get_object(desk.running.platform, key) is None)
+    eventually(lambda: get_object(desk.running.platform.cluster, key) is None)
 
 
 def test_a_document_whose_removal_deletes_more_is_left_to_a_person(

@@ -63,7 +63,7 @@ def claim(platform: Running, new_name: Callable[[], str]) -> Claim:
     commit = forge.write(
         claimant.repository, [FileChange(FILE, text.encode(), found.sha)], operation
     ).commit
-    nudge(platform.platform, claimant.order, commit)
+    nudge(platform.platform.cluster, claimant.order, commit)
     until(
         platform.platform.clock,
         lambda: order_report.status(platform.platform, claimant.order),

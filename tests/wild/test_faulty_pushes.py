@@ -41,7 +41,7 @@ class Desk:
     def push(self, message: str) -> CommitSha:
         commit = CommitSha(self.pusher.commit(message, {}))
         self.pusher.push()
-        nudge(self.running.platform, self.order, commit)
+        nudge(self.running.platform.cluster, self.order, commit)
         return commit
 
     def restore(self) -> None:

@@ -60,7 +60,7 @@ class Placed:
     def revision_now(self) -> str:
         """Have Argo CD compare, and return the commit that it compared."""
         platform, key = self.running.platform, application_key(self.entry.order)
-        refresh(platform, self.entry.order)
+        refresh(platform.cluster, self.entry.order)
         live = until(
             SystemClock(), lambda: platform.cluster.get(key),
             lambda live: REFRESH not in dig(live, "metadata", "annotations", default={}),

@@ -257,7 +257,7 @@ def test_a_copied_entry_of_the_ledger_is_to_be_removed_and_the_order_is_whole(
     pusher.git("rm", "-q", str(path))
     pusher.commit("as told", {})
     pusher.git("push", "--quiet", "origin", "main")
-    refresh(victim.platform, f"team-{victim.entry.team}")
+    refresh(victim.platform.cluster, f"team-{victim.entry.team}")
     ready = victim.until(lambda report: report.state.ready, "Ready").state
 
     orders = next(one for one in found if one["what"] == "orders")
@@ -356,7 +356,7 @@ def test_a_forced_push_to_an_older_commit_is_told_and_proposed_to_be_undone(
     pusher = victim.clone()
     lost = pusher.git("rev-parse", "HEAD")
     pusher.git("push", "--quiet", "--force", "origin", "HEAD~1:main")
-    refresh(victim.platform, order)
+    refresh(victim.platform.cluster, order)
     said = f"main of {repo} was moved to "
     told = victim.until(
         lambda report: report.state.ready and said in report.state.reason, said
@@ -364,7 +364,7 @@ def test_a_forced_push_to_an_older_commit_is_told_and_proposed_to_be_undone(
 
     proposed = orderkit("repair", order)
     victim.admin.api("POST", f"{victim.repo_path}/pulls/1/merge", {"Do": "merge"})
-    refresh(victim.platform, order)
+    refresh(victim.platform.cluster, order)
     victim.until(lambda report: report.state.ready and not report.state.reason, "merged")
 
     assert f"{lost[:8]}, which was delivered before, is not part of it any more" in told.reason
@@ -461,7 +461,7 @@ def test_labels_and_annotations_changed_by_hand_change_nothing(victim: Victim) -
     with pytest.raises(InvalidObjectError, match="no Application delivers"):
         victim.platform.cluster.patch(key, tracking, owner="kubectl")
     victim.platform.cluster.patch(key, label, owner="kubectl")
-    refresh(victim.platform, victim.entry.order)
+    refresh(victim.platform.cluster, victim.entry.order)
     told = victim.until(lambda report: report.state.ready, "Ready").state
 
     assert told.reason == ""
@@ -483,7 +483,7 @@ def test_pushing_another_name_deletes_nothing_and_the_revert_does_not_wait(
     back = victim.platform.forge.write(
         victim.entry.repository, [FileChange(FILE, text, found["sha"])], revert
     ).commit
-    refresh(victim.platform, order)
+    refresh(victim.platform.cluster, order)
     repaired = orderkit("repair", order)
     victim.until(lambda report: report.state.ready and report.state.revision == back, "Ready")
 
@@ -507,7 +507,7 @@ def test_what_an_earlier_release_wrote_is_reported_and_brought_up_to_date(
     change = FileChange(entry.application_path, yaml.safe_dump(old).encode(), found.sha)
     operation = Operation(f"old-{entry.order}", "user:default/chief", "as it was")
     commit = forge.write(victim.platform.ledger, [change], operation).commit
-    nudge(victim.platform, f"team-{entry.team}", commit)
+    nudge(victim.platform.cluster, f"team-{entry.team}", commit)
 
     def settled(safe: bool) -> None:  # noqa: FBT001 - the one thing that it waits for
         until(

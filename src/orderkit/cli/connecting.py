@@ -324,7 +324,7 @@ def notifier(settings: PlatformSettings, platform: Platform, channel: Channel) -
         case "pullRequest":
             from orderkit.flows.notify.pull_comments import PullComments
 
-            return PullComments(platform)
+            return PullComments(platform.forge, platform.ledger)
         case "webhook":
             from orderkit.adapters.notify.notifiers import WebhookNotifier, WebhookTarget
 

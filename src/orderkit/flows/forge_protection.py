@@ -173,7 +173,7 @@ def protect_orders(
     pack: Pack | None = None,
 ) -> int:
     """Protect the living orders, of one team or all; return how many lacked something."""
-    squashing = squashing_orders(platform, ledger_files, team)
+    squashing = squashing_orders(platform.forge, ledger_files, team)
     changed = {entry for entry in squashing if forbid_squash(platform.forge, entry.repository)}
     needy = orders_in_need(platform, ledger_files, team, pack)
     changed |= {
@@ -192,14 +192,14 @@ def unprotected_orders(platform: Platform, ledger_files: RepositorySnapshot) -> 
 
 
 def squashing_orders(
-    platform: Platform, ledger_files: RepositorySnapshot, team: str | None = None
+    forge: Forge, ledger_files: RepositorySnapshot, team: str | None = None
 ) -> list[OrderEntry]:
     """Return the living orders whose pull requests the forge would squash, of one team or all."""
     entries = [e for e in ledger.entries(ledger_files.blobs) if team in (None, e.team)]
 
     def may_squash(entry: OrderEntry) -> bool:
         with suppress(OrderkitError):  # 'status' of the order says what is wrong
-            repository = platform.forge.repo(entry.repository)
+            repository = forge.repo(entry.repository)
             return bool(repository and repository.may_squash and not repository.archived)
         return False
 

@@ -95,13 +95,13 @@ class RepositorySnapshot:
 
 
 def snapshot(
-    platform: Platform, repo: RepoId, commit: CommitSha | None = None
+    forge: Forge, repo: RepoId, commit: CommitSha | None = None
 ) -> RepositorySnapshot | None:
     """Return a repository's files at a commit, or the head of ``main``; None: there is none."""
-    commit = commit or platform.forge.head(repo)
+    commit = commit or forge.head(repo)
     if commit is None:
         return None
-    return RepositorySnapshot(commit, platform.forge.tree(repo, commit))
+    return RepositorySnapshot(commit, forge.tree(repo, commit))
 
 
 def ledger_snapshot(platform: Platform) -> RepositorySnapshot:
@@ -111,7 +111,7 @@ def ledger_snapshot(platform: Platform) -> RepositorySnapshot:
     Raises:
         NotFoundError: The platform was never bootstrapped.
     """
-    ledger_files = snapshot(platform, platform.ledger)
+    ledger_files = snapshot(platform.forge, platform.ledger)
     if ledger_files is None:
         raise NotFoundError(
             f"{platform.ledger}: no ledger on {platform.forge.base_url}",
@@ -120,9 +120,9 @@ def ledger_snapshot(platform: Platform) -> RepositorySnapshot:
     return ledger_files
 
 
-def read_text(platform: Platform, repo: RepoId, path: PurePosixPath, ref: str) -> str | None:
+def read_text(forge: Forge, repo: RepoId, path: PurePosixPath, ref: str) -> str | None:
     """Return a file's text at a commit or branch; None if it is not there."""
-    revision = platform.forge.read(repo, path, ref)
+    revision = forge.read(repo, path, ref)
     return None if revision is None else revision.text
 
 
@@ -133,7 +133,7 @@ def pack_snapshot(platform: Platform) -> RepositorySnapshot:
     Raises:
         NotFoundError: Nothing is published yet.
     """
-    published_files = snapshot(platform, platform.pack_repo)
+    published_files = snapshot(platform.forge, platform.pack_repo)
     if published_files is None:
         raise NotFoundError(
             f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
@@ -182,10 +182,10 @@ def pack_files(
     return {revision.path: revision.data for revision in revisions if revision}
 
 
-def get_object(platform: Platform, key: ObjectKey) -> Manifest | None:
+def get_object(cluster: Cluster, key: ObjectKey) -> Manifest | None:
     """Return an object; None also while its kind is not served."""
     try:
-        return platform.cluster.get(key)
+        return cluster.get(key)
     except NoSuchKindError:
         return None
 

@@ -137,7 +137,7 @@ class GateHandlers:
         teams = call.who.teams("read")
         if teams is None:
             return
-        team = team_of(service.platform, xr) if xr else None
+        team = team_of(service.platform.cluster, xr) if xr else None
         if team not in teams:
             raise call.who.foreign(f"{gate_query.kit} '{gate_query.name}'", teams)
         call.audit_fields["team"] = team

@@ -81,7 +81,7 @@ def get_change_form(service: Service, call: ServiceRequest) -> ServiceResponse:
     xr_file = read_xr(service.platform, live, head)
     data = form_data(live.kit, change, order=live.entry.order, base=head, spec=xr_file.spec)
     if change.at_least is not None:
-        least = least_value(service.platform, live, xr_file.xr, change.at_least)
+        least = least_value(service.platform.cluster, live, xr_file.xr, change.at_least)
         data[LEAST] = "not known" if least is None else f"{least}"
     return _redirect(service, live, change.name, data)
 
@@ -143,7 +143,7 @@ def _may_know(service: Service, call: ServiceRequest, entry: OrderEntry) -> bool
 
 
 def _ended(service: Service, order: str, path: PurePosixPath) -> EndedOrderError:
-    text = read_text(service.platform, service.platform.ledger, path, "main")
+    text = read_text(service.platform.forge, service.platform.ledger, path, "main")
     record = parse(text or "", name=str(path))
     kept = {
         "archive": "its repository is archived and keeps its history",

@@ -138,7 +138,7 @@ class EndRuns:
         tombstones = ledger.tombstones(paths, entry.order)
         if entry.application_path in paths or not tombstones:
             raise NotFoundError(f"{entry.order} is not ending", hint="the order is live")
-        text = read_text(service.platform, service.platform.ledger, tombstones[-1], "main")
+        text = read_text(service.platform.forge, service.platform.ledger, tombstones[-1], "main")
         return ServiceResponse(200, _ended(entry, parse(text or "", name=str(tombstones[-1]))))
 
     def _start(self, platform: Platform, request: EndRequest) -> _Run:

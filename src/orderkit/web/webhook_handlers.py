@@ -418,6 +418,6 @@ def _run_safely(service: Service, name: str, act: Callable[[], str]) -> str:
 
 def _say_failed(service: Service, repo: RepoId, number: int, why: str) -> None:
     try:
-        say_failed(service.platform, repo, number, why)
+        say_failed(service.platform.forge, repo, number, why)
     except OrderkitError as error:
         logger.warning("%s#%d: its status cannot be set: %s", repo, number, error)

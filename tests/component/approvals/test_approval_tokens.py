@@ -104,7 +104,7 @@ def test_a_program_agrees_only_with_a_right_that_none_has_by_default(
     assert (status, answer["state"]) == (200, "delivered"), answer
     line = door.service.audit_lines()[-1]
     assert line["via"].startswith("token of client bot-"), line
-    agreed = read_text(desk.platform, desk.platform.ledger, entry.approvals_path, "main")
+    agreed = read_text(desk.platform.forge, desk.platform.ledger, entry.approvals_path, "main")
     assert agreed is not None
     assert "token of client bot-" in agreed
 

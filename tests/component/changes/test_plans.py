@@ -43,7 +43,7 @@ def _plan(done: Changed) -> Plan:
 
 def _sheet(bay: Bay) -> Manifest | None:
     key = ObjectKey(CONFIG_MAP, "spec-sheet", f"garage-{bay.name}")
-    return get_object(bay.platform, key)
+    return get_object(bay.platform.cluster, key)
 
 
 def test_what_was_planned_is_what_happens(living: Bay) -> None:
@@ -73,8 +73,8 @@ def test_a_change_that_deletes_data_is_refused_until_it_is_meant(living: Bay) ->
     _delivered(living, done)
     room = ObjectKey(NAMESPACE, f"lift-{living.name}")
     until(
-        living.platform.clock, lambda: get_object(living.platform, room), lambda seen: seen is None,
-        timeout_s=90, goal="the lift's room going",
+        living.platform.clock, lambda: get_object(living.platform.cluster, room),
+        lambda seen: seen is None, timeout_s=90, goal="the lift's room going",
     )  # fmt: skip
 
 

@@ -183,7 +183,7 @@ def test_a_name_in_a_backup_cannot_leave_its_folder(site: Site, tmp_path: Path, 
     assert (done.code, done.out) == (2, "")
     assert f"backup.yaml: name: '{name}' is no OWNER/NAME" in done.err
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-    assert not is_held(site.platform)
+    assert not is_held(site.platform.cluster)
 
 
 def test_one_lost_repository_comes_back_with_its_history(site: Site) -> None:
@@ -197,7 +197,7 @@ def test_one_lost_repository_comes_back_with_its_history(site: Site) -> None:
 
     assert (done["written"], done["report"], done["held"]) == (["ae86/garage-ae86"], [], False)
     assert site.head("ae86/garage-ae86") == head
-    assert not is_held(site.platform)
+    assert not is_held(site.platform.cluster)
     site.ready("garage-ae86", "garage-rx7")
     assert site.uids() == uids
     assert site.restore(code=0)["written"] == [], "what is there is never written"
@@ -226,14 +226,14 @@ def test_a_lost_forge_is_reconciled_with_a_newer_cluster(site: Site) -> None:
         "garage-s13": "newer",
     }
     assert report["held"]
-    assert is_held(site.platform)
+    assert is_held(site.platform.cluster)
     time.sleep(3)
     assert site.uids() == uids, "nothing is deleted, nothing made again"
 
     wrong = site.run("restore", str(site.backup), "--accept", "0" * 12)
-    assert (wrong.code, is_held(site.platform)) == (3, True)
+    assert (wrong.code, is_held(site.platform.cluster)) == (3, True)
     wrong = site.run("restore", str(site.backup), "--accept", report["code"], "--ended=garage-ae86")
-    assert (wrong.code, is_held(site.platform)) == (2, True)
+    assert (wrong.code, is_held(site.platform.cluster)) == (2, True)
 
     assert "a restore holds it until its report is accepted" in site.run("doctor").out
     assert rows["garage-ae86"]["otherwise"] == "orderkit change garage-ae86 note=later --no-wait"

@@ -133,7 +133,7 @@ def test_an_end_that_somebody_else_finishes_is_over_for_both(
     paths = ledger_snapshot(platform.platform).blobs
     assert ledger.ending_order(paths, order) is None
     (tombstone,) = ledger.tombstones(paths, order)
-    text = read_text(platform.platform, platform.platform.ledger, tombstone, MAIN)
+    text = read_text(platform.platform.forge, platform.platform.ledger, tombstone, MAIN)
     assert ended.record == end_record.parse(text or "", name=str(tombstone))
 
 
@@ -416,11 +416,11 @@ def test_what_the_cluster_keeps_of_an_order_is_told(platform: Running, team: str
         cluster.create(manifest, owner="test")
     keys = [ObjectKey(Kind("apps", "v1", "StatefulSet"), "db", home)]
 
-    told = list(left_in_the_cluster(platform.platform, keys))
+    told = list(left_in_the_cluster(platform.platform.cluster, keys))
 
     assert told == [f"PersistentVolumeClaim {home}/data-db-0: StatefulSet db made it"]
     space = ObjectKey(Kind("", "v1", "Namespace"), home)
-    assert list(left_in_the_cluster(platform.platform, [space, *keys])) == []
+    assert list(left_in_the_cluster(platform.platform.cluster, [space, *keys])) == []
 
 
 @pytest.mark.parametrize(

@@ -195,4 +195,4 @@ def push(platform: Platform, entry: OrderEntry, old: str, new: str) -> None:
     change = FileChange(path, file.text.replace(old, new).encode(), file.sha)
     operation = Operation(f"push-{entry.order}", "user:default/test", "too long")
     written = platform.forge.write(entry.repository, [change], operation)
-    nudge(platform, entry.order, written.commit)
+    nudge(platform.cluster, entry.order, written.commit)

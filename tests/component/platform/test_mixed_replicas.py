@@ -110,7 +110,7 @@ def test_an_entry_that_the_old_one_wrote_again_is_put_back_by_the_new_one(
     path = OrderEntry(TeamName(team), OrderId(f"garage-{team}")).application_path
 
     def entry() -> str | None:
-        return read_text(replicas.platform, replicas.platform.ledger, path, MAIN)
+        return read_text(replicas.platform.forge, replicas.platform.ledger, path, MAIN)
 
     before = entry()
     assert before is not None

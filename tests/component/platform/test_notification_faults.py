@@ -256,7 +256,7 @@ def test_after_a_day_an_event_is_given_up_and_reported(
         offer(worker, ready("garage-a"))
         assert worker.state().queued == 0
 
-    (report,) = given_up(platform.platform, namespace)["hook"]
+    (report,) = given_up(platform.platform.cluster, namespace)["hook"]
     assert (report.order, report.kind) == ("garage-a", "ready")
     assert "answered 500" in report.reason
 

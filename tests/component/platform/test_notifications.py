@@ -206,7 +206,7 @@ def test_an_open_pull_request_has_one_comment_with_the_newest_state(
         for order_id in (name, f"{name}-two")
     }
 
-    comments = PullComments(platform.platform)
+    comments = PullComments(platform.platform.forge, platform.platform.ledger)
     for phase, text in (("Failing", "is failing"), ("Ready", "is Ready")):
         row = OrderRow(name, team, "garage", phase, "no quota @admin")  # type: ignore[arg-type]
         (event,) = row_events(row, platform.platform.clock.now())

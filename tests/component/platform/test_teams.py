@@ -179,14 +179,14 @@ def test_adding_a_team_again_brings_its_orders_up_to_date(
     """A ledger that an older version wrote delivered to namespace default."""
     assert orderkit("order", "garage", f"team_name={team}", "stage=stage1").code == 0
     path = PurePosixPath("apps", team, f"garage-{team}.yaml")
-    text = read_text(platform.platform, platform.platform.ledger, path, "main") or ""
+    text = read_text(platform.platform.forge, platform.platform.ledger, path, "main") or ""
     old = text.replace(f"namespace: team-{team}", "namespace: default")
     assert old != text
     write_ledger(platform.platform, {path: old}, Operation("old", "user:default/x", "as it was"))
 
     assert orderkit("team", "add", team).code == 0
 
-    assert read_text(platform.platform, platform.platform.ledger, path, "main") == text
+    assert read_text(platform.platform.forge, platform.platform.ledger, path, "main") == text
     until(
         SystemClock(),
         lambda: orderkit("status", f"garage-{team}", "--json").json["phase"],

@@ -68,7 +68,7 @@ def test_a_part_says_what_its_selector_asks_for(
     place = f"mg.Spec.ForProvider.Places[0].{field[:1].upper()}{field[1:]}"
     reason = f"cannot resolve references: {place}: {NOTHING}"
 
-    state = closer_state(platform.platform, part(selector, reason, field))
+    state = closer_state(platform.platform.cluster, part(selector, reason, field))
 
     assert state.reason == f"{reason}: {told}"
     assert state.fails_from, f"it fails after {GRACE_S} s"
@@ -86,7 +86,7 @@ def test_an_xr_says_which_compositions_there_are(platform: Running) -> None:
         "status": {"conditions": [condition]},
     }
 
-    state = closer_state(platform.platform, xr)
+    state = closer_state(platform.platform.cluster, xr)
 
     assert state.reason.startswith(f"{text}: no Composition of XGarage has the labels cloud=none;")
     assert "there is xgarage-default (without labels)" in state.reason

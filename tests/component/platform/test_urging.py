@@ -167,15 +167,13 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
-def test_operations_that_are_in_the_way(
-    case: Case, platform: Running, cluster: EmbeddedCluster
-) -> None:
+def test_operations_that_are_in_the_way(case: Case, cluster: EmbeddedCluster) -> None:
     read = cluster.create(application(initiatedBy=case.initiator), owner="argocd")
     if case.stale:
         change = {"status": {"operationState": {"operation": {"sync": {"revision": NEW}}}}}
         cluster.patch(application_key("garage-ae86"), change, owner="argocd")
 
-    ended = end_older_operation(replace(platform.platform, cluster=cluster), read, case.commit)
+    ended = end_older_operation(cluster, read, case.commit)
 
     now = cluster.get(application_key("garage-ae86"))
     phase = dig(now, "status", "operationState", "phase")
@@ -207,7 +205,7 @@ SKIPPED = [
 
 @pytest.mark.parametrize("case", SKIPPED, ids=lambda case: case.reason)
 def test_what_an_operation_skipped_is_pruned_once_that_is_allowed(
-    case: Skipped, platform: Running, cluster: EmbeddedCluster
+    case: Skipped, cluster: EmbeddedCluster
 ) -> None:
     """An operation keeps its options, and its retry takes the newest commit."""
     key, made = application_key("garage-ae86"), application(initiatedBy={"automated": True})
@@ -225,7 +223,7 @@ def test_what_an_operation_skipped_is_pruned_once_that_is_allowed(
     if case.stale:
         cluster.patch(key, {"metadata": {"annotations": {REFRESH: "normal"}}}, owner="argocd")
 
-    synced = prune_what_was_skipped(replace(platform.platform, cluster=cluster), read)
+    synced = prune_what_was_skipped(cluster, read)
 
     requested = dig(cluster.get(key), "operation", "sync")
     assert synced is case.synced
@@ -242,11 +240,11 @@ class LaterClock(SystemClock):
 
 
 def test_a_refresh_that_was_lost_is_asked_for_again_but_not_at_every_look(
-    platform: Running, cluster: EmbeddedCluster
+    cluster: EmbeddedCluster,
 ) -> None:
     clock, key = LaterClock(), application_key("garage-ae86")
     cluster.create(application(), owner="argocd")
-    asking = RepeatedRefresh(replace(platform.platform, cluster=cluster, clock=clock))
+    asking = RepeatedRefresh(cluster, clock)
     asked = []
     for seconds in (0, 4, 8, 12, 16):
         clock.now_s = seconds
@@ -264,9 +262,9 @@ def test_a_refresh_that_stays_unseen_is_asked_for_anew(
     clock, key = LaterClock(), application_key("garage-ae86")
     cluster.create(application(), owner="argocd")
     there = replace(platform.platform, cluster=cluster, clock=clock)
-    refresh(there, key.name)
+    refresh(there.cluster, key.name)
     since = cluster.list(APPLICATION).resource_version
-    asking = RepeatedRefresh(there)
+    asking = RepeatedRefresh(there.cluster, there.clock)
     clock.now_s = 6
     asking.look(key.name)
 

@@ -114,7 +114,7 @@ def test_a_forced_push_is_told_and_proposed_to_be_undone(victim: Victim, orderki
     victim.until(lambda report: report.state.ready and report.state.revision == head, "stage2")
     pusher = victim.clone()
     pusher.git("push", "--quiet", "--force", "origin", "HEAD~1:main")
-    refresh(victim.platform, order)
+    refresh(victim.platform.cluster, order)
     victim.until(lambda report: "by a forced push" in report.state.reason, "told")
 
     proposed = orderkit("repair", order)

@@ -70,7 +70,7 @@ def findings(platform_file: str | None) -> Iterator[DoctorFinding]:
     absent = [name for name in ("portal", "service") if not getattr(settings, name).url]
     yield from check(platform, settings, without=absent)
     yield check_requesters(proofs, settings.service.access.platform_groups)
-    yield check_notifications(platform, settings.notifications)
+    yield check_notifications(platform.cluster, settings.notifications)
 
 
 def _machine() -> Iterator[DoctorFinding]:

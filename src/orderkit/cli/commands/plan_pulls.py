@@ -55,10 +55,10 @@ def run(request: PlanRequest) -> int:
         raise
     except OrderkitError as error:  # out of time
         if not request.no_post:
-            say_failed(platform, repo, number, str(error))
+            say_failed(platform.forge, repo, number, str(error))
         raise
     if not request.no_post:
-        publish(platform, repo, plan)
+        publish(platform.forge, repo, plan)
     show(plan, request.shape, request.screen)
     if request.graph and plan.judged.plan is not None:
         draw(plan.judged.plan, request.graph)

@@ -153,7 +153,7 @@ def _planned(platform: Platform, targets: list[str | RepoId]) -> Iterator[tuple[
         except (NotFoundError, RefusedError):
             continue  # merged, closed or ended meanwhile
         except OrderkitError as error:
-            say_failed(platform, repo, number, str(error))
+            say_failed(platform.forge, repo, number, str(error))
             yield f"{repo}#{number}", "error", f"no plan: {error}"
 
 

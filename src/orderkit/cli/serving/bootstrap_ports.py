@@ -35,6 +35,7 @@ from orderkit.flows.install.bootstrapping import BootstrapRequest, ProbeRequest,
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import Platform
 from orderkit.ports.catalog import Catalog
+from orderkit.ports.forge import Forge
 from orderkit.ports.portal import Portal
 
 _ANSWER_S = 5.0
@@ -142,7 +143,7 @@ def _platform(settings: PlatformSettings, undo: contextlib.ExitStack) -> tuple[P
     portal = connect_portal(settings, _secret)
     platform = connect_with(settings, NoCatalog(), portal)
     catalog, problem = _catalog(settings)
-    platform = replace(platform, catalog=catalog or _catalog_stand_in(platform, undo))
+    platform = replace(platform, catalog=catalog or _catalog_stand_in(platform.forge, undo))
     if settings.service.registers and not _serves(portal):
         platform = replace(platform, service_registers=False)
     return platform, problem
@@ -160,7 +161,7 @@ def _catalog(settings: PlatformSettings) -> tuple[Catalog | None, str]:
     return catalog, ""
 
 
-def _catalog_stand_in(platform: Platform, undo: contextlib.ExitStack) -> Catalog:
+def _catalog_stand_in(forge: Forge, undo: contextlib.ExitStack) -> Catalog:
     """
     Run a catalog for as long as the caller needs it.
 
@@ -170,7 +171,7 @@ def _catalog_stand_in(platform: Platform, undo: contextlib.ExitStack) -> Catalog
     found = stand_ins()
     if found is None:
         raise MissingExtraError("a catalog in place of a portal that does not answer", "embedded")
-    url, secret = undo.enter_context(found.running_catalog(platform.forge))
+    url, secret = undo.enter_context(found.running_catalog(forge))
     return BackstageCatalog(url, token=secret)
 
 

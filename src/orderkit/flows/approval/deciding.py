@@ -280,7 +280,7 @@ def _on_forge(
     """Return what is to be approved, with as few rights as somebody's own credentials have."""
     if number is not None:
         live = find_living(platform, order)
-        return live.entry, live.repository, open_pull(platform, live, number), ""
+        return live.entry, live.repository, open_pull(platform.forge, live, number), ""
     entry = waiting_entry(platform, order)
     waiting = waiting_order(platform, entry)
     pull = open_proposal(platform, waiting) if waiting else None
@@ -359,7 +359,7 @@ def subject_of(platform: Platform, order: str, number: int | None) -> Subject:
             raise NotFoundError(f"{order} does not wait for approval any more")
         return subject_of_proposal(proposal)
     live = find_living(platform, order)
-    pull = open_pull(platform, live, number)
+    pull = open_pull(platform.forge, live, number)
     if pull.state != "open":
         raise NotFoundError(f"{live.repository}#{number} is merged")
     needs, behind = Judgement(platform, live, pull).parties()
@@ -411,10 +411,10 @@ def is_own_request(waiting: WaitingOrder, me: str) -> bool:
 def _merged(platform: Platform, entry: OrderEntry, number: int, person: Requester) -> Decided:
     """Merge a change if nobody is missing any more."""
     live = find_living(platform, entry.order)
-    pull = open_pull(platform, live, number)
+    pull = open_pull(platform.forge, live, number)
     verdict = judge_review(platform, live, pull)
     if verdict.refusal:
-        set_review_status(platform, live.repository, pull, verdict)
+        set_review_status(platform.forge, live.repository, pull, verdict)
         return Decided(entry.order, entry.team, "waiting", verdict.refusal, url=pull.web_url)
     merge_reviewed(platform, entry.order, number, requester=person.ref, proof=person.proof)
     return Decided(entry.order, entry.team, "delivered", url=pull.web_url)

@@ -41,7 +41,8 @@ from orderkit.flows.argocd.refreshing import Ancestry, nudge, refresh
 from orderkit.flows.forge_protection import needs_protection, orders_in_need
 from orderkit.flows.platform import Platform, RepositorySnapshot
 from orderkit.flows.repeating import in_rounds
-from orderkit.ports.forge import FileChange, FileRevision, Operation, Written
+from orderkit.ports.cluster import Cluster
+from orderkit.ports.forge import FileChange, FileRevision, Forge, Operation, Written
 from orderkit.ports.urgency import pushed
 from yamlfiles import yaml11
 from yamlfiles.documents import refuse_newer
@@ -59,23 +60,23 @@ def unpinned_applications(platform: Platform, teams: Collection[str] = ()) -> li
     folders = tuple(f"{platform.forge.base_url}/{team}/" for team in teams)
     return [
         application
-        for application in _applications(platform)
+        for application in _applications(platform.cluster)
         if not ledger_applications.is_pinned(application)
         and (_is_ours(application) or _repository(application).startswith(folders))
     ]
 
 
-def unsafe_applications(platform: Platform) -> list[Manifest]:
+def unsafe_applications(cluster: Cluster) -> list[Manifest]:
     """Return Orderkit's own Applications that a push or a lost file makes delete an order."""
     return [
         application
-        for application in _applications(platform)
+        for application in _applications(cluster)
         if _is_ours(application) and not ledger_applications.is_safe(application)
     ]
 
 
 def refuse_lost_tools(
-    platform: Platform, settings: Mapping[str, str], before: Mapping[str, str]
+    cluster: Cluster, settings: Mapping[str, str], before: Mapping[str, str]
 ) -> None:
     """
     Refuse settings that switch off a tool which renders somebody else's Application now.
@@ -93,7 +94,7 @@ def refuse_lost_tools(
         if settings.get(f"{tool}.enable") == "false" != before.get(f"{tool}.enable")
     ]
     # without its tool, Argo CD reads the folder as plain manifests, and prunes what is not there
-    for application in _applications(platform) if lost else ():
+    for application in _applications(cluster) if lost else ():
         tool = _tool(application)
         if tool in lost and not _is_ours(application):
             raise RefusedError(
@@ -104,8 +105,8 @@ def refuse_lost_tools(
             )
 
 
-def _applications(platform: Platform) -> list[Manifest]:
-    items = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+def _applications(cluster: Cluster) -> list[Manifest]:
+    items = cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
     return sorted(items, key=lambda application: str(metadata(application)["name"]))
 
 
@@ -125,7 +126,7 @@ def _tool(application: Manifest) -> str:
 
 
 def commit_to_pin(
-    platform: Platform,
+    forge: Forge,
     entry: OrderEntry,
     kit: Kit,
     before: CommitSha | None = None,
@@ -143,7 +144,7 @@ def commit_to_pin(
     # an order that was pinned stays so, like the protection of main, whatever its kit says later
     if not (before or needs_protection(kit)):
         return None
-    return (head() if head else platform.forge.head(entry.repository)) or before
+    return (head() if head else forge.head(entry.repository)) or before
 
 
 def pinned_commit(platform: Platform, entry: OrderEntry, ref: str = MAIN) -> CommitSha | None:
@@ -163,7 +164,7 @@ def application_at(platform: Platform, entry: OrderEntry, ref: str = MAIN) -> Ma
 
 def following_orders(platform: Platform, ledger_files: RepositorySnapshot) -> list[OrderEntry]:
     """Return the orders that follow their branch although their kit wants it to be protected."""
-    followers = {order for order, commit in _commits_in_cluster(platform) if commit is None}
+    followers = {order for order, commit in _commits_in_cluster(platform.cluster) if commit is None}
     if followers.isdisjoint(entry.order for entry in ledger.entries(ledger_files.blobs)):
         return []
     entries = (entry for entry, _ in orders_in_need(platform, ledger_files))
@@ -172,17 +173,17 @@ def following_orders(platform: Platform, ledger_files: RepositorySnapshot) -> li
 
 def undelivered_orders(platform: Platform, ledger_files: RepositorySnapshot) -> list[OrderEntry]:
     """Return the orders whose ``main`` holds what nobody delivered yet."""
-    pinned = {order: commit for order, commit in _commits_in_cluster(platform) if commit}
+    pinned = {order: commit for order, commit in _commits_in_cluster(platform.cluster) if commit}
     return [
         entry
         for entry in ledger.entries(ledger_files.blobs)
         if entry.order in pinned
         and entry.end_path not in ledger_files.blobs
-        and undelivered(platform, entry, head_of_main(platform, entry))
+        and undelivered(platform, entry, head_of_main(platform.forge, entry))
     ]
 
 
-def head_of_main(platform: Platform, entry: OrderEntry) -> CommitSha | None:
+def head_of_main(forge: Forge, entry: OrderEntry) -> CommitSha | None:
     """
     Return the head of an order's ``main``; None if its repository is gone or has another name.
 
@@ -190,13 +191,13 @@ def head_of_main(platform: Platform, entry: OrderEntry) -> CommitSha | None:
     """
     # whoever renames one order must not hide the others
     with suppress(MovedError):
-        return platform.forge.head(entry.repository)
+        return forge.head(entry.repository)
     return None
 
 
-def _commits_in_cluster(platform: Platform) -> Iterator[tuple[str, CommitSha | None]]:
+def _commits_in_cluster(cluster: Cluster) -> Iterator[tuple[str, CommitSha | None]]:
     """Yield the orders that the cluster has, with the commits that their Applications name."""
-    for application in platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items:
+    for application in cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items:
         if order := labels_of(application).get(ledger.ORDER_LABEL):
             yield order, ledger.delivered_commit(application)
 
@@ -246,8 +247,8 @@ def deliver(
     # tried only: Argo CD polls too
     with suppress(RemoteError):
         if is_pinned_now:
-            refresh(platform, ledger.team_application(entry.team))
-        nudge(platform, entry.order, commit)
+            refresh(platform.cluster, ledger.team_application(entry.team))
+        nudge(platform.cluster, entry.order, commit)
 
 
 def _pin(

@@ -23,6 +23,7 @@ from orderkit.flows.argocd.refreshing import (
 )
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.repeating import until
+from orderkit.ports.cluster import Cluster
 
 ROOT_NAME = "root"
 """The Application that delivers the layers' Applications."""
@@ -36,12 +37,12 @@ def await_layer(platform: Platform, name: str, commit: CommitSha | None, timeout
         IncompleteError: It timed out, or Argo CD gave the commit up; the message says why.
     """
     if commit is not None:
-        nudge(platform, ROOT_NAME, commit)
-        nudge(platform, name, commit)
+        nudge(platform.cluster, ROOT_NAME, commit)
+        nudge(platform.cluster, name, commit)
     ancestry = Ancestry(platform.forge, platform.pack_repo)
     until(
         platform.clock,
-        lambda: _look(platform, name, commit, ancestry),
+        lambda: _look(platform.cluster, name, commit, ancestry),
         lambda waiting: not waiting,
         timeout_s=timeout_s,
         goal=f"layer {name} becoming ready" + (f" at {short(commit)}" if commit else ""),
@@ -59,10 +60,10 @@ def await_taken_up(platform: Platform, commit: CommitSha, timeout_s: float) -> N
     # the root's operation keeps its commit and waits for the health of each layer: for one that is
     # gone from Git it would wait for ever and block later commits (observed on Argo CD 3.2.11)
     urging = StuckOperationEnder(platform, platform.pack_repo, commit)
-    nudge(platform, ROOT_NAME, commit)
+    nudge(platform.cluster, ROOT_NAME, commit)
     until(
         platform.clock,
-        lambda: _root_waits(platform, urging),
+        lambda: _root_waits(platform.cluster, urging),
         lambda waiting: not waiting,
         timeout_s=timeout_s,
         goal=f"the Application {ROOT_NAME} applying {short(commit)}",
@@ -70,8 +71,8 @@ def await_taken_up(platform: Platform, commit: CommitSha, timeout_s: float) -> N
     )
 
 
-def _root_waits(platform: Platform, urging: StuckOperationEnder) -> str:
-    root = get_object(platform, application_key(ROOT_NAME))
+def _root_waits(cluster: Cluster, urging: StuckOperationEnder) -> str:
+    root = get_object(cluster, application_key(ROOT_NAME))
     if root is None:
         raise IncompleteError(
             f"the Application {ROOT_NAME} does not exist, so no layer is delivered",
@@ -85,21 +86,21 @@ def _root_waits(platform: Platform, urging: StuckOperationEnder) -> str:
     return order_state.undelivered(root, None) or "Argo CD has not compared it with the cluster yet"
 
 
-def _look(platform: Platform, name: str, commit: CommitSha | None, ancestry: Ancestry) -> str:
+def _look(cluster: Cluster, name: str, commit: CommitSha | None, ancestry: Ancestry) -> str:
     """
     Say what a layer waits for; empty when it is ready.
 
     Raises:
         IncompleteError: Argo CD gave this commit up.
     """
-    application = get_object(platform, application_key(name))
+    application = get_object(cluster, application_key(name))
     if application is None:
         return "Argo CD has not created its Application"
     at = commit and _commit_to_judge(application, commit, ancestry)
     if commit and dig(application, "status", "operationState", "retryCount", default=0):
-        end_older_operation(platform, application, str(at))
+        end_older_operation(cluster, application, str(at))
     waiting = _unapplied(application, at)
-    reason = order_state.delivery_failure(application) or _unhealthy_object(platform, application)
+    reason = order_state.delivery_failure(application) or _unhealthy_object(cluster, application)
     if waiting and _ended(application, at) in ("Failed", "Error"):
         raise IncompleteError(f"Argo CD gave {short(str(at))} up: {reason}")
     if waiting:
@@ -137,11 +138,11 @@ def _commit_to_judge(application: Manifest, commit: CommitSha, ancestry: Ancestr
     return revision if ancestry.contains(revision, commit) else commit
 
 
-def _unhealthy_object(platform: Platform, application: Manifest) -> str:
+def _unhealthy_object(cluster: Cluster, application: Manifest) -> str:
     """Name the first object of a layer that is not healthy, and why."""
     for entry in dig(application, "status", "resources", default=()):
         kind = Kind(entry.get("group", ""), entry.get("version", ""), entry["kind"])
-        live = get_object(platform, ObjectKey(kind, entry["name"], entry.get("namespace", "")))
+        live = get_object(cluster, ObjectKey(kind, entry["name"], entry.get("namespace", "")))
         verdict = health_of(live) if live is not None else Health(HealthStatus.MISSING)
         if verdict is not None and verdict.status is not HealthStatus.HEALTHY:
             message = f": {verdict.message}" if verdict.message else ""

@@ -42,6 +42,8 @@ from orderkit.core.order import ledger, order_state
 from orderkit.core.order.ledger import TEAM_LABEL, delivered_commit, team_application
 from orderkit.core.order.order_state import OrderState
 from orderkit.flows.platform import Platform, get_object
+from orderkit.ports.clock import Clock
+from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Forge, Written
 
 
@@ -107,28 +109,28 @@ def application_key(name: str) -> ObjectKey:
     return ObjectKey(APPLICATION, name, ARGOCD_NAMESPACE)
 
 
-def refresh(platform: Platform, application: str) -> bool:
+def refresh(cluster: Cluster, application: str) -> bool:
     """Ask for a refresh. Idempotent. False if the Application does not exist (yet)."""
-    return _annotate(platform, application, "normal")
+    return _annotate(cluster, application, "normal")
 
 
-def _annotate(platform: Platform, application: str, request: str | None) -> bool:
+def _annotate(cluster: Cluster, application: str, request: str | None) -> bool:
     patch = {"metadata": {"annotations": {REFRESH: request}}}
     try:
-        platform.cluster.patch(application_key(application), patch, owner=OWNER)
+        cluster.patch(application_key(application), patch, owner=OWNER)
     except NotFoundError:
         return False
     return True
 
 
-def knows_retry_refresh(platform: Platform) -> bool:
+def knows_retry_refresh(cluster: Cluster) -> bool:
     """
     Say whether Argo CD lets a retry take the newest commit (``retry.refresh``, since 3.2).
 
     An older one drops the field, and the Application of the team would differ from Git for ever.
     Costs one request.
     """
-    document = platform.cluster.openapi(APPLICATION.group, APPLICATION.version) or {}
+    document = cluster.openapi(APPLICATION.group, APPLICATION.version) or {}
     schemas = dig(document, "components", "schemas", default={})
     retries = (
         dig(schema, "properties", *(part for step in _RETRY for part in (step, "properties")))
@@ -138,22 +140,22 @@ def knows_retry_refresh(platform: Platform) -> bool:
     return any("refresh" in (retry or {}) for retry in retries)
 
 
-def nudge(platform: Platform, application: str, commit: str) -> None:
+def nudge(cluster: Cluster, application: str, commit: str) -> None:
     """
     Ask for a refresh after a write, and end an operation that retries an older commit.
 
     Idempotent.
     """
-    manifest = get_object(platform, application_key(application))
+    manifest = get_object(cluster, application_key(application))
     if manifest is None:
         return
     # a first attempt at an older commit is left to finish
     if dig(manifest, "status", "operationState", "retryCount", default=0):
-        end_older_operation(platform, manifest, commit)
-    refresh(platform, application)
+        end_older_operation(cluster, manifest, commit)
+    refresh(cluster, application)
 
 
-def end_older_operation(platform: Platform, application: Manifest, commit: str) -> bool:
+def end_older_operation(cluster: Cluster, application: Manifest, commit: str) -> bool:
     """
     End a running operation that pins another commit than `commit`. Idempotent.
 
@@ -167,10 +169,10 @@ def end_older_operation(platform: Platform, application: Manifest, commit: str) 
         return False
     if not automated(application):
         return False
-    return _patched_as_read(platform, application, TERMINATE)
+    return _patched_as_read(cluster, application, TERMINATE)
 
 
-def prune_what_was_skipped(platform: Platform, application: Manifest) -> bool:
+def prune_what_was_skipped(cluster: Cluster, application: Manifest) -> bool:
     """
     Start a sync where the last one left what an Application may prune by now. Idempotent.
 
@@ -188,17 +190,15 @@ def prune_what_was_skipped(platform: Platform, application: Manifest) -> bool:
     if "operation" in application or dig(application, "status", "sync", "status") != "OutOfSync":
         return False
     # without self-heal Argo CD syncs no commit twice (read from its source, 3.2: autoSync)
-    return _patched_as_read(platform, application, sync_request(application))
+    return _patched_as_read(cluster, application, sync_request(application))
 
 
-def _patched_as_read(platform: Platform, application: Manifest, patch: Manifest) -> bool:
+def _patched_as_read(cluster: Cluster, application: Manifest, patch: Manifest) -> bool:
     """Patch an Application unless it changed since it was read: then the next look decides."""
     # the server refuses the patch if another operation began since
     version_read = {"resourceVersion": metadata(application).get("resourceVersion")}
     try:
-        platform.cluster.patch(
-            ObjectKey.of(application), {"metadata": version_read, **patch}, owner=OWNER
-        )
+        cluster.patch(ObjectKey.of(application), {"metadata": version_read, **patch}, owner=OWNER)
     except (ConflictError, NotFoundError):
         return False
     return True
@@ -215,20 +215,20 @@ class RepeatedRefresh:
     until something else about the Application changes. So it is taken away before it is set.
     """
 
-    def __init__(self, platform: Platform) -> None:
-        self._platform = platform
-        self._asked_s = platform.clock.monotonic_s()
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster, self._clock = cluster, clock
+        self._asked_s = clock.monotonic_s()
 
     def is_due(self) -> bool:
         """Say whether the last request is a few seconds ago."""
-        return self._platform.clock.monotonic_s() - self._asked_s > _AGAIN_S
+        return self._clock.monotonic_s() - self._asked_s > _AGAIN_S
 
     def look(self, application: str) -> None:
         """Request a refresh, unless that was done just now."""
         if self.is_due():
-            self._asked_s = self._platform.clock.monotonic_s()
-            _annotate(self._platform, application, None)
-            refresh(self._platform, application)
+            self._asked_s = self._clock.monotonic_s()
+            _annotate(self._cluster, application, None)
+            refresh(self._cluster, application)
 
 
 class StuckOperationEnder:
@@ -262,7 +262,7 @@ class StuckOperationEnder:
         self._platform, self._commit, self._may_be_later = platform, commit, may_be_later
         self._ancestry = Ancestry(platform.forge, repository)
         self._began_s = platform.clock.monotonic_s()
-        self._refresh = RepeatedRefresh(platform)
+        self._refresh = RepeatedRefresh(platform.cluster, platform.clock)
 
     def reached(self, revision: str) -> bool:
         """Say whether a revision is the commit, or a later one that contains it and may be."""
@@ -282,13 +282,13 @@ class StuckOperationEnder:
         if not self.has_compared(application):
             self._refresh.look(self._to_refresh(application))
         else:
-            prune_what_was_skipped(self._platform, application)
+            prune_what_was_skipped(self._platform.cluster, application)
         applied = pinned(application)
         if not applied or self.reached(applied):
             return
         retries = dig(application, "status", "operationState", "retryCount", default=0)
         if retries or now_s - self._began_s > _GRACE_S:
-            end_older_operation(self._platform, application, self._commit)
+            end_older_operation(self._platform.cluster, application, self._commit)
 
     def _to_refresh(self, application: Manifest) -> str:
         """Name the Application, or its team's if only that one can bring the commit's id."""
@@ -302,30 +302,28 @@ _DEEPEST = 5
 """Bound on nested Applications, in case two wait for each other."""
 
 
-def obstacle(
-    platform: Platform, application: Manifest, commit: str | None = None
-) -> Obstacle | None:
+def obstacle(cluster: Cluster, application: Manifest, commit: str | None = None) -> Obstacle | None:
     """
     Say why an Application is not delivered at `commit`; None when it is.
 
     Reads each object once that is waited for.
     """
-    return _obstacle(platform, application, commit, _DEEPEST)
+    return _obstacle(cluster, application, commit, _DEEPEST)
 
 
 def explained(
-    platform: Platform, application: Manifest | None, state: OrderState, team: TeamName
+    cluster: Cluster, application: Manifest | None, state: OrderState, team: TeamName
 ) -> OrderState:
     """Return an order's state with the reason why its Application, or the team's, waits."""
     if application is not None:
         if state.phase not in ("Delivering", "Failing"):
             return state
-        found = obstacle(platform, application, state.head)
+        found = obstacle(cluster, application, state.head)
         return replace(state, reason=found.reason, advice=found.advice) if found else state
     if state.phase != "Written":
         return state
-    parent = get_object(platform, application_key(ledger.team_application(team)))
-    found = obstacle(platform, parent) if parent else None
+    parent = get_object(cluster, application_key(ledger.team_application(team)))
+    found = obstacle(cluster, parent) if parent else None
     if parent is None or found is None:
         return state
     reason = f"{state.reason}; {ledger.team_application(team)}: {found.reason}"
@@ -333,12 +331,12 @@ def explained(
 
 
 def _obstacle(
-    platform: Platform, application: Manifest, commit: str | None, deeper: int
+    cluster: Cluster, application: Manifest, commit: str | None, deeper: int
 ) -> Obstacle | None:
     first = obstacle_of(application, commit)
     if first is None or first.waits_for is None or not deeper:
         return first
-    why = _why_unready(platform, first.waits_for, deeper)
+    why = _why_unready(cluster, first.waits_for, deeper)
     reason = f"{first.reason}: {why.reason}" if why.reason else first.reason
     return replace(
         first,
@@ -348,12 +346,12 @@ def _obstacle(
     )
 
 
-def _why_unready(platform: Platform, key: ObjectKey, deeper: int) -> Obstacle:
-    waited = get_object(platform, key)
+def _why_unready(cluster: Cluster, key: ObjectKey, deeper: int) -> Obstacle:
+    waited = get_object(cluster, key)
     if waited is None:
         return Obstacle("it is not in the cluster")
     if (key.kind.group, key.kind.kind) == (APPLICATION.group, APPLICATION.kind):
-        return _obstacle(platform, waited, None, deeper - 1) or _health(waited)
+        return _obstacle(cluster, waited, None, deeper - 1) or _health(waited)
     if dig(waited, "metadata", "deletionTimestamp"):
         finalizers = ", ".join(dig(waited, "metadata", "finalizers", default=()))
         return Obstacle(

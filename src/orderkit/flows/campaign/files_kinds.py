@@ -354,7 +354,7 @@ def check_kind(platform: Platform, campaign: Campaign, kit: Kit) -> KindCheck:
     """
     what = campaign.what
     if what.version is not None:
-        return KindCheck(check_version(platform, kit, what.version.to))
+        return KindCheck(check_version(platform.cluster, kit, what.version.to))
     if what.revision is not None:
         chosen = choose_revision(platform, kit, what.revision)
         return KindCheck(chosen.notes, chosen.name)

@@ -27,6 +27,7 @@ from orderkit.flows.campaign.running import Progress, Run
 from orderkit.flows.leader_election import LEASE, Candidate, LeaderElection
 from orderkit.flows.platform import Platform
 from orderkit.flows.repeating import until
+from orderkit.ports.cluster import Cluster
 
 _OWNER = "orderkit-campaign"
 _LOOK_EVERY_S, _AT_ONCE = 15.0, 150
@@ -51,21 +52,21 @@ def start_in_cluster(platform: Platform, name: str, crew: Crew) -> str:
         hint = f"orderkit campaign start {name} --in-cluster"
         raise RefusedError(f"campaign {name} was not started", hint=hint)
     for number in itertools.count(1):  # one that was paused and resumed has ended before
-        job = _ensure(platform, cluster_jobs.coordinator_job(record, crew, number))
+        job = _ensure(platform.cluster, cluster_jobs.coordinator_job(record, crew, number))
         if not _is_over(job):
             break
     return str(job["metadata"]["name"])
 
 
-def _ensure(platform: Platform, job: Manifest) -> Manifest:
+def _ensure(cluster: Cluster, job: Manifest) -> Manifest:
     """Create a Job if it is missing; return it as the cluster has it."""
     key = ObjectKey.of(job)
-    present = platform.cluster.get(key)
+    present = cluster.get(key)
     if present is None:
         try:
-            return platform.cluster.create(job, owner=_OWNER)
+            return cluster.create(job, owner=_OWNER)
         except ConflictError:  # another coordinator was faster
-            present = platform.cluster.get(key)
+            present = cluster.get(key)
     return present or job
 
 
@@ -170,7 +171,7 @@ class Coordinator(Run):
         if found := cluster.get(ObjectKey.of(job)):
             return found
         self._given.add(number)
-        return _ensure(self.platform, job)
+        return _ensure(self.platform.cluster, job)
 
     def _job(
         self, files: CampaignFiles, record: CampaignRecord, number: int, turn: int

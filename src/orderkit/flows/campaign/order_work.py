@@ -41,7 +41,7 @@ from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.live_order import LiveOrder, check_kit, read_xr
 from orderkit.flows.platform import Platform, RepositorySnapshot
 from orderkit.flows.team.limit_check import team_of
-from orderkit.ports.forge import Commit, PullRequest
+from orderkit.ports.forge import Commit, Forge, PullRequest
 from orderkit.ports.requesters import Requester
 
 _ROUNDS = 8
@@ -267,16 +267,16 @@ def _done(
         deliver(platform, live.entry, fact.commit, to.requester.ref, to.requester.proof)
     if (known := found(fact, to.record)) is not None:
         return known
-    made = _made_now(platform, work, live, to, cluster_xr)
+    made = _made_now(platform.forge, work, live, to, cluster_xr)
     if fact.kind == "merged" and made.phase is OrderPhase.SKIPPED:
         return Worked(OrderPhase.MADE, commit=fact.commit, pull=fact.pull)
     return made
 
 
 def _made_now(
-    platform: Platform, work: Work, live: LiveOrder, to: Assignment, cluster_xr: Manifest | None
+    forge: Forge, work: Work, live: LiveOrder, to: Assignment, cluster_xr: Manifest | None
 ) -> Worked:
-    head = platform.forge.head(live.repository)
+    head = forge.head(live.repository)
     if head is None:
         return Worked(OrderPhase.FAILED, f"{live.repository} has no commit")
     return work.make(live, head, cluster_xr, to)

@@ -186,7 +186,7 @@ def plan_campaign(
     if campaign.what.version is not None and campaign.which.is_whole:
         versions = {order.order: order.version for order in planned}
         names = [str(metadata(order.xr)["name"]) for order in chosen]
-        notes = (*notes, *retirement(platform, computer.kit, versions, names))
+        notes = (*notes, *retirement(platform.cluster, computer.kit, versions, names))
     return CampaignPlan(campaign, waves, planned, (*notes, *_notes(selected)))
 
 

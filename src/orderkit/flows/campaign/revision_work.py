@@ -26,6 +26,7 @@ from orderkit.flows.campaign.files_work import FilesDraft, FileStep
 from orderkit.flows.change.request import plan_change, refuse_faults, refuse_losses
 from orderkit.flows.order.live_order import LiveOrder, check_delivers, check_name, read_xr
 from orderkit.flows.platform import Platform
+from orderkit.ports.clock import Clock
 from yamlfiles import edit as yamledit
 
 NEWEST, CURRENT, AUTOMATIC = "newest", "current", "automatic"
@@ -186,7 +187,7 @@ def choose_revision(platform: Platform, kit: Kit, target: RevisionTarget) -> Cho
     revisions = [*platform.cluster.list(COMPOSITION_REVISION, labels=labels).items]
     if target.to == CURRENT:
         return ChosenRevision(CURRENT, _notes(composition, revisions))
-    revision = _old_enough(platform, target, composition, revisions)
+    revision = _old_enough(platform.clock, target, composition, revisions)
     name = str(metadata(revision)["name"])
     number, newest = number_of(revision), max(map(number_of, revisions))
     age = f"{name} is revision {number} of {newest} of {composition}"
@@ -194,9 +195,9 @@ def choose_revision(platform: Platform, kit: Kit, target: RevisionTarget) -> Cho
 
 
 def _old_enough(
-    platform: Platform, target: RevisionTarget, composition: str, revisions: list[Manifest]
+    clock: Clock, target: RevisionTarget, composition: str, revisions: list[Manifest]
 ) -> Manifest:
-    now, least = platform.clock.now(), duration(target.min_age)
+    now, least = clock.now(), duration(target.min_age)
     named = [r for r in revisions if target.to in (NEWEST, metadata(r)["name"])]
     if not named:
         names = ", ".join(sorted(str(metadata(r)["name"]) for r in revisions)) or "none"

@@ -35,6 +35,7 @@ from orderkit.flows.campaign.files_work import FilesDraft, FileStep
 from orderkit.flows.change.request import plan_change, refuse_faults, refuse_losses
 from orderkit.flows.order.live_order import LiveOrder, XrFile, check_delivers, read_xr
 from orderkit.flows.platform import Platform, get_object
+from orderkit.ports.cluster import Cluster
 from yamlfiles import edit as yamledit
 
 _COMMENT = re.compile(r"(?:^|\s)#(.*)$", re.MULTILINE)
@@ -185,7 +186,7 @@ def _differing(before: Any, after: Any, steps: Steps) -> Iterator[tuple[Steps, A
         yield steps, after
 
 
-def check_version(platform: Platform, kit: Kit, version: str) -> tuple[str, ...]:
+def check_version(cluster: Cluster, kit: Kit, version: str) -> tuple[str, ...]:
     """
     Check what a campaign to a version needs; return what to know about it.
 
@@ -206,7 +207,7 @@ def check_version(platform: Platform, kit: Kit, version: str) -> tuple[str, ...]
             f"kit {kit.name}: {place}", problem.value, problem.rule, hint=problem.hint
         )
     # the cluster's definition counts, not the pack's: it may not have taken the pack yet
-    crd = _crd(platform, kit)
+    crd = _crd(cluster, kit)
     versions = {str(v.get("name")): v for v in dig(crd, "spec", "versions", default=[])}
     _check_served(kit, version, versions)
     strategy = str(dig(crd, "spec", "conversion", "strategy", default=None) or "None")
@@ -218,9 +219,9 @@ def check_version(platform: Platform, kit: Kit, version: str) -> tuple[str, ...]
     return (f"the cluster stores {version}, and converts by {words}",)
 
 
-def _crd(platform: Platform, kit: Kit) -> Manifest:
+def _crd(cluster: Cluster, kit: Kit) -> Manifest:
     name = str(metadata(kit.xrd)["name"])
-    crd = get_object(platform, ObjectKey(CRD, name))
+    crd = get_object(cluster, ObjectKey(CRD, name))
     if crd is None:
         raise RefusedError(
             f"the cluster has no CustomResourceDefinition {name}",
@@ -266,7 +267,7 @@ def _check_dropped(kit: Kit, way: Converter, strategy: str) -> None:
 
 
 def retirement(
-    platform: Platform, kit: Kit, versions: Mapping[str, str], orders: Collection[str]
+    cluster: Cluster, kit: Kit, versions: Mapping[str, str], orders: Collection[str]
 ) -> tuple[str, ...]:
     """
     Say of each older version whether it can be switched off.
@@ -278,9 +279,9 @@ def retirement(
     Raises:
         RemoteError: The cluster does not answer.
     """
-    crd = _crd(platform, kit)
+    crd = _crd(cluster, kit)
     stored = dig(crd, "status", "storedVersions", default=None) or []
-    xrs = {str(metadata(xr)["name"]) for xr in platform.cluster.list(kit.kind).items}
+    xrs = {str(metadata(xr)["name"]) for xr in cluster.list(kit.kind).items}
     strangers = sorted(xrs - set(orders))
     unknown = [order for order, version in versions.items() if not version]
     return tuple(

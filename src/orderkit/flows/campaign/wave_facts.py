@@ -75,7 +75,9 @@ class ClusterLook:
         """
         wanted, kind = list(orders), computer.kit.kind
         if len(wanted) <= _ONE_BY_ONE:
-            applications = {o: get_object(platform, application_key(OrderId(o))) for o in wanted}
+            applications = {
+                o: get_object(platform.cluster, application_key(OrderId(o))) for o in wanted
+            }
             xrs: dict[ObjectKey, Manifest] | None = None
         else:
             listed = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
@@ -84,7 +86,7 @@ class ClusterLook:
             xrs = {ObjectKey.of(xr): xr for xr in platform.cluster.list(kind).items}
 
         def look_up(key: ObjectKey) -> Manifest | None:
-            return get_object(platform, key) if xrs is None else xrs.get(key)
+            return get_object(platform.cluster, key) if xrs is None else xrs.get(key)
 
         kinds = {computer.kit.name: kind}
         found_orders = {
@@ -127,7 +129,7 @@ class ClusterLook:
         seen = self.orders[order]
         state = order_state.judge(seen.application, seen.xr, head=commit, ending=False)
         state = without_secrets(self.platform, seen.xr, state)
-        return held_by_window(self.platform, self.computer.kit, state)
+        return held_by_window(self.platform.clock, self.computer.kit, state)
 
 
 @dataclass

@@ -300,7 +300,7 @@ def form_request(
     """
     base, base_spec = template_request.base, ABSENT
     if base is not None:
-        base = find_commit(platform, live, base, field="base").id
+        base = find_commit(platform.forge, live, base, field="base").id
         base_spec = read_xr(platform, live, base).spec
     change_name, form, paths = template_request.change, None, None
     if entry.whole_form or (change_name and live.kit.changes):

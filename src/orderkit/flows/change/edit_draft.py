@@ -205,7 +205,7 @@ class ChangeEditor:
     def _named_base(self, name: str) -> XrFile:
         """Read the XR at a commit; a full commit id needs no search."""
         if not _FULL_ID.fullmatch(name):
-            name = find_commit(self.platform, self.live, name, field="base").id
+            name = find_commit(self.platform.forge, self.live, name, field="base").id
         try:
             return read_xr(self.platform, self.live, CommitSha(name))
         except NotFoundError as error:
@@ -323,10 +323,10 @@ class ChangeEditor:
                 cost_limit.check_change(self.platform, live, current.xr, new)
 
         def check_objects() -> None:
-            check_references(self.platform, live.kit, spec, changed=sound_paths)
+            check_references(self.platform.cluster, live.kit, spec, changed=sound_paths)
 
         def check_least() -> None:
-            check_least_values(self.platform, live, current.xr, sound)
+            check_least_values(self.platform.cluster, live, current.xr, sound)
 
         verdict: list[ChangeVerdict] = []
         rules = partial(judge_rules, live.kit, sound, change=self.request.change)

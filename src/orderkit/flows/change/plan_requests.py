@@ -17,6 +17,7 @@ from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living,
 from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
 from orderkit.flows.plan.pull_requests import check_same, within_limits
 from orderkit.flows.platform import Platform
+from orderkit.ports.forge import Forge
 
 
 def plan_edits(platform: Platform, request: ChangeRequest, *, basis: Basis = USUAL) -> Plan:
@@ -81,36 +82,36 @@ def plan_between(
         NotFoundError, InvalidInputError: No such order or commit.
     """
     live = find_living(platform, order)
-    old = read_xr(platform, live, _commit(platform, live, base or "main", "base")).xr
-    new = read_xr(platform, live, _commit(platform, live, head, "head")).xr
+    old = read_xr(platform, live, _commit(platform.forge, live, base or "main", "base")).xr
+    new = read_xr(platform, live, _commit(platform.forge, live, head, "head")).xr
     check_same(live, old, new)
     basis = replace(basis, historical=base is not None)
     return within_limits(platform, live, old, plan_order(platform, live, old, new, basis=basis))
 
 
-def _commit(platform: Platform, live: LiveOrder, name: str, field: str) -> CommitSha:
+def _commit(forge: Forge, live: LiveOrder, name: str, field: str) -> CommitSha:
     """
     Return the commit of a branch, an id or an abbreviated id.
 
     Raises:
         InvalidInputError: It is none of them.
     """
-    branch = platform.forge.head(live.repository, name)
+    branch = forge.head(live.repository, name)
     if branch is not None:
         return branch
-    if len(name) in _FULL_LENGTHS and platform.forge.commits(live.repository, ref=name, limit=1):
+    if len(name) in _FULL_LENGTHS and forge.commits(live.repository, ref=name, limit=1):
         return CommitSha(name)
     if _COMMIT.fullmatch(name):
-        return find_commit(platform, live, name, field=field).id
+        return find_commit(forge, live, name, field=field).id
     raise InvalidInputError(
-        field, name, f"is no branch of {live.repository}", hint=_branches(platform, live)
+        field, name, f"is no branch of {live.repository}", hint=_branches(forge, live)
     )
 
 
-def _branches(platform: Platform, live: LiveOrder) -> str:
+def _branches(forge: Forge, live: LiveOrder) -> str:
     """Name the branches of open pull requests, and the command that lists all branches."""
-    every = f"git ls-remote --heads {platform.forge.base_url}/{live.repository}.git"
-    pulls = [f"{pull.head} (#{pull.number})" for pull in platform.forge.pulls(live.repository)]
+    every = f"git ls-remote --heads {forge.base_url}/{live.repository}.git"
+    pulls = [f"{pull.head} (#{pull.number})" for pull in forge.pulls(live.repository)]
     return f"open pull requests: {', '.join(pulls) or 'none'}; all branches: {every}"
 
 

@@ -320,11 +320,13 @@ class Proposer:
         """Set the statuses of the proposed commit; the description has the plan itself."""
         if needs:
             with suppress(OrderkitError):
-                set_approval_status(self.editor.platform, self._repo, head, pull, sentence(needs))
+                set_approval_status(
+                    self.editor.platform.forge, self._repo, head, pull, sentence(needs)
+                )
         if change_plan is not None:
             judged = JudgedPlan(change_plan.plan, failed=change_plan.why_not)
             with suppress(OrderkitError):  # a missing status does not undo the proposal
-                set_plan_status(self.editor.platform, self._repo, head, judged, pull.web_url)
+                set_plan_status(self.editor.platform.forge, self._repo, head, judged, pull.web_url)
 
     def _finish_saying(self, open_pull: OpenPull) -> None:
         """Set the status that an interrupted run did not set."""

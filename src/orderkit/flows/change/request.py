@@ -29,12 +29,13 @@ from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.order.live_order import LiveOrder, delivered_xr
 from orderkit.flows.plan.order_plan import plan_order
 from orderkit.flows.platform import Platform, get_object
+from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import PullRequest
 from orderkit.ports.requesters import Requester
 
 
 def least_value(
-    platform: Platform, live: LiveOrder, xr: Manifest, at_least: AtLeast
+    cluster: Cluster, live: LiveOrder, xr: Manifest, at_least: AtLeast
 ) -> int | float | None:
     """
     Return the number in the status of the order's XR; None if there is none.
@@ -42,13 +43,13 @@ def least_value(
     Raises:
         UnreachableError, RemoteError: The cluster cannot be read.
     """
-    living_xr = get_object(platform, ObjectKey.of(delivered_xr(live, xr)))
+    living_xr = get_object(cluster, ObjectKey.of(delivered_xr(live, xr)))
     value = dig(living_xr or {}, "status", *at_least.path.split("."))
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def check_least_values(
-    platform: Platform, live: LiveOrder, xr: Manifest, edits: Iterable[FieldDifference]
+    cluster: Cluster, live: LiveOrder, xr: Manifest, edits: Iterable[FieldDifference]
 ) -> None:
     """
     Check that no edit sets a field below its least value.
@@ -61,7 +62,7 @@ def check_least_values(
 
     def check(edit: FieldDifference) -> None:
         at_least = by_path[edit.path]
-        least = least_value(platform, live, xr, at_least)
+        least = least_value(cluster, live, xr, at_least)
         if least is not None and isinstance(edit.new, int | float) and edit.new < least:
             raise RefusedError(
                 f"{edit} is refused: it may not be less than {least}; {at_least.why}",

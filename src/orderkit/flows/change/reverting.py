@@ -49,7 +49,7 @@ def revert(platform: Platform, revert_request: RevertRequest) -> Changed:
         FieldConflictError: A field was changed again since.
     """
     live = find_living(platform, revert_request.order)
-    commit = find_commit(platform, live, revert_request.commit, field="commit")
+    commit = find_commit(platform.forge, live, revert_request.commit, field="commit")
     edits = tuple(map(_reversed, _fields_of(platform, live, commit)))
     request = ChangeRequest(
         order=revert_request.order,

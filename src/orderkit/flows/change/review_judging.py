@@ -279,7 +279,9 @@ class Judgement:
         return bases
 
     def _history(self, commit: CommitSha) -> set[CommitSha]:
-        return {older.id for older in whole_history(self.platform, self.live.repository, commit)}
+        return {
+            older.id for older in whole_history(self.platform.forge, self.live.repository, commit)
+        }
 
     def _refuse_unknown_pushers(
         self, commits: Sequence[Commit], events: Sequence[PullEvent]

@@ -24,7 +24,7 @@ from orderkit.flows.order.approvals import may_need_approval, refuse_excess
 from orderkit.flows.order.live_order import LiveOrder, find_living
 from orderkit.flows.plan.pull_requests import plan_open_pull, set_plan_status
 from orderkit.flows.platform import Platform
-from orderkit.ports.forge import CommitStatus, MergeStyle, Operation, PullRequest
+from orderkit.ports.forge import CommitStatus, Forge, MergeStyle, Operation, PullRequest
 
 _DESCRIPTION_MAX = 140
 """GitHub refuses a longer description of a status."""
@@ -56,7 +56,7 @@ def merge_reviewed(
         IncompleteError: It is merged and not delivered yet; the same again delivers it.
     """
     live = find_living(platform, order)
-    pull = open_pull(platform, live, number)
+    pull = open_pull(platform.forge, live, number)
     ancestry = Ancestry(platform.forge, live.repository)
     # merged already and perhaps not delivered: the same command again delivers it
     if pull.merge_commit is not None:
@@ -69,7 +69,7 @@ def merge_reviewed(
     judgement = Judgement(platform, live, pull)
     judgement = replace(judgement, own_id=judgement.my_id())
     verdict = _judge_once_pushers_are_known(judgement)
-    set_review_status(platform, live.repository, pull, verdict)
+    set_review_status(platform.forge, live.repository, pull, verdict)
     if verdict.refusal:
         raise RefusedError(
             f"{live.repository}#{number} is not merged: {verdict.refusal}",
@@ -122,7 +122,7 @@ def _refuse_by_plan(platform: Platform, live: LiveOrder, pull: PullRequest) -> N
     repo = live.repository
     # its statuses do not count: whoever may push may set them, too
     judged = plan_open_pull(platform, live, pull).judged
-    set_plan_status(platform, repo, pull.head_commit, judged, pull.web_url)
+    set_plan_status(platform.forge, repo, pull.head_commit, judged, pull.web_url)
     # an order that would be refused as it is may be changed in any way: a repair may take steps
     was_refused = judged.plan is not None and judged.plan.before.faults
     if judged.refused or (judged.state == "failure" and not was_refused):
@@ -149,7 +149,8 @@ def merge_unreviewed(
         IncompleteError: It is merged and not delivered yet.
         What ``ports.pulls.ForgePulls.merge_pull`` raises.
     """
-    set_review_status(platform, repo, pull, ReviewVerdict(("the platform itself",), approval=""))
+    verdict = ReviewVerdict(("the platform itself",), approval="")
+    set_review_status(platform.forge, repo, pull, verdict)
     commit = platform.forge.merge_pull(
         repo,
         pull.number,
@@ -164,7 +165,7 @@ def merge_unreviewed(
 
 
 def set_review_status(
-    platform: Platform, repo: RepoId, pull: PullRequest, verdict: ReviewVerdict
+    forge: Forge, repo: RepoId, pull: PullRequest, verdict: ReviewVerdict
 ) -> None:
     """
     Make sure that the status of a pull request's head says the verdict. Idempotent.
@@ -174,9 +175,9 @@ def set_review_status(
     """
     text = shorten(verdict.summary, limit=_DESCRIPTION_MAX).strip()
     state = CommitStatus(CONTEXT, "failure" if verdict.refusal else "success", text, pull.web_url)
-    platform.forge.set_status(repo, pull.head_commit, state)
+    forge.set_status(repo, pull.head_commit, state)
     if verdict.approval is not None:
-        set_approval_status(platform, repo, pull.head_commit, pull, verdict.approval)
+        set_approval_status(forge, repo, pull.head_commit, pull, verdict.approval)
 
 
 def keep_judged(platform: Platform, repo: RepoId, number: int) -> str:
@@ -193,11 +194,11 @@ def keep_judged(platform: Platform, repo: RepoId, number: int) -> str:
     live = find_living(platform, repo.name)
     if not needs_protection(live.kit):
         return ""
-    pull = open_pull(platform, live, number)
+    pull = open_pull(platform.forge, live, number)
     if pull.merge_commit is not None:
         return ""
     verdict = judge_review(platform, live, pull)
-    set_review_status(platform, live.repository, pull, verdict)
+    set_review_status(platform.forge, live.repository, pull, verdict)
     return verdict.summary
 
 
@@ -222,7 +223,7 @@ def _judge_once_pushers_are_known(judgement: Judgement) -> ReviewVerdict:
     return judgement.verdict()
 
 
-def open_pull(platform: Platform, live: LiveOrder, number: int) -> PullRequest:
+def open_pull(forge: Forge, live: LiveOrder, number: int) -> PullRequest:
     """
     Return an open or merged pull request into ``main``.
 
@@ -230,7 +231,7 @@ def open_pull(platform: Platform, live: LiveOrder, number: int) -> PullRequest:
         NotFoundError: There is none of that number.
         RefusedError: It was closed, or goes into another branch.
     """
-    pull = platform.forge.pull(live.repository, number)
+    pull = forge.pull(live.repository, number)
     propose = f"open one into {MAIN}: orderkit change {live.entry.order} FIELD=VALUE --pr"
     if pull is None:
         raise NotFoundError(f"{live.repository} has no pull request {number}", hint=propose)

@@ -66,6 +66,7 @@ from orderkit.flows.platform import (
     read_text,
 )
 from orderkit.flows.repeating import until
+from orderkit.ports.cluster import Cluster
 from orderkit.ports.requesters import Requester
 
 
@@ -161,11 +162,11 @@ def _await(
     timeout_s: float,
 ) -> None:
     def why_not() -> str:
-        application = get_object(platform, application_key(order))
+        application = get_object(platform.cluster, application_key(order))
         if application is None:
             return ""
         return order_state.undelivered(application, commit) or _missing(
-            get_object(platform, xr), first
+            get_object(platform.cluster, xr), first
         )
 
     until(
@@ -233,7 +234,7 @@ def preview_end(
         trace = tracing.trace(platform, order)
         kit_name, parts = trace.report.kit, list(trace.parts())
     kit = kit_if_published(platform, kit_name)
-    stays = [*left_in_the_cluster(platform, parts)]
+    stays = [*left_in_the_cluster(platform.cluster, parts)]
     stays += survivors(platform, order, kit) if kit and parts else ()
     goes = [str(key) for key in parts]
     if (repository or (kit.end.repository if kit else "archive")) == "archive":
@@ -243,12 +244,12 @@ def preview_end(
     return EndPreview(order, tuple(goes), tuple(stays))
 
 
-def left_in_the_cluster(platform: Platform, parts: Sequence[ObjectKey]) -> Iterator[str]:
+def left_in_the_cluster(cluster: Cluster, parts: Sequence[ObjectKey]) -> Iterator[str]:
     """Yield what parts of an order leave behind, in words."""
     namespaces = {key.name for key in parts if (key.kind.group, key.kind.kind) == ("", _NAMESPACE)}
     for key in parts:
         try:
-            manifest = get_object(platform, key)
+            manifest = get_object(cluster, key)
         except OrderkitError:
             continue  # a Secret that we may not read, for example, leaves nothing
         if manifest is None:
@@ -258,7 +259,7 @@ def left_in_the_cluster(platform: Platform, parts: Sequence[ObjectKey]) -> Itera
         for workload in filter(None, (manifest, wrapped_object(manifest))):
             # claims in a Namespace of the order go with it
             if dig(workload, "metadata", "namespace") not in namespaces:
-                yield from _claims(platform, workload)
+                yield from _claims(cluster, workload)
 
 
 def is_orphaned(manifest: Manifest) -> bool:
@@ -269,7 +270,7 @@ def is_orphaned(manifest: Manifest) -> bool:
     return bool(dig(manifest, "spec", "deletionPolicy") == "Orphan")
 
 
-def _claims(platform: Platform, workload: Manifest) -> Iterator[str]:
+def _claims(cluster: Cluster, workload: Manifest) -> Iterator[str]:
     """Yield the claims that Kubernetes keeps when a StatefulSet is deleted."""
     policy = dig(workload, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
     if Kind.of(workload).kind != "StatefulSet" or policy == "Delete":
@@ -283,7 +284,7 @@ def _claims(platform: Platform, workload: Manifest) -> Iterator[str]:
     if not prefixes:
         return
     try:
-        listed = platform.cluster.list(_CLAIM, namespace=meta.get("namespace")).items
+        listed = cluster.list(_CLAIM, namespace=meta.get("namespace")).items
     except OrderkitError:  # we may not look
         names = ", ".join(f"{prefix}N" for prefix in prefixes)
         yield f"the claims that StatefulSet {meta.get('name')} made ({names})"
@@ -371,7 +372,7 @@ def _check_waits(platform: Platform, entry: OrderEntry, paths: Container[PurePos
 def _already_ended(platform: Platform, request: EndRequest, tombstone: PurePosixPath) -> Ended:
     """Delete an archived repository if asked to, and update the tombstone; nothing else is left."""
     entry = OrderEntry(TeamName(tombstone.parts[1]), OrderId(request.order))
-    text = read_text(platform, platform.ledger, tombstone, "main") or ""
+    text = read_text(platform.forge, platform.ledger, tombstone, "main") or ""
     record = parse(text, name=str(tombstone))
     if request.repository != "delete":
         return Ended(record, entry.team, changed=False)

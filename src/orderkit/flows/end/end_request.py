@@ -44,7 +44,7 @@ from orderkit.flows.platform import (
     snapshot,
     write_ledger,
 )
-from orderkit.ports.cluster import NoSuchKindError
+from orderkit.ports.cluster import Cluster, NoSuchKindError
 from orderkit.ports.forge import REASON_TRAILER, Operation, agent_notes
 from yamlfiles.manifests import ManifestError, parse_manifests
 
@@ -122,9 +122,9 @@ def check_may_end(
 def _manifests_in_git(
     platform: Platform, entry: OrderEntry, xr: ObjectKey | None, head: CommitSha | None
 ) -> Iterator[Manifest]:
-    files = snapshot(platform, entry.repository, head)
+    files = snapshot(platform.forge, entry.repository, head)
     if files is None:
-        living = get_object(platform, xr) if xr else None
+        living = get_object(platform.cluster, xr) if xr else None
         if living is not None:
             yield living
         return
@@ -142,7 +142,7 @@ def _users(
 ) -> Iterator[str]:
     for kit in published_pack(platform, pack).kits():
         reads_kind = _reads(kit, xr)
-        for other in _living(platform, kit):
+        for other in _living(platform.cluster, kit):
             if ObjectKey.of(other) == xr:
                 continue
             how = needs(other, entry.order, xr.name, reads_kind=reads_kind)
@@ -155,9 +155,9 @@ def _reads(kit: Kit, xr: ObjectKey) -> bool:
     return any((requirement.api_version, requirement.kind) == kind for requirement in kit.requires)
 
 
-def _living(platform: Platform, kit: Kit) -> tuple[Manifest, ...]:
+def _living(cluster: Cluster, kit: Kit) -> tuple[Manifest, ...]:
     try:
-        xrs = platform.cluster.list(kit.kind).items
+        xrs = cluster.list(kit.kind).items
     except NoSuchKindError:
         return ()
     return tuple(xr for xr in xrs if not xr["metadata"].get("deletionTimestamp"))

@@ -73,7 +73,7 @@ class EndRun:
         self._platform, self._entry, self._wanted = platform, entry, request
         self._on_step, self._on_wait = on_step, on_wait
         self._tombstones = tombstones
-        self._refreshes = functools.cache(lambda: knows_retry_refresh(platform))
+        self._refreshes = functools.cache(lambda: knows_retry_refresh(platform.cluster))
         self._written: CommitSha | None = None
         """What this run wrote last to the ledger, until it is used."""
 
@@ -147,7 +147,7 @@ class EndRun:
         a conflict, and the next round reads it again.
         """
         written, self._written = self._written, None
-        base = None if is_fresh else snapshot(self._platform, self._platform.ledger, written)
+        base = None if is_fresh else snapshot(self._platform.forge, self._platform.ledger, written)
         base = base or ledger_snapshot(self._platform)
         current = begun_end(self._platform, self._entry, base.commit)
         if current is None or current.started_at != record.started_at:
@@ -221,7 +221,7 @@ class EndRun:
         return changed(record, must_be_gone=tuple(dict.fromkeys((*record.must_be_gone, *now))))
 
     def _application(self) -> Manifest | None:
-        return get_object(self._platform, application_key(self._entry.order))
+        return get_object(self._platform.cluster, application_key(self._entry.order))
 
     def _empty(self, record: EndRecord) -> EndRecord:
         """Commit the order without manifests; wait until two looks in a row find nothing."""
@@ -255,7 +255,7 @@ class EndRun:
 
     def _try_empty(self, record: EndRecord) -> CommitSha | None:
         repo = self._entry.repository
-        files = snapshot(self._platform, repo)
+        files = snapshot(self._platform.forge, repo)
         commit = files.commit if files else None
         operation = self._operation(record, "ends, nothing to deliver any more")
         commits = self._emptying(files.commit, files.blobs) if files else [[_KEEPING]]
@@ -304,7 +304,7 @@ class EndRun:
         return self._write({self._entry.application_path: application}, operation, base)
 
     def _until_delivered(self, commit: CommitSha, absence: Absence) -> None:
-        refresh(self._platform, self._entry.order)
+        refresh(self._platform.cluster, self._entry.order)
         repo = self._entry.repository
         # a retry that takes the newest commit would try what is pushed after this one
         urging = StuckOperationEnder(self._platform, repo, commit, may_be_later=False)
@@ -391,17 +391,17 @@ class EndRun:
         urging = StuckOperationEnder(self._platform, self._platform.ledger, commit)
 
         def urge(_: Manifest | None) -> None:
-            if parent := get_object(self._platform, team):
+            if parent := get_object(self._platform.cluster, team):
                 urging.look(parent)
 
         def why_not(application: Manifest | None) -> str:
-            parent = get_object(self._platform, team)
+            parent = get_object(self._platform.cluster, team)
             for waiting in filter(None, (parent, application)):
-                if why := obstacle(self._platform, waiting):
+                if why := obstacle(self._platform.cluster, waiting):
                     return f"{metadata(waiting)['name']}: {why.reason}"
             return ""
 
-        refresh(self._platform, team.name)
+        refresh(self._platform.cluster, team.name)
         self._until(self._application, is_done, goal=goal, why_not=why_not, on_look=urge)
 
     def _until(

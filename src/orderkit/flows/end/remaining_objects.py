@@ -129,7 +129,7 @@ class Absence:
     def _live(self, key: ObjectKey) -> Manifest | None:
         """Return an object; a Secret that a Job may not read goes with its owner, unseen."""
         try:
-            return get_object(self._platform, key)
+            return get_object(self._platform.cluster, key)
         except AccessError:
             if key.kind == SECRET:
                 return None
@@ -137,7 +137,7 @@ class Absence:
 
     def _root(self, xr: ObjectKey) -> tuple[str, str]:
         """Return the label's value and the namespace; a namespaced XR composes only in its own."""
-        living = get_object(self._platform, xr)
+        living = get_object(self._platform.cluster, xr)
         label = labels_of(living or {}).get(COMPOSITE_LABEL, xr.name)
         return label, xr.namespace
 

@@ -17,6 +17,7 @@ from orderkit.core.order.lease import time_text
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.platform.backup_file import Backup, MirroredRepository, parse
 from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot
+from orderkit.ports.forge import Forge
 from orderkit.ports.mirrors import Mirrors
 
 _NAMED = 3
@@ -83,13 +84,16 @@ def back_up(platform: Platform, mirrors: Mirrors, *, release: str) -> BackedUp:
     taken = time_text(platform.clock.now())
     # the ledger first, so that the copies of the orders have every commit that it names
     repos = [platform.ledger, platform.pack_repo]
-    copied = [_copied(platform, mirrors, repo) for repo in repos]  # both, or there is no backup
+    # both, or there is no backup
+    copied = [_copied(platform.forge, mirrors, repo) for repo in repos]
     repos += _of_orders(ledger_snapshot(platform))
     known = {repository.name: repository for repository in before.repositories} if before else {}
     failures = []
     with InheritingThreads(thread_name_prefix="backup") as pool:
         for repo, outcome in zip(
-            repos[2:], pool.map(lambda r: _tried(platform, mirrors, r), repos[2:]), strict=True
+            repos[2:],
+            pool.map(lambda r: _tried(platform.forge, mirrors, r), repos[2:]),
+            strict=True,
         ):
             if isinstance(outcome, OrderkitError):
                 failures.append(f"{repo}: {outcome}")
@@ -120,22 +124,22 @@ def _of_orders(files: RepositorySnapshot) -> list[RepoId]:
 
 
 def _tried(
-    platform: Platform, mirrors: Mirrors, repo: RepoId
+    forge: Forge, mirrors: Mirrors, repo: RepoId
 ) -> MirroredRepository | OrderkitError | None:
     try:
-        return _copied(platform, mirrors, repo)
+        return _copied(forge, mirrors, repo)
     except OrderkitError as error:
         # whoever may push to one repository could otherwise prevent the backup of all
         return error
 
 
-def _copied(platform: Platform, mirrors: Mirrors, repo: RepoId) -> MirroredRepository | None:
+def _copied(forge: Forge, mirrors: Mirrors, repo: RepoId) -> MirroredRepository | None:
     """Copy a repository; None if the forge does not have it, as that of an ended order."""
-    found = platform.forge.repo(repo)
+    found = forge.repo(repo)
     if found is None:
         return None
     if not found.empty:
-        mirrors.fetch(repo, address(platform, repo))
+        mirrors.fetch(repo, address(forge, repo))
     return MirroredRepository(
         str(repo),
         head=mirrors.head(repo) or CommitSha(""),
@@ -152,6 +156,6 @@ def repositories(backup: Backup, platform: Platform) -> Iterator[MirroredReposit
     yield from (r for r in backup.repositories if r.name not in first)
 
 
-def address(platform: Platform, repo: RepoId) -> str:
+def address(forge: Forge, repo: RepoId) -> str:
     """Return where git finds a repository: where we know the forge, not where it says it is."""
-    return f"{platform.forge.base_url}/{repo}.git"
+    return f"{forge.base_url}/{repo}.git"

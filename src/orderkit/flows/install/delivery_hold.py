@@ -24,9 +24,10 @@ from ground.objects.kube_objects import (
 )
 from orderkit.core.order import ledger
 from orderkit.flows.argocd.refreshing import OWNER, refresh
-from orderkit.flows.platform import Platform, get_object
+from orderkit.flows.platform import get_object
 from orderkit.flows.repeating import in_rounds
 from orderkit.flows.team.teams import LEDGER_APPLICATION
+from orderkit.ports.cluster import Cluster
 
 _HOLD: dict[str, Any] = {
     "kind": "deny",
@@ -36,39 +37,39 @@ _HOLD: dict[str, Any] = {
 }
 
 
-def is_held(platform: Platform) -> bool:
+def is_held(cluster: Cluster) -> bool:
     """Say whether Argo CD is held."""
-    return any(_HOLD in _windows(project) for project in _projects(platform))
+    return any(_HOLD in _windows(project) for project in _projects(cluster))
 
 
-def hold(platform: Platform) -> None:
+def hold(cluster: Cluster) -> None:
     """Hold all deliveries. Idempotent."""
-    for project in _projects(platform):
-        _write(platform, ObjectKey.of(project), holds=True)
+    for project in _projects(cluster):
+        _write(cluster, ObjectKey.of(project), holds=True)
 
 
-def let_go(platform: Platform) -> None:
+def let_go(cluster: Cluster) -> None:
     """Let Argo CD deliver again. Idempotent."""
-    projects = list(_projects(platform))
+    projects = list(_projects(cluster))
     for project in reversed(projects):  # the platform's own last: with it, the ledger is delivered
-        _write(platform, ObjectKey.of(project), holds=False)
-    refresh(platform, "root")
-    refresh(platform, LEDGER_APPLICATION)
+        _write(cluster, ObjectKey.of(project), holds=False)
+    refresh(cluster, "root")
+    refresh(cluster, LEDGER_APPLICATION)
     for project in projects:
         if team := labels_of(project).get(ledger.TEAM_LABEL):
-            refresh(platform, ledger.team_application(TeamName(team)))
+            refresh(cluster, ledger.team_application(TeamName(team)))
 
 
-def _projects(platform: Platform) -> Iterator[Manifest]:
+def _projects(cluster: Cluster) -> Iterator[Manifest]:
     """Yield the platform's AppProjects, its own first."""
-    projects = platform.cluster.list(APP_PROJECT, namespace=ARGOCD_NAMESPACE).items
+    projects = cluster.list(APP_PROJECT, namespace=ARGOCD_NAMESPACE).items
     yield from (p for p in projects if metadata(p).get("name") == "default")
     yield from (p for p in projects if labels_of(p).get(ledger.TEAM_LABEL))
 
 
-def _write(platform: Platform, key: ObjectKey, *, holds: bool) -> None:
+def _write(cluster: Cluster, key: ObjectKey, *, holds: bool) -> None:
     def attempt() -> None:
-        project = get_object(platform, key)
+        project = get_object(cluster, key)
         windows = _windows(project or {})
         if project is None or (_HOLD in windows) is holds:
             return
@@ -78,7 +79,7 @@ def _write(platform: Platform, key: ObjectKey, *, holds: bool) -> None:
             "metadata": {"resourceVersion": metadata(project).get("resourceVersion")},
             "spec": {"syncWindows": wanted or None},
         }
-        platform.cluster.patch(key, patch, owner=OWNER)
+        cluster.patch(key, patch, owner=OWNER)
 
     in_rounds(attempt)
 

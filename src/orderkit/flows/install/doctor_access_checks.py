@@ -81,7 +81,7 @@ def protection(platform: Platform) -> DoctorFinding:
             f" {entries[0].repository}",
             f"'orderkit team add {entries[0].team}' protects main of its orders",
         )
-    if entries := squashing_orders(platform, files):
+    if entries := squashing_orders(platform.forge, files):
         return DoctorFinding(
             "protection",
             "warn",

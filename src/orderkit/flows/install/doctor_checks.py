@@ -41,6 +41,7 @@ from orderkit.flows.order.order_damage import damaged_orders
 from orderkit.flows.order.order_report import OrderReport, list_orders
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
 from orderkit.flows.team.connections import REPOSITORY_CREDENTIALS, SECRET, decoded, lacking
+from orderkit.ports.cluster import Cluster
 from orderkit.ports.requesters import Requesters
 from orderkit.ports.urgency import longest_wait
 
@@ -98,13 +99,13 @@ def found(name: str, platform: Platform) -> DoctorFinding:
         return DoctorFinding(name, "fail", str(error), error.hint)
 
 
-def check_notifications(platform: Platform, settings: NotificationSettings) -> DoctorFinding:
+def check_notifications(cluster: Cluster, settings: NotificationSettings) -> DoctorFinding:
     """Report which events were not delivered for a day."""
     subject = "notifications"
     if not settings.uses_anything:
         return DoctorFinding(subject, "ok", "platform.yaml has no channels")
     try:
-        by_channel = given_up(platform, settings.namespace)
+        by_channel = given_up(cluster, settings.namespace)
     except OrderkitError as error:
         return DoctorFinding(subject, "warn", str(error), error.hint)
     lost = {channel: events for channel, events in by_channel.items() if events}
@@ -276,7 +277,7 @@ def _taken_for_orders(pack: Pack, applications: Sequence[Manifest]) -> list[str]
 
 def _layers(platform: Platform) -> DoctorFinding:
     """Judge the Applications that are not orders: the platform's layers and the teams."""
-    if is_held(platform):
+    if is_held(platform.cluster):
         held = "Argo CD delivers nothing: a restore holds it until its report is accepted"
         return DoctorFinding("layers", "fail", held, "orderkit restore DIR (docs/disaster.md)")
     manifests = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
@@ -285,7 +286,7 @@ def _layers(platform: Platform) -> DoctorFinding:
         name: why
         for name, layer in sorted(applications.items())
         if ORDER_LABEL not in labels_of(layer)
-        if (why := _unhealthy(platform, layer, applications))
+        if (why := _unhealthy(platform.cluster, layer, applications))
     }
     if not bad:
         return DoctorFinding("layers", "ok", f"{len(applications)} Applications")
@@ -302,14 +303,14 @@ def _layers(platform: Platform) -> DoctorFinding:
 
 
 def _unhealthy(
-    platform: Platform, application: Manifest, applications: Mapping[str, Manifest]
+    cluster: Cluster, application: Manifest, applications: Mapping[str, Manifest]
 ) -> Obstacle | None:
     """
     Say what is wrong with a layer: it is not delivered, or what it delivers is not healthy.
 
     Not of one that delivers an unhealthy Application: that is judged itself, as layer or order.
     """
-    found = obstacle(platform, application)
+    found = obstacle(cluster, application)
     if found:
         return found
     health = dig(application, "status", "health", default={})
@@ -395,7 +396,7 @@ def _sources(platform: Platform) -> DoctorFinding:
 
 def _deletion(platform: Platform) -> DoctorFinding:
     """Report Applications that delete an order when a push renames its XR or a file is lost."""
-    names = [str(metadata(app)["name"]) for app in unsafe_applications(platform)]
+    names = [str(metadata(app)["name"]) for app in unsafe_applications(platform.cluster)]
     if not names:
         return DoctorFinding("deletion", "ok", "only 'orderkit destroy' deletes an order")
     return DoctorFinding(

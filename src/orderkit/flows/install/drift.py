@@ -36,6 +36,7 @@ from orderkit.flows.install.bootstrapping.argocd_steps import reverted_by
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, holds
 from orderkit.flows.install.findings import DoctorFinding
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, read_text
+from orderkit.ports.cluster import Cluster
 from yamlfiles.manifests import parse_manifests
 
 _AGAIN = "'orderkit bootstrap' repairs it ('--plan' shows how)"
@@ -85,11 +86,11 @@ def _projects(site: BootstrapContext) -> Iterator[DoctorFinding]:
     teams = list(ledger.teams(ledger_snapshot(platform).blobs))
     for team in teams:
         path = ledger.team_path(team)
-        text = read_text(platform, platform.ledger, path, "main") or ""
+        text = read_text(platform.forge, platform.ledger, path, "main") or ""
         bad += [
             metadata(project)["name"]
             for project in parse_manifests(str(path), text.encode())
-            if Kind.of(project) == APP_PROJECT and not _is_so(platform, project)
+            if Kind.of(project) == APP_PROJECT and not _is_so(platform.cluster, project)
         ]
     if bad:
         message = f"differ from the ledger: {', '.join(bad)}"
@@ -103,8 +104,8 @@ def _projects(site: BootstrapContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding("projects", "ok", f"{len(teams)} teams, as in the ledger")
 
 
-def _is_so(platform: Platform, manifest: Manifest) -> bool:
-    live = get_object(platform, ObjectKey.of(manifest))
+def _is_so(cluster: Cluster, manifest: Manifest) -> bool:
+    live = get_object(cluster, ObjectKey.of(manifest))
     return live is not None and holds(live.get("spec"), manifest.get("spec"))
 
 
@@ -113,12 +114,12 @@ def _kinds(site: BootstrapContext) -> Iterator[DoctorFinding]:
     bad, kits = [], read_pack(site.files).kits()
     for kit in kits:
         name = metadata(kit.xrd)["name"]
-        live = get_object(site.platform, ObjectKey(XRD_KIND, name))
+        live = get_object(site.platform.cluster, ObjectKey(XRD_KIND, name))
         if live is None:
             bad.append(f"{kit.name}: no XRD {name}")
         elif (condition(live, "Established") or {}).get("status") != "True":
             bad.append(f"{kit.name}: XRD {name} is not established")
-        elif get_object(site.platform, ObjectKey(CRD, name)) is None:
+        elif get_object(site.platform.cluster, ObjectKey(CRD, name)) is None:
             bad.append(f"{kit.name}: no CRD {name}")
         elif not site.platform.cluster.serves(kit.kind):
             bad.append(f"{kit.name}: {kit.kind.api_version} is not served")

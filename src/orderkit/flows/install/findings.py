@@ -71,9 +71,9 @@ def check_releases(
     wanted = installation or Installation()
     judges: dict[str, Callable[[], ReleaseVerdict]] = {
         f"{platform.forge.capabilities.kind}-release": platform.forge.judge_release,
-        "kubernetes-release": lambda: kubernetes_release(platform),
-        "argocd-release": lambda: argocd_release(platform, wanted),
-        "crossplane-release": lambda: crossplane_release(platform, wanted),
+        "kubernetes-release": lambda: kubernetes_release(platform.cluster),
+        "argocd-release": lambda: argocd_release(platform.cluster, wanted),
+        "crossplane-release": lambda: crossplane_release(platform.cluster, wanted),
     }
     for name, judge in judges.items():
         if ("forge" if name == "gitea-release" else "cluster") in without:
@@ -88,7 +88,7 @@ def check_releases(
     yield DoctorFinding("backstage-release", "ok", f"{BACKSTAGE.learned}; {supported(BACKSTAGE)}")
 
 
-def kubernetes_release(platform: Platform) -> ReleaseVerdict:
+def kubernetes_release(cluster: Cluster) -> ReleaseVerdict:
     """
     Return the release of the API server; unknown if we may not ask.
 
@@ -96,27 +96,27 @@ def kubernetes_release(platform: Platform) -> ReleaseVerdict:
         UnreachableError, RemoteError: It does not answer.
     """
     try:
-        return judge_release(KUBERNETES, platform.cluster.version())
+        return judge_release(KUBERNETES, cluster.version())
     except AccessError:
         return judge_release(KUBERNETES, "")
 
 
-def argocd_release(platform: Platform, installation: Installation) -> ReleaseVerdict:
+def argocd_release(cluster: Cluster, installation: Installation) -> ReleaseVerdict:
     """Return the release of Argo CD; if its workloads do not tell, as platform.yaml says."""
-    workloads = list(_workloads(platform.cluster, ARGOCD_NAMESPACE))
+    workloads = list(_workloads(cluster, ARGOCD_NAMESPACE))
     # an image may be pinned by its digest as well: argocd:v3.2.1@sha256:...
     version = _oldest(workloads, re.compile(r"\bargocd:(v?\d[^@]*)"), "argocd")
     is_ours = installation.target is PlatformTarget.EMBEDDED  # its platform.yaml names what we play
     stated = "" if is_ours else installation.argocd.version or ""
-    return _judge_told(platform, ARGO_CD, version or stated)
+    return _judge_told(cluster, ARGO_CD, version or stated)
 
 
-def crossplane_release(platform: Platform, installation: Installation) -> ReleaseVerdict:
+def crossplane_release(cluster: Cluster, installation: Installation) -> ReleaseVerdict:
     """Return the release of Crossplane's core, from the namespace of its account."""
     namespace = installation.crossplane.account.split(":")[2]
-    workloads = list(_workloads(platform.cluster, namespace))
+    workloads = list(_workloads(cluster, namespace))
     version = _oldest(workloads, re.compile(r"\bcrossplane:(v?\d[^@]*)"), "crossplane")
-    return _judge_told(platform, CROSSPLANE, version)
+    return _judge_told(cluster, CROSSPLANE, version)
 
 
 def refuse_too_old(verdict: ReleaseVerdict) -> None:
@@ -130,9 +130,9 @@ def refuse_too_old(verdict: ReleaseVerdict) -> None:
         raise RefusedError(verdict.report, hint=verdict.hint)
 
 
-def _judge_told(platform: Platform, neighbour: Neighbour, version: str) -> ReleaseVerdict:
+def _judge_told(cluster: Cluster, neighbour: Neighbour, version: str) -> ReleaseVerdict:
     """Judge what workloads tell; the embedded cluster has none, because we replace them."""
-    if not version and kubernetes_release(platform).basis == "embedded":
+    if not version and kubernetes_release(cluster).basis == "embedded":
         return ReleaseVerdict("", "embedded", f"embedded: Orderkit replaces {neighbour.name}")
     return judge_release(neighbour, version)
 

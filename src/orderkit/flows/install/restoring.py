@@ -154,14 +154,15 @@ def restore(
     if backup is None:
         raise NotFoundError("there is no backup.yaml in the folder", hint="orderkit backup DIR")
     wanted = _wanted(platform, backup, request.repository)
-    is_new = get_object(platform, application_key(LEDGER_APPLICATION)) is None
+    is_new = get_object(platform.cluster, application_key(LEDGER_APPLICATION)) is None
     lacking = [r for r in wanted if r.head and platform.forge.head(r.id) is None]
     if request.dry_run:
-        return Restored(backup, tuple(r.name for r in lacking), (), is_new, is_held(platform))
+        names = tuple(r.name for r in lacking)
+        return Restored(backup, names, (), is_new, held=is_held(platform.cluster))
     if lacking and not is_new:
         on_step("argocd", "held: nothing is delivered until the report is accepted")
         # before anything is written: what it would do with an older Git is told first
-        hold(platform)
+        hold(platform.cluster)
     for repository in lacking:
         _write(platform, mirrors, repository)
         on_step(repository.name, f"restored at {repository.head[:8]}")
@@ -169,7 +170,8 @@ def restore(
         platform.forge.archive(repository.id)
     team_rows = tuple(_teams(platform, request.requester))
     rows = () if is_new else (*team_rows, *_report(platform, mirrors))
-    result = Restored(backup, tuple(r.name for r in lacking), rows, is_new, held=is_held(platform))
+    names = tuple(r.name for r in lacking)
+    result = Restored(backup, names, rows, is_new, held=is_held(platform.cluster))
     return _accepted(platform, request, result, on_step) if result.held else result
 
 
@@ -194,7 +196,7 @@ def _write(platform: Platform, mirrors: Mirrors, repository: MirroredRepository)
             writers=None,
             way_out="spec.forge.adopted in platform.yaml names {holders}",
         )
-    mirrors.push(repo, address(platform, repo))
+    mirrors.push(repo, address(platform.forge, repo))
 
 
 def _teams(platform: Platform, requester: str) -> Iterator[RestoreRow]:
@@ -243,7 +245,7 @@ def _report(platform: Platform, mirrors: Mirrors) -> Iterator[RestoreRow]:
 
 
 def _pack(platform: Platform, mirrors: Mirrors) -> Iterator[RestoreRow]:
-    root = get_object(platform, application_key("root")) or {}
+    root = get_object(platform.cluster, application_key("root")) or {}
     delivered = str(dig(root, "status", "sync", "revision", default="") or "")
     if not delivered or mirrors.contains(platform.pack_repo, delivered):
         return
@@ -265,7 +267,9 @@ def _order(
     try:
         live = find_living(platform, order, files)
         kinds = {live.kit.name: live.kit.kind}
-        _, xr = own_xr(order, application, kinds, live.kit.name, lambda k: get_object(platform, k))
+        _, xr = own_xr(
+            order, application, kinds, live.kit.name, lambda k: get_object(platform.cluster, k)
+        )
         if xr is None:
             return  # Argo CD makes it again from Git, as at any time
         commit = ledger.delivered_commit(application_at(platform, entry))
@@ -331,7 +335,7 @@ def _accepted(
         repair(platform, RepairRequest(order, request.requester))
         on_step(order, "entered again")
     # last: until then nothing is delivered and nothing deleted
-    let_go(platform)
+    let_go(platform.cluster)
     on_step("argocd", "delivers again")
     return replace(result, held=False)
 

@@ -14,27 +14,28 @@ from ground.objects.kube_objects import Kind, Manifest, ObjectKey, dig
 from orderkit.core.platform.service_objects import LABELS, NAME, NAMESPACE
 from orderkit.flows.argocd.refreshing import OWNER
 from orderkit.flows.notify.notified_events import ensure_namespace
-from orderkit.flows.platform import Platform, get_object
+from orderkit.flows.platform import get_object
+from orderkit.ports.cluster import Cluster
 
 KEY = ObjectKey(Kind("", "v1", "Secret"), NAME, NAMESPACE)
 
 
-def secret_differs(platform: Platform, files: Mapping[str, bytes]) -> bool | None:
+def secret_differs(cluster: Cluster, files: Mapping[str, bytes]) -> bool | None:
     """Say whether the Secret holds something else than these files; None: there is no Secret."""
-    live = get_object(platform, KEY)
+    live = get_object(cluster, KEY)
     return None if live is None else dig(live, "data", default={}) != _encoded(files)
 
 
-def ensure_service_secret(platform: Platform, files: Mapping[str, bytes]) -> bool:
+def ensure_service_secret(cluster: Cluster, files: Mapping[str, bytes]) -> bool:
     """
     Make the Secret hold these files. Idempotent. Returns whether it was written.
 
     Raises:
         AccessError: Our credentials may not write Secrets there.
     """
-    if secret_differs(platform, files) is False:
+    if secret_differs(cluster, files) is False:
         return False
-    ensure_namespace(platform, NAMESPACE)
+    ensure_namespace(cluster, NAMESPACE)
     manifest: Manifest = {
         "apiVersion": KEY.kind.api_version,
         "kind": KEY.kind.kind,
@@ -42,7 +43,7 @@ def ensure_service_secret(platform: Platform, files: Mapping[str, bytes]) -> boo
         "type": "Opaque",
         "data": _encoded(files),
     }
-    platform.cluster.apply(manifest, owner=OWNER)
+    cluster.apply(manifest, owner=OWNER)
     return True
 
 

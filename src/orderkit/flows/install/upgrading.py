@@ -48,6 +48,7 @@ from orderkit.flows.install.service_secret import ensure_service_secret
 from orderkit.flows.order.agreements import approver_problems
 from orderkit.flows.platform import Platform, get_object, snapshot
 from orderkit.flows.team.pinning import pin_teams
+from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import FileChange, Operation
 from yamlfiles.documents import Files
 from yamlfiles.manifests import parse_manifests
@@ -122,7 +123,7 @@ def plan_upgrade(platform: Platform, files: Files) -> UpgradePlan:
         NotFoundError: Nothing is published yet.
         ManifestError: A file of ``gitops/apps`` is broken.
     """
-    published = snapshot(platform, platform.pack_repo)
+    published = snapshot(platform.forge, platform.pack_repo)
     if published is None:
         raise NotFoundError(
             f"{platform.pack_repo}: no pack on {platform.forge.base_url}",
@@ -170,11 +171,11 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
     check_accounts(platform.cluster, request.installation)
     refuse_ledger_change(platform)
     plan = plan_upgrade(platform, request.files)
-    _check_tools(platform, request.files)
+    _check_tools(platform.cluster, request.files)
     operation = operation_id(request.files)
     commits: dict[str, CommitSha] = {}
     await_taken_up(platform, plan.commit, request.timeout_s)
-    _bring_secret(platform, request, on_step)
+    _bring_secret(platform.cluster, request, on_step)
     # one commit each: Argo CD would apply all layers of one commit side by side, because a commit
     # that changes no Application moves no wave
     for wave in plan.waves:
@@ -183,7 +184,7 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
             commits[wave.name] = commit
             on_step(wave.name, f"{len(wave.differences)} files at {short(commit)}")
         if ROOT in {difference.path for difference in wave.differences}:
-            _apply_root(platform, request.files)
+            _apply_root(platform.cluster, request.files)
         if wave.layer is None or wave.layer.folder is None:
             continue
         with _stopped_at(wave.name, operation):
@@ -198,7 +199,7 @@ def upgrade(platform: Platform, request: UpgradeRequest, *, on_step: OnStep) -> 
             f"Applications of {', '.join(teams)} deliver plain manifests, and commits where a kit"
             " wants reviews",
         )
-    ledger_files = snapshot(platform, platform.ledger)
+    ledger_files = snapshot(platform.forge, platform.ledger)
     if ledger_files is not None and (count := protect_orders(platform, ledger_files)):
         on_step("orders", f"{count} orders are protected on the forge now")
     for problem, advice in approver_problems(platform, read_pack(request.files).kits()):
@@ -214,16 +215,16 @@ def operation_id(files: Files) -> str:
     return f"upgrade-{digest.hexdigest()[:20]}"
 
 
-def _bring_secret(platform: Platform, request: UpgradeRequest, on_step: OnStep) -> None:
-    if request.service_files and ensure_service_secret(platform, request.service_files):
+def _bring_secret(cluster: Cluster, request: UpgradeRequest, on_step: OnStep) -> None:
+    if request.service_files and ensure_service_secret(cluster, request.service_files):
         on_step("service secret", "is written")
 
 
-def _check_tools(platform: Platform, files: Files) -> None:
-    live = get_object(platform, ARGOCD_CM) or {}
+def _check_tools(cluster: Cluster, files: Files) -> None:
+    live = get_object(cluster, ARGOCD_CM) or {}
     for manifest in parse_manifests(str(SETTINGS), files.get(SETTINGS, b"")):
         settings = dig(manifest, "data", default={})
-        refuse_lost_tools(platform, settings, dig(live, "data", default={}) or {})
+        refuse_lost_tools(cluster, settings, dig(live, "data", default={}) or {})
 
 
 def _differences(
@@ -294,11 +295,11 @@ def _write(
     return commit_result.commit
 
 
-def _apply_root(platform: Platform, files: Files) -> None:
+def _apply_root(cluster: Cluster, files: Files) -> None:
     """Apply the one object that no Application delivers."""
     for manifest in parse_manifests(str(ROOT), files.get(ROOT, b"")):
-        platform.cluster.apply(manifest, owner=OWNER)
-        refresh(platform, metadata(manifest)["name"])
+        cluster.apply(manifest, owner=OWNER)
+        refresh(cluster, metadata(manifest)["name"])
 
 
 @contextmanager

@@ -52,6 +52,7 @@ from orderkit.flows.order import order_report, tracing
 from orderkit.flows.order.expiry_note import try_note_expiry
 from orderkit.flows.platform import Platform, ledger_snapshot, published_kit
 from orderkit.flows.repeating import in_rounds
+from orderkit.ports.clock import Clock
 from orderkit.ports.forge import (
     REASON_TRAILER,
     CommitStatus,
@@ -242,13 +243,13 @@ def lease_of(platform: Platform, order: str) -> LeaseView:
         NotFoundError: There is no such order, or it has ended.
     """
     entry = order_report.find(order, ledger_snapshot(platform).blobs)
-    return _view(platform, read_leased(platform, entry))
+    return _view(platform.clock, read_leased(platform, entry))
 
 
 def _view(
-    platform: Platform, leased: LeasedOrder, *, changed: bool = False, remark: str = ""
+    clock: Clock, leased: LeasedOrder, *, changed: bool = False, remark: str = ""
 ) -> LeaseView:
-    remaining = leased.record.expires - platform.clock.now() if leased.record else None
+    remaining = leased.record.expires - clock.now() if leased.record else None
     return LeaseView(leased, remaining, changed, remark)
 
 
@@ -286,7 +287,7 @@ def extend_lease(platform: Platform, request: ExtendRequest) -> LeaseView:
 
     def attempt() -> tuple[LeasedOrder, LeaseRecord]:
         leased = read_leased(platform, entry)
-        record = extended(platform, leased, request)
+        record = extended(platform.clock, leased, request)
         if record is not leased.record:
             _write(platform, leased, record, request)
         return leased, record
@@ -295,11 +296,11 @@ def extend_lease(platform: Platform, request: ExtendRequest) -> LeaseView:
     changed = record is not leased.record
     requester, expires = request.requester, time_text(record.expires)
     remark = try_note_expiry(platform, entry.order, expires, requester)
-    refresh(platform, ledger.team_application(entry.team))
-    return _view(platform, replace(leased, record=record), changed=changed, remark=remark)
+    refresh(platform.cluster, ledger.team_application(entry.team))
+    return _view(platform.clock, replace(leased, record=record), changed=changed, remark=remark)
 
 
-def extended(platform: Platform, leased: LeasedOrder, request: ExtendRequest) -> LeaseRecord:
+def extended(clock: Clock, leased: LeasedOrder, request: ExtendRequest) -> LeaseRecord:
     """
     Return the lease after an extension; the same record if this operation extended it already.
 
@@ -309,7 +310,7 @@ def extended(platform: Platform, leased: LeasedOrder, request: ExtendRequest) ->
     """
     by, reason = check_requester(request.requester.ref), _reason(request.reason)
     extension = Extension(request.order, request.duration, by, reason, request.operation)
-    return extend(leased.record, leased.policy, platform.clock.now(), extension)
+    return extend(leased.record, leased.policy, clock.now(), extension)
 
 
 def check_operation(text: str) -> str:
@@ -366,7 +367,7 @@ def propose_extension(platform: Platform, request: ExtendRequest) -> PullRequest
     leased = _leased(platform, request.order)
     by = request.requester
     operation = request.operation or f"extend-{uuid.uuid4().hex[:12]}"
-    record = extended(platform, leased, replace(request, operation=operation))
+    record = extended(platform.clock, leased, replace(request, operation=operation))
     title = (
         f"{request.order}: extend by {duration_text(request.duration)},"
         f" to {time_text(record.expires)}"

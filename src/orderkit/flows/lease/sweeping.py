@@ -304,7 +304,7 @@ class _Sweep:
             ),
         )
         with suppress(OrderkitError):  # Argo CD looks by itself, later
-            refresh(self._platform, ledger.team_application(entry.team))
+            refresh(self._platform.cluster, ledger.team_application(entry.team))
         if before is None or before.expires != record.expires:
             try_note_expiry(self._platform, entry.order, expires, Requester(SWEEPER))
 

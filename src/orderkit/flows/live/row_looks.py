@@ -225,8 +225,8 @@ class RowCauses(RowLooks[tuple[ObjectKey, ...], Mapping[ObjectKey, PartState]]):
     def _look(self, order: str, target: tuple[ObjectKey, ...]) -> Mapping[ObjectKey, PartState]:  # noqa: ARG002 - of RowLooks
         found: dict[ObjectKey, PartState] = {}
         for key in target:
-            manifest = get_object(self._platform, key)
-            state = closer_state(self._platform, manifest) if manifest else None
+            manifest = get_object(self._platform.cluster, key)
+            state = closer_state(self._platform.cluster, manifest) if manifest else None
             if state and state.fails_from:
                 found[key] = state
         return found
@@ -331,7 +331,7 @@ class RowMasks(WorkerThread):
             return None
 
     def _read(self, key: ObjectKey) -> SecretTexts:
-        xr = get_object(self._platform, key)
+        xr = get_object(self._platform.cluster, key)
         return order_secrets(self._platform, xr) if xr else NO_SECRETS
 
 

@@ -99,7 +99,7 @@ class LedgerReader:
     ) -> TeamNotifications:
         key = (path, blob)
         if key not in self._team_files:
-            text = read_text(self._platform, self._platform.ledger, path, commit)
+            text = read_text(self._platform.forge, self._platform.ledger, path, commit)
             try:
                 own = team_file.parse(text or "", team=team).notifications
             except InvalidInputError as error:
@@ -113,7 +113,7 @@ class LedgerReader:
     ) -> OrderEvent | None:
         key = (path, blob)
         if key not in self._tombstones:
-            text = read_text(self._platform, self._platform.ledger, path, commit)
+            text = read_text(self._platform.forge, self._platform.ledger, path, commit)
             try:
                 record = end_record.parse(text or "", name=str(path))
                 event = ended(path.parts[2], team, record) if record.ended_at else None

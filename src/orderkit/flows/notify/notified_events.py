@@ -22,7 +22,7 @@ from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Manifest, ObjectK
 from orderkit.core.notify.order_event import NOTHING, Notified, OrderEvent
 from orderkit.flows.platform import Platform
 from orderkit.flows.repeating import in_rounds
-from orderkit.ports.cluster import NoSuchNamespaceError
+from orderkit.ports.cluster import Cluster, NoSuchNamespaceError
 
 OWNER = "orderkit-notifications"
 NAME = "orderkit-notified-"
@@ -196,7 +196,7 @@ class NotifiedEvents:
         try:
             self._platform.cluster.create(manifest, owner=OWNER)
         except NoSuchNamespaceError:
-            ensure_namespace(self._platform, self._namespace)
+            ensure_namespace(self._platform.cluster, self._namespace)
             self._platform.cluster.create(manifest, owner=OWNER)
 
     def _key(self, shard: str) -> ObjectKey:
@@ -204,7 +204,7 @@ class NotifiedEvents:
         return ObjectKey(CONFIG_MAP, f"{NAME}{self.channel}{suffix}", self._namespace)
 
 
-def ensure_namespace(platform: Platform, name: str) -> None:
+def ensure_namespace(cluster: Cluster, name: str) -> None:
     """
     Make sure that a namespace exists. Idempotent.
 
@@ -212,7 +212,7 @@ def ensure_namespace(platform: Platform, name: str) -> None:
         OrderkitError: The cluster cannot be asked, or refuses.
     """
     key = ObjectKey(NAMESPACE, name)
-    if platform.cluster.get(key) is not None:
+    if cluster.get(key) is not None:
         return
     manifest = {
         "apiVersion": NAMESPACE.api_version,
@@ -220,19 +220,19 @@ def ensure_namespace(platform: Platform, name: str) -> None:
         "metadata": {"name": name},
     }
     try:
-        platform.cluster.create(manifest, owner=OWNER)
+        cluster.create(manifest, owner=OWNER)
     except ConflictError:  # another process made it at the same moment
         return
 
 
-def given_up(platform: Platform, namespace: str) -> dict[str, tuple[GivenUp, ...]]:
+def given_up(cluster: Cluster, namespace: str) -> dict[str, tuple[GivenUp, ...]]:
     """
     Return by channel what was given up.
 
     Raises:
         OrderkitError: The cluster cannot be asked, or refuses.
     """
-    listed = platform.cluster.list(CONFIG_MAP, namespace=namespace, labels={LABEL: "channel"})
+    listed = cluster.list(CONFIG_MAP, namespace=namespace, labels={LABEL: "channel"})
     return {
         str(manifest["metadata"]["name"]).removeprefix(NAME): _reports(_data(manifest))
         for manifest in listed.items

@@ -139,7 +139,7 @@ class Notifications:
         if not self._model.state().is_complete:
             return
         if not self._is_elected:
-            ensure_namespace(self._platform, self._options.settings.namespace)
+            ensure_namespace(self._platform.cluster, self._options.settings.namespace)
             self._election.start()
             self._is_elected = True
         if not self._election.is_leader():

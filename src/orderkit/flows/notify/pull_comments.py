@@ -16,7 +16,7 @@ from ground.names import OrderId, RepoId, TeamName
 from orderkit.core.notify.event_texts import Message, to_markdown
 from orderkit.core.notify.order_event import OrderEvent
 from orderkit.core.order.ledger import OrderEntry
-from orderkit.flows.platform import Platform
+from orderkit.ports.forge import Forge
 
 _PULLS_MAX = 20
 
@@ -24,8 +24,8 @@ _PULLS_MAX = 20
 class PullComments:
     """Comments on the forge."""
 
-    def __init__(self, platform: Platform) -> None:
-        self._platform = platform
+    def __init__(self, forge: Forge, ledger: RepoId) -> None:
+        self._forge, self._ledger = forge, ledger
 
     def send(self, message: Message) -> None:
         """
@@ -35,23 +35,22 @@ class PullComments:
             OrderkitError: The forge cannot be asked, or refuses.
         """
         for event in message.events:
-            for repo, number in _pulls(self._platform, event):
+            for repo, number in self._pulls(event):
                 marker = f"orderkit/notify/{event.topic}"
-                self._platform.forge.comment(repo, number, to_markdown(message), marker=marker)
+                self._forge.comment(repo, number, to_markdown(message), marker=marker)
 
-
-def _pulls(platform: Platform, event: OrderEvent) -> Iterator[tuple[RepoId, int]]:
-    entry = OrderEntry(TeamName(event.team), OrderId(event.order))
-    proposal = re.compile(rf"orderkit/{re.escape(event.order)}-[0-9a-f]{{10}}")
-    for repo in (entry.repository, platform.ledger):
-        count = 0
-        try:
-            for pull in platform.forge.pulls(repo, state="open"):
-                if repo == platform.ledger and not proposal.fullmatch(pull.head):
-                    continue
-                yield repo, pull.number
-                count += 1
-                if count >= _PULLS_MAX:
-                    break
-        except (NotFoundError, ConflictError):  # gone or renamed: nobody reads it there
-            continue
+    def _pulls(self, event: OrderEvent) -> Iterator[tuple[RepoId, int]]:
+        entry = OrderEntry(TeamName(event.team), OrderId(event.order))
+        proposal = re.compile(rf"orderkit/{re.escape(event.order)}-[0-9a-f]{{10}}")
+        for repo in (entry.repository, self._ledger):
+            count = 0
+            try:
+                for pull in self._forge.pulls(repo, state="open"):
+                    if repo == self._ledger and not proposal.fullmatch(pull.head):
+                        continue
+                    yield repo, pull.number
+                    count += 1
+                    if count >= _PULLS_MAX:
+                        break
+            except (NotFoundError, ConflictError):  # gone or renamed: nobody reads it there
+                continue

@@ -34,7 +34,8 @@ from orderkit.flows.platform import Platform, get_object, ledger_snapshot, publi
 from orderkit.flows.team.limit_check import check_may_order, check_values
 from orderkit.flows.template import scaffolder
 from orderkit.flows.template.published_templates import published_template
-from orderkit.ports.forge import FileChange, Operation
+from orderkit.ports.cluster import Cluster
+from orderkit.ports.forge import FileChange, Forge, Operation
 from yamlfiles import yaml11
 from yamlfiles.manifests import ManifestError, parse_manifests
 
@@ -105,7 +106,8 @@ def adopt(platform: Platform, request: AdoptRequest) -> Adopted:
     check_requester(request.requester)
     pack = published_pack(platform)
     kits = pack.kits()
-    subject = _from_cluster(platform, request, kits) or _from_repository(platform, request, kits)
+    subject = _from_cluster(platform.cluster, request, kits)
+    subject = subject or _from_repository(platform.forge, request, kits)
     pack.check_only(subject.kit.name)
     entry, rendered = _rendered(platform, request, subject)
     check_order_files(subject.kit, entry.order, {subject.path: subject.data})
@@ -121,7 +123,7 @@ def adopt(platform: Platform, request: AdoptRequest) -> Adopted:
     team = check_may_order(platform, entry, subject.kit.name, snapshot)
     if entry.application_path not in snapshot.blobs:
         check_values(team, subject.kit, subject.xr)
-    missing = _missing(platform, entry, subject, rendered)
+    missing = _missing(platform.forge, entry, subject, rendered)
     if request.dry_run:
         head = platform.forge.head(entry.repository)
         is_registered = entry.application_path in snapshot.blobs
@@ -170,7 +172,7 @@ def _write(
 
 
 def _from_cluster(
-    platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]
+    cluster: Cluster, request: AdoptRequest, kits: tuple[Kit, ...]
 ) -> _Subject | None:
     """Find a live XR, if the subject names a kind of a kit."""
     kind, slash, name = request.subject.partition("/")
@@ -178,7 +180,7 @@ def _from_cluster(
     if kit is None:
         return None
     key = ObjectKey(kit.kind, name, request.namespace)
-    xr = get_object(platform, key)
+    xr = get_object(cluster, key)
     if xr is None:
         raise NotFoundError(
             f"{key} is not in the cluster",
@@ -195,7 +197,7 @@ def _from_cluster(
     return _Subject(kit, manifest, path, text.encode(), None)
 
 
-def _from_repository(platform: Platform, request: AdoptRequest, kits: tuple[Kit, ...]) -> _Subject:
+def _from_repository(forge: Forge, request: AdoptRequest, kits: tuple[Kit, ...]) -> _Subject:
     """Find the one XR of a repository made by hand."""
     repository = RepoId.parse(request.subject)
     if repository is None:
@@ -206,7 +208,7 @@ def _from_repository(platform: Platform, request: AdoptRequest, kits: tuple[Kit,
             "names neither a repository nor a live XR",
             hint=f"write owner/repository, or Kind/name with one of {kinds}",
         )
-    files = snapshot(platform, repository)
+    files = snapshot(forge, repository)
     if files is None:
         raise NotFoundError(
             f"{repository}: no such repository, or it is empty",
@@ -215,7 +217,7 @@ def _from_repository(platform: Platform, request: AdoptRequest, kits: tuple[Kit,
     by_kind = {(kit.kind.group, kit.kind.kind): kit for kit in kits}
     subjects: list[_Subject] = []
     for path in sorted(path for path in files.blobs if path.suffix in _YAML):
-        revision = platform.forge.read(repository, path, files.commit)
+        revision = forge.read(repository, path, files.commit)
         for xr in _objects(path, revision.data) if revision else ():
             kit = by_kind.get((Kind.of(xr).group, Kind.of(xr).kind))
             if kit and revision:
@@ -293,10 +295,10 @@ def _rendered(
 
 
 def _missing(
-    platform: Platform, entry: OrderEntry, subject: _Subject, rendered: Files
+    forge: Forge, entry: OrderEntry, subject: _Subject, rendered: Files
 ) -> dict[PurePosixPath, bytes]:
     """Return the files that the repository lacks; existing files are never replaced."""
-    files = snapshot(platform, entry.repository)
+    files = snapshot(forge, entry.repository)
     blobs = files.blobs if files else {}
     if blobs and subject.repository is None and order_file.PATH not in blobs:
         raise RefusedError(

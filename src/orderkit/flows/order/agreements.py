@@ -33,7 +33,7 @@ from orderkit.flows.forge_protection import described, foreign_access
 from orderkit.flows.order.ledger_records import agreements
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.team.limit_check import team_of
-from orderkit.ports.forge import CommitStatus, ForgeUser, PullRequest, Review, StatusState
+from orderkit.ports.forge import CommitStatus, Forge, ForgeUser, PullRequest, Review, StatusState
 
 LOGIN_ANNOTATION = "orderkit.dev/forge-login"
 """On a User of the portal's catalog: its login on the forge, if that is not its name."""
@@ -103,12 +103,12 @@ def _foreign_owners(platform: Platform, org: str, adopted: Collection[str]) -> s
 
 def is_member(platform: Platform, user: ForgeUser, org: str, team: str = "") -> bool:
     """Say whether somebody is in an organisation or its team, and the platform decides who is."""
-    return _is_listed(platform, user, org, team) and not organisation_problem(platform, org)
+    return _is_listed(platform.forge, user, org, team) and not organisation_problem(platform, org)
 
 
-def _is_listed(platform: Platform, user: ForgeUser, org: str, team: str = "") -> bool:
+def _is_listed(forge: Forge, user: ForgeUser, org: str, team: str = "") -> bool:
     with suppress(AccessError):  # nobody can be proved to be in a group that we may not see
-        return any(member.id == user.id for member in platform.forge.members(org, team))
+        return any(member.id == user.id for member in forge.members(org, team))
     return False
 
 
@@ -119,7 +119,8 @@ def is_let_in(platform: Platform, user: ForgeUser) -> bool:
     teams = ledger.teams(ledger_snapshot(platform).blobs)
     orgs = dict.fromkeys([platform.ledger.owner, platform.pack_repo.owner, *teams])
     return any(
-        _is_listed(platform, user, org) and not _foreign_owners(platform, org, ()) for org in orgs
+        _is_listed(platform.forge, user, org) and not _foreign_owners(platform, org, ())
+        for org in orgs
     )
 
 
@@ -206,7 +207,7 @@ def agreed(
         if (a.repository, a.pull, a.head) == (place, pull.number, head)
     ]
     users += recorded
-    current = list(_as_now(platform, repo, [*users, *against]))
+    current = list(_as_now(platform.forge, repo, [*users, *against]))
     supporters = {user.id: user for user in current if user in users}
     return Agreed(
         tuple(u for u in supporters.values() if u.id not in behind),
@@ -216,10 +217,10 @@ def agreed(
     )
 
 
-def _as_now(platform: Platform, repo: RepoId, users: Iterable[ForgeUser]) -> Iterator[ForgeUser]:
+def _as_now(forge: Forge, repo: RepoId, users: Iterable[ForgeUser]) -> Iterator[ForgeUser]:
     for user in dict.fromkeys(users):
         # the login may be somebody else's by now
-        now = platform.forge.user_with_right(repo, user.login)
+        now = forge.user_with_right(repo, user.login)
         # whoever holds an App, an access token or a pipeline could approve twice
         if now is not None and now[0].id == user.id and not now[0].is_machine:
             yield user
@@ -266,7 +267,7 @@ def _is_one_of(platform: Platform, entry: OrderEntry, approver: str, user: Forge
 
 
 def set_approval_status(
-    platform: Platform, repo: RepoId, commit: CommitSha, pull: PullRequest, lacking: str
+    forge: Forge, repo: RepoId, commit: CommitSha, pull: PullRequest, lacking: str
 ) -> None:
     """
     Make sure that the status of a pull request's head says who still has to agree. Idempotent.
@@ -279,4 +280,4 @@ def set_approval_status(
     text = f"waits for {lacking}" if lacking else "every approver has approved it"
     text = shorten(text, limit=_DESCRIPTION_MAX).strip()
     state: StatusState = "pending" if lacking else "success"
-    platform.forge.set_status(repo, commit, CommitStatus(CONTEXT, state, text, pull.web_url))
+    forge.set_status(repo, commit, CommitStatus(CONTEXT, state, text, pull.web_url))

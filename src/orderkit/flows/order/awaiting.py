@@ -49,6 +49,7 @@ from orderkit.flows.order.order_report import OrderReport, held_by_window
 from orderkit.flows.order.tracing import WaitReport
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot
 from orderkit.flows.repeating import until
+from orderkit.ports.clock import Clock
 
 OnState = Callable[[OrderState], object]
 
@@ -67,15 +68,15 @@ class _Watch:
         self._urging = StuckOperationEnder(platform, live.repository, commit)
 
     def look(self) -> OrderState:
-        application = get_object(self._platform, application_key(self._live.entry.order))
+        application = get_object(self._platform.cluster, application_key(self._live.entry.order))
         revision = str(dig(application, "status", "sync", "revision", default="") or "")
         at = CommitSha(revision) if self._urging.reached(revision) else self._commit
         if application is not None:
             self._urging.look(application)
-        xr = get_object(self._platform, self._xr)
+        xr = get_object(self._platform.cluster, self._xr)
         state = order_state.judge(application, xr, head=at, ending=False)
         state = without_secrets(self._platform, xr, state)
-        state = held_by_window(self._platform, self._live.kit, state)
+        state = held_by_window(self._platform.clock, self._live.kit, state)
         return self._report(state, self._xr if xr else None)
 
 
@@ -180,7 +181,7 @@ def wait(platform: Platform, request: WaitRequest, *, on_wait: OnWait = None) ->
         return _gone(platform, request, on_wait)
     if request.goal == "commit":
         return _delivered(platform, request, on_wait)
-    is_over = FailsTooLong(platform, request.failing_s)
+    is_over = FailsTooLong(platform.clock, request.failing_s)
     report = until_ready(
         platform, request.order, timeout_s=request.timeout_s, is_over=is_over, on_wait=on_wait
     )
@@ -244,7 +245,7 @@ def _is_stuck(state: OrderState) -> bool:
 class FailsTooLong:
     """Says when waiting does not help any more. Failing may pass, so it gets a while."""
 
-    platform: Platform
+    clock: Clock
     failing_s: float = FAILING_S
     _since_s: float | None = None
 
@@ -254,7 +255,7 @@ class FailsTooLong:
         if state.phase != "Failing":
             self._since_s = None
             return state.phase in ("Waiting", "Ending") or _is_stuck(state)
-        now_s = self.platform.clock.monotonic_s()
+        now_s = self.clock.monotonic_s()
         if self._since_s is None:
             self._since_s = now_s
         return now_s - self._since_s >= self.failing_s
@@ -276,7 +277,7 @@ def until_ready(
         IncompleteError: `timeout_s` passed, or waiting `is_hopeless`.
         EndedError, UnknownOrderError: See `report_of`.
     """
-    asking, tell = RepeatedRefresh(platform), WaitReport(platform, on_wait)
+    asking, tell = RepeatedRefresh(platform.cluster, platform.clock), WaitReport(platform, on_wait)
 
     def look() -> OrderReport:
         report = report_of(platform, order)
@@ -313,12 +314,12 @@ def _behind(platform: Platform, report: OrderReport) -> str:
 
 def _delivered(platform: Platform, request: WaitRequest, on_wait: OnWait) -> Waited:
     """Wait until a commit, or one that contains it, is Ready."""
-    is_stuck = FailsTooLong(platform, request.failing_s)
+    is_stuck = FailsTooLong(platform.clock, request.failing_s)
     before = report_of(platform, request.order)
     if before.state.phase in ("Waiting", "Ending"):
         check_ready(before)
     live = find_living(platform, request.order)
-    commit = CommitSha(find_commit(platform, live, request.commit, field="--for commit").id)
+    commit = CommitSha(find_commit(platform.forge, live, request.commit, field="--for commit").id)
 
     def is_over(state: OrderState) -> bool:
         if not state.ready:  # has its end begun, or come, meanwhile?

@@ -34,7 +34,7 @@ from orderkit.core.kit.budget_gate import GateVerdict, verdict_of
 from orderkit.core.kit.model import Kit
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.platform import Platform, published_kit
-from orderkit.ports.cluster import NoSuchKindError
+from orderkit.ports.cluster import Cluster, NoSuchKindError
 
 _KIT_KEPT_S = 60.0
 _DEPTH_MAX = 8
@@ -126,7 +126,7 @@ class Gates:
         return verdict_of(gate, xr)
 
 
-def team_of(platform: Platform, xr: Manifest) -> TeamName | None:
+def team_of(cluster: Cluster, xr: Manifest) -> TeamName | None:
     """
     Return the team whose order an XR belongs to, nested ones included; None if no team's.
 
@@ -136,23 +136,23 @@ def team_of(platform: Platform, xr: Manifest) -> TeamName | None:
         UnknownGateError: The cluster cannot say.
     """
     try:
-        root = _root(platform, xr)
+        root = _root(cluster, xr)
         order = annotations_of(root).get(TRACKING_ID, "").partition(":")[0]
-        application = platform.cluster.get(application_key(order)) if order else None
+        application = cluster.get(application_key(order)) if order else None
     except OrderkitError as error:
         raise UnknownGateError(f"the XR's team cannot be read now: {error}") from error
     team = dig(application or {}, "spec", "project", default="")
     return TeamName(team) if team else None
 
 
-def _root(platform: Platform, xr: Manifest) -> Manifest:
+def _root(cluster: Cluster, xr: Manifest) -> Manifest:
     for _ in range(_DEPTH_MAX):
         owner = controller(xr)
         if owner is None:
             break
         kind = Kind.parse(owner["apiVersion"], owner["kind"])
-        home = metadata(xr).get("namespace", "") if platform.cluster.is_namespaced(kind) else ""
-        above = platform.cluster.get(ObjectKey(kind, owner["name"], home))
+        home = metadata(xr).get("namespace", "") if cluster.is_namespaced(kind) else ""
+        above = cluster.get(ObjectKey(kind, owner["name"], home))
         if above is None:
             break
         xr = above

@@ -43,7 +43,7 @@ from orderkit.core.order.part_failures import (
 from orderkit.core.selector_words import NO_COMPOSITION, labels_text, what_there_is
 from orderkit.flows.composing.on_demand import order_secrets
 from orderkit.flows.platform import Platform
-from orderkit.ports.cluster import NoSuchKindError
+from orderkit.ports.cluster import Cluster, NoSuchKindError
 
 CROSSPLANES_OWN = ("Unready resources: ", "Unsynced resources: ")
 """How texts begin that no station wrote, and that most orders have for a while."""
@@ -68,19 +68,19 @@ def is_unmatched(reason: str) -> bool:
     return NO_COMPOSITION in reason or _REFERENTS.search(reason) is not None
 
 
-def in_words(platform: Platform, manifest: Manifest, reason: str) -> str:
+def in_words(cluster: Cluster, manifest: Manifest, reason: str) -> str:
     """Return the reason, with what the selector asks for and what there is."""
     with suppress(AccessError, NoSuchKindError):
         if NO_COMPOSITION in reason:
-            return f"{reason}: {_of_compositions(platform, manifest)}"
+            return f"{reason}: {_of_compositions(cluster, manifest)}"
     if found := _REFERENTS.search(reason):
         for stem, selector in _selectors(dig(manifest, "spec", default={})):
             if found[1].lower() in (stem.lower(), f"{stem}s".lower()):
-                return f"{reason}: {_of_referents(platform, manifest, stem, selector)}"
+                return f"{reason}: {_of_referents(cluster, manifest, stem, selector)}"
     return reason
 
 
-def _of_compositions(platform: Platform, xr: Manifest) -> str:
+def _of_compositions(cluster: Cluster, xr: Manifest) -> str:
     kind = Kind.of(xr)
     selector = dig(xr, "spec", "crossplane", "compositionSelector", default=None) or dig(
         xr, "spec", "compositionSelector", default={}
@@ -88,7 +88,7 @@ def _of_compositions(platform: Platform, xr: Manifest) -> str:
     wanted = {"apiVersion": kind.api_version, "kind": kind.kind}
     candidates = [
         each
-        for each in platform.cluster.list(COMPOSITION).items
+        for each in cluster.list(COMPOSITION).items
         if dig(each, "spec", "compositeTypeRef", default=None) == wanted
     ]
     labels = dig(selector, "matchLabels", default=None) or {}
@@ -109,7 +109,7 @@ def _selectors(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _of_referents(
-    platform: Platform, managed: Manifest, stem: str, selector: Mapping[str, Any]
+    cluster: Cluster, managed: Manifest, stem: str, selector: Mapping[str, Any]
 ) -> str:
     labels = dig(selector, "matchLabels", default=None) or {}
     own = controller(managed) if selector.get("matchControllerRef") else None
@@ -121,7 +121,7 @@ def _of_referents(
         with suppress(AccessError, NoSuchKindError):
             candidates = [
                 each
-                for each in platform.cluster.list(kind).items
+                for each in cluster.list(kind).items
                 if own is None or (controller(each) or {}).get("uid") == own.get("uid")
             ]
             return what_there_is(word + whose, labels, candidates)
@@ -140,16 +140,16 @@ _WORKLOADS = {
 _SILENT = frozenset({*_WORKLOADS, ("", "PersistentVolumeClaim"), ("batch", "Job")})
 
 
-def closer_state(platform: Platform, manifest: Manifest) -> PartState:
+def closer_state(cluster: Cluster, manifest: Manifest) -> PartState:
     """Return the state of an object, with the reason that only its events or its Pods have."""
     state = part_state(manifest)
     if metadata(manifest).get("deletionTimestamp"):
         return state
     if is_unmatched(state.reason):
-        return replace(state, reason=in_words(platform, manifest, state.reason))
+        return replace(state, reason=in_words(cluster, manifest, state.reason))
     is_unsynced = state.reason.startswith(UNSYNCED)
     if is_unsynced or (not state.fails_from and _is_silent(manifest)):
-        for failure in _hidden(platform, manifest, is_unsynced=is_unsynced):
+        for failure in _hidden(cluster, manifest, is_unsynced=is_unsynced):
             return replace(state, reason=failure.sentence, fails_from=failure.counts_from)
     return state
 
@@ -177,29 +177,29 @@ def _is_silent(manifest: Manifest) -> bool:
     return is_job and not status.get("succeeded") and not status.get("completionTime")
 
 
-def _hidden(platform: Platform, manifest: Manifest, *, is_unsynced: bool) -> Iterator[PartFailure]:
+def _hidden(cluster: Cluster, manifest: Manifest, *, is_unsynced: bool) -> Iterator[PartFailure]:
     with suppress(AccessError, NoSuchKindError):
-        yield from _of_events(platform, manifest)
+        yield from _of_events(cluster, manifest)
     if not is_unsynced:
         with suppress(AccessError, NoSuchKindError):
-            yield from _of_pods(platform, manifest)
+            yield from _of_pods(cluster, manifest)
 
 
-def _of_events(platform: Platform, manifest: Manifest) -> Iterator[PartFailure]:
+def _of_events(cluster: Cluster, manifest: Manifest) -> Iterator[PartFailure]:
     meta = metadata(manifest)
     home = meta.get("namespace") or CLUSTER_SCOPED_HOME
     events = [
         event
-        for event in platform.cluster.list(EVENT, namespace=home).items
+        for event in cluster.list(EVENT, namespace=home).items
         if dig(event, "involvedObject", "uid") == meta.get("uid")
     ]
     if failure := event_failure(events):
         yield failure
 
 
-def _of_pods(platform: Platform, manifest: Manifest) -> Iterator[PartFailure]:
+def _of_pods(cluster: Cluster, manifest: Manifest) -> Iterator[PartFailure]:
     labels: Any = dig(manifest, "spec", "selector", "matchLabels")
     if isinstance(labels, dict) and labels:
         home = metadata(manifest).get("namespace", "")
-        pods = platform.cluster.list(POD, namespace=home, labels=labels).items
+        pods = cluster.list(POD, namespace=home, labels=labels).items
         yield from filter(None, map(part_failure, pods))

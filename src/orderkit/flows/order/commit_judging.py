@@ -35,7 +35,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_check import OrderRepository, check_repository
 from orderkit.core.order.order_state import OrderState
 from orderkit.flows.platform import Platform, read_text
-from orderkit.ports.forge import Commit
+from orderkit.ports.forge import Commit, Forge
 from orderkit.ports.signatures import PublicKey, is_signed_by, read_changes, signature_of
 from yamlfiles import yaml11
 from yamlfiles.documents import API_VERSION
@@ -78,7 +78,7 @@ def published_keys(platform: Platform) -> Mapping[str, PublicKey]:
     Raises:
         InvalidInputError: The file is broken.
     """
-    text = read_text(platform, platform.ledger, KEYS_PATH, "main")
+    text = read_text(platform.forge, platform.ledger, KEYS_PATH, "main")
     if text is None:
         return {}
     name = f"{platform.ledger}/{KEYS_PATH}"
@@ -92,9 +92,9 @@ def keys_file(keys: Iterable[PublicKey]) -> str:
     return yaml11.dump(plain(file))
 
 
-def whole_history(platform: Platform, repo: RepoId, head: CommitSha) -> Sequence[Commit]:
+def whole_history(forge: Forge, repo: RepoId, head: CommitSha) -> Sequence[Commit]:
     """Return every commit that a commit contains, and itself."""
-    return platform.forge.commits(repo, ref=head, limit=_WHOLE_HISTORY)
+    return forge.commits(repo, ref=head, limit=_WHOLE_HISTORY)
 
 
 def branch_of(commit: Commit) -> str:
@@ -160,7 +160,7 @@ class CommitJudge:
     @cached_property
     def history(self) -> tuple[Commit, ...]:
         """Every commit that the head contains, in the forge's order: newest first."""
-        return tuple(whole_history(self.platform, self.repo, self.head))
+        return tuple(whole_history(self.platform.forge, self.repo, self.head))
 
     def _ancestors(self, commit: CommitSha) -> set[CommitSha]:
         parents = {older.id: older.parents for older in self.history}
@@ -199,7 +199,7 @@ class CheckedOrder:
         return cls(entry, pack.kit(kit_name), definitions, xr)
 
 
-def check_commit(platform: Platform, order: CheckedOrder, commit: CommitSha) -> CommitCheck:
+def check_commit(forge: Forge, order: CheckedOrder, commit: CommitSha) -> CommitCheck:
     """
     Check the files of one commit of an order.
 
@@ -209,7 +209,7 @@ def check_commit(platform: Platform, order: CheckedOrder, commit: CommitSha) -> 
     repo = order.entry.repository
 
     def read(path: PurePosixPath) -> bytes | None:
-        revision = platform.forge.read(repo, path, commit)
+        revision = forge.read(repo, path, commit)
         return revision.data if revision else None
 
     def old_xr(manifest: Manifest) -> Manifest | None:
@@ -217,7 +217,7 @@ def check_commit(platform: Platform, order: CheckedOrder, commit: CommitSha) -> 
         is_same = repository.is_xr(manifest) and live_name == metadata(manifest).get("name")
         return order.xr if is_same else None
 
-    paths = sorted(platform.forge.tree(repo, commit))
+    paths = sorted(forge.tree(repo, commit))
     repository = OrderRepository(order.entry.order, order.kit, paths, read, PurePosixPath())
     outcome = check_repository(repository, order.definitions, old_xr)
 
@@ -226,7 +226,7 @@ def check_commit(platform: Platform, order: CheckedOrder, commit: CommitSha) -> 
 
 
 def explained_by_files(
-    platform: Platform, order: CheckedOrder, application: Manifest | None, state: OrderState
+    forge: Forge, order: CheckedOrder, application: Manifest | None, state: OrderState
 ) -> tuple[OrderState, CommitCheck | None]:
     """
     Return the state with the faults of its commit's own files as the reason, and the check.
@@ -237,12 +237,12 @@ def explained_by_files(
     if state.head is None:
         return state, None
     try:
-        check = check_commit(platform, order, state.head)
+        check = check_commit(forge, order, state.head)
         if check.errors or state.ready or state.phase in ("Ending", "Ended"):
             return with_faults(state, check), check
         applied = CommitSha(pinned(application or {}))
         if applied and applied != state.head:
-            older = check_commit(platform, order, applied)
+            older = check_commit(forge, order, applied)
             if older.errors:
                 reason = f"{older.summary}, in commit {short(applied)}"
                 return replace(state, reason=f"{reason}; {short(state.head)} has to wait"), check

@@ -21,7 +21,7 @@ from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order.commit_judging import CheckedOrder, check_commit
 from orderkit.flows.order.order_report import own_xr, registered_kit
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, published_pack
-from orderkit.ports.forge import CommitStatus
+from orderkit.ports.forge import CommitStatus, Forge
 
 CONTEXT = "orderkit/validate"
 _DESCRIPTION_MAX = 140
@@ -43,25 +43,25 @@ def keep_checked(platform: Platform, repo: RepoId) -> CommitCheck:
         raise NotFoundError(
             f"{repo} is not a live order's repository", hint="see the live orders: orderkit list"
         )
-    application = get_object(platform, application_key(entry.order))
+    application = get_object(platform.cluster, application_key(entry.order))
     pack = published_pack(platform)
     kit_name = ledger.kit_of(application) if application else registered_kit(platform, entry)
     kinds = {kit.name: kit.kind for kit in pack.kits()}
-    look_up = partial(get_object, platform)
+    look_up = partial(get_object, platform.cluster)
     _, xr = own_xr(entry.order, application, kinds, kit_name, look_up)
     order = CheckedOrder.of(entry, pack, kit_name, xr)
     if order is None:
         raise NotFoundError(f"kit '{kit_name}' of {entry.order} is not in the pack")
-    check = check_commit(platform, order, commit)
+    check = check_commit(platform.forge, order, commit)
     text = shorten(visible(check.summary), limit=_DESCRIPTION_MAX)
-    url = _url(platform, repo, check)
+    url = _url(platform.forge, repo, check)
     platform.forge.set_status(repo, commit, CommitStatus(CONTEXT, check.state, text, url))
     return check
 
 
-def _url(platform: Platform, repo: RepoId, check: CommitCheck) -> str:
+def _url(forge: Forge, repo: RepoId, check: CommitCheck) -> str:
     """Return the address of the first finding's file and line, or of the commit."""
-    base, pages = f"{platform.forge.base_url}/{repo}", platform.forge.capabilities.pages
+    base, pages = f"{forge.base_url}/{repo}", forge.capabilities.pages
     first = next(iter(check.findings), None)
     if first is None or first.file == MANIFESTS:
         return pages.commit_page(base, check.commit)
@@ -80,11 +80,11 @@ def unchecked(platform: Platform, targets: Collection[str | RepoId] = ()) -> lis
     living = (entry for entry in ledger.entries(paths) if entry.end_path not in paths)
     repositories = [entry.repository for entry in living]
     selected = [repo for repo in repositories if not targets or {repo, repo.owner} & set(targets)]
-    return [repo for repo in selected if not _is_checked(platform, repo)]
+    return [repo for repo in selected if not _is_checked(platform.forge, repo)]
 
 
-def _is_checked(platform: Platform, repo: RepoId) -> bool:
-    head = platform.forge.head(repo, "main")
+def _is_checked(forge: Forge, repo: RepoId) -> bool:
+    head = forge.head(repo, "main")
     if head is None:
         return True  # there is nothing to check
-    return any(status.context == CONTEXT for status in platform.forge.statuses(repo, head))
+    return any(status.context == CONTEXT for status in forge.statuses(repo, head))

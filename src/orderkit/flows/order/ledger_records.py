@@ -74,7 +74,7 @@ def waiting_order(platform: Platform, entry: OrderEntry, ref: str = "main") -> W
     Raises:
         InvalidInputError: The record is broken.
     """
-    text = read_text(platform, platform.ledger, entry.waiting_path, ref)
+    text = read_text(platform.forge, platform.ledger, entry.waiting_path, ref)
     return None if text is None else parse_waiting(text, name=str(entry.waiting_path))
 
 
@@ -85,7 +85,7 @@ def agreements(platform: Platform, entry: OrderEntry) -> tuple[Agreement, ...]:
     Raises:
         InvalidInputError: The record is broken.
     """
-    text = read_text(platform, platform.ledger, entry.approvals_path, "main")
+    text = read_text(platform.forge, platform.ledger, entry.approvals_path, "main")
     return () if text is None else parse_approvals(text, name=str(entry.approvals_path))
 
 
@@ -127,5 +127,5 @@ def begun_end(platform: Platform, entry: OrderEntry, ref: str = MAIN) -> EndReco
     Raises:
         InvalidInputError: The record is broken.
     """
-    text = read_text(platform, platform.ledger, entry.end_path, ref)
+    text = read_text(platform.forge, platform.ledger, entry.end_path, ref)
     return None if text is None else parse(text, name=str(entry.end_path))

@@ -44,7 +44,7 @@ from orderkit.flows.platform import (
     published_pack,
 )
 from orderkit.flows.team.limit_check import team_of
-from orderkit.ports.forge import Commit
+from orderkit.ports.forge import Commit, Forge
 from yamlfiles.manifests import ManifestError, looks_like_manifest, parse_documents
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -194,7 +194,7 @@ def check_observes(
         )
 
 
-def check_hooks(platform: Platform, live: LiveOrder, commit: CommitSha) -> None:
+def check_hooks(forge: Forge, live: LiveOrder, commit: CommitSha) -> None:
     """
     Check that Argo CD finds no hook in what a new order delivers.
 
@@ -202,7 +202,7 @@ def check_hooks(platform: Platform, live: LiveOrder, commit: CommitSha) -> None:
         RefusedError: It finds some, and would wait for them if the order is taken back; or an
             annotation has it make the XR again at each sync.
     """
-    if refusals := hook_refusals(platform, live, commit):
+    if refusals := hook_refusals(forge, live, commit):
         raise RefusedError(refusals[0], hint=f"{sync_rules.HINT}, and register again")
 
 
@@ -233,8 +233,8 @@ def _record(platform: Platform, entry: OrderEntry) -> OrderFile:
     revision = platform.forge.read(entry.repository, order_file.PATH, "main")
     if revision is None:
         if platform.forge.head(entry.repository) is None:
-            application = get_object(platform, application_key(entry.order))
-            damage = without_main(platform, entry.repository, application)
+            application = get_object(platform.cluster, application_key(entry.order))
+            damage = without_main(platform.forge, entry.repository, application)
             raise NotFoundError(damage.what, hint=damage.advice(entry.order))
         raise NotFoundError(
             f"{entry.repository}: no {order_file.PATH} on branch main",
@@ -253,7 +253,7 @@ def read_xr(platform: Platform, live: LiveOrder, commit: CommitSha) -> XrFile:
         RefusedError: There are several.
         ManifestError: A file below ``manifests/`` is not a readable manifest.
     """
-    xr_files = list(_xrs(platform, live, commit))
+    xr_files = list(_xrs(platform.forge, live, commit))
     location = f"{live.repository} at {short(commit)}"
     if not xr_files:
         fault = _faults(platform, live, commit)[0]
@@ -287,7 +287,9 @@ def check_delivers(platform: Platform, live: LiveOrder, xr_file: XrFile) -> None
         raise RefusedError(f"{live.entry.order}: {edit.what}", hint=edit.advice(live.entry.order))
     commit = xr_file.commit
     has_submodules = SUBMODULES in platform.forge.tree(live.repository, commit)
-    others = (entry for entry in _objects_of(platform, live, commit) if not live.is_xr(entry.xr))
+    others = (
+        entry for entry in _objects_of(platform.forge, live, commit) if not live.is_xr(entry.xr)
+    )
     is_damaged = bool(sync_rules.hook_refusal(xr_file.xr)) or any(_damaging(xr_file.xr))
     if xr_file.path.parent == MANIFESTS and not (has_submodules or is_damaged or any(others)):
         return
@@ -308,7 +310,7 @@ def _faults(platform: Platform, live: LiveOrder, commit: CommitSha) -> tuple[Loc
     pack = published_pack(platform)
     definitions = Definitions.of(definition_sources(PurePosixPath(), pack.files))
     return check_commit(
-        platform, CheckedOrder(live.entry, live.kit, definitions, None), commit
+        platform.forge, CheckedOrder(live.entry, live.kit, definitions, None), commit
     ).findings
 
 
@@ -354,7 +356,7 @@ def placed_xr(kit: Kit, team: TeamName, xr: Manifest) -> Manifest:
     return {**xr, "metadata": meta}
 
 
-def hook_refusals(platform: Platform, live: LiveOrder, commit: CommitSha) -> list[str]:
+def hook_refusals(forge: Forge, live: LiveOrder, commit: CommitSha) -> list[str]:
     """
     Return why objects of a commit are refused: as hooks of Argo CD, or because it damages them.
 
@@ -364,7 +366,7 @@ def hook_refusals(platform: Platform, live: LiveOrder, commit: CommitSha) -> lis
     """
     return [
         f"{entry.path}: {refusal}"
-        for entry in _objects_of(platform, live, commit)
+        for entry in _objects_of(forge, live, commit)
         for refusal in (sync_rules.hook_refusal(entry.xr), *_damaging(entry.xr))
         if refusal
     ]
@@ -374,15 +376,15 @@ def _damaging(xr: Manifest) -> Iterator[str]:
     return (str(found) for found in steering_annotations(xr) if found.is_dangerous)
 
 
-def _xrs(platform: Platform, live: LiveOrder, commit: CommitSha) -> Iterator[XrFile]:
-    return (entry for entry in _objects_of(platform, live, commit) if live.is_xr(entry.xr))
+def _xrs(forge: Forge, live: LiveOrder, commit: CommitSha) -> Iterator[XrFile]:
+    return (entry for entry in _objects_of(forge, live, commit) if live.is_xr(entry.xr))
 
 
-def _objects_of(platform: Platform, live: LiveOrder, commit: CommitSha) -> Iterator[XrFile]:
-    for path, sha in sorted(platform.forge.tree(live.repository, commit).items()):
+def _objects_of(forge: Forge, live: LiveOrder, commit: CommitSha) -> Iterator[XrFile]:
+    for path, sha in sorted(forge.tree(live.repository, commit).items()):
         if not path.is_relative_to(MANIFESTS) or path.suffix not in _SUFFIXES:
             continue
-        revision = platform.forge.read(live.repository, path, commit)
+        revision = forge.read(live.repository, path, commit)
         if revision is not None:
             for document, steps, manifest in _objects(live, path, revision.data):
                 yield XrFile(commit, path, revision.data, sha, document, steps, manifest)
@@ -414,7 +416,7 @@ def _items(document: object, steps: Steps) -> Iterator[tuple[Steps, Manifest]]:
         yield steps, document
 
 
-def find_commit(platform: Platform, live: LiveOrder, text: str, *, field: str) -> Commit:
+def find_commit(forge: Forge, live: LiveOrder, text: str, *, field: str) -> Commit:
     """
     Return the commit of the order's main branch that `text`, whole or shortened, names.
 
@@ -422,7 +424,7 @@ def find_commit(platform: Platform, live: LiveOrder, text: str, *, field: str) -
         InvalidInputError: None, or several.
     """
     prefix = text.strip().lower()
-    history = platform.forge.commits(live.repository, limit=_SEARCHED)
+    history = forge.commits(live.repository, limit=_SEARCHED)
     matches = [commit for commit in history if prefix and commit.id.startswith(prefix)]
     if len(matches) == 1:
         return matches[0]

@@ -49,6 +49,8 @@ from orderkit.flows.platform import (
     ledger_snapshot,
     published_pack,
 )
+from orderkit.ports.cluster import Cluster
+from orderkit.ports.forge import Forge
 from yamlfiles.manifests import ManifestError
 
 
@@ -88,7 +90,7 @@ def status(
     try:
         report = order_report.status(platform, order, known)
     except NotFoundError:
-        entry = unlisted_entry(platform, order)
+        entry = unlisted_entry(platform.cluster, order)
         if entry is None:
             raise
         report = order_report.report_of(platform, entry, ending=False)
@@ -115,11 +117,11 @@ def with_damages(report: OrderReport, damages: tuple[Damage, ...]) -> OrderRepor
     return replace(report, state=state_with(report.state, report.entry.order, damages))
 
 
-def unlisted_entry(platform: Platform, order: str) -> OrderEntry | None:
+def unlisted_entry(cluster: Cluster, order: str) -> OrderEntry | None:
     """Return an order that Argo CD still delivers although the ledger has no file of it."""
     if not LABEL.match(order):
         return None
-    application = get_object(platform, application_key(OrderId(order)))
+    application = get_object(cluster, application_key(OrderId(order)))
     return entry_of(application) if application else None
 
 
@@ -190,7 +192,7 @@ def _edits(
     for damage in edits:
         if damage.kind is DamageKind.COPY:
             yield damage
-        elif whose := _copied(platform, entry, written, is_listed):
+        elif whose := _copied(platform.forge, entry, written, is_listed):
             remedy = f"git rm {path}"
             what = f"{entry.order} delivers {whose.repository}'s repository: {remedy}"
             yield Damage(DamageKind.COPY, what, f"{remedy}; {PUSH}")
@@ -204,14 +206,14 @@ def _editor(platform: Platform, path: PurePosixPath) -> str:
 
 
 def _copied(
-    platform: Platform, entry: OrderEntry, written: Manifest, is_listed: IsListed
+    forge: Forge, entry: OrderEntry, written: Manifest, is_listed: IsListed
 ) -> OrderEntry | None:
     """Return the order that an entry was copied from, labels and all; None if it has its own."""
-    whose = source_order(written, platform.forge.base_url)
+    whose = source_order(written, forge.base_url)
     if whose is None or whose == entry or not is_listed(whose.application_path):
         return None
     with suppress(MovedError):  # it is the order's own
-        return whose if platform.forge.repo(entry.repository) is None else None
+        return whose if forge.repo(entry.repository) is None else None
     return None
 
 
@@ -290,7 +292,7 @@ def _told(platform: Platform, pack: Pack, is_listed: IsListed, report: OrderRepo
         return report
     try:
         report = trace_of(platform, report).report
-        if report.state.ready and not _has_signs(platform, pack, is_listed, report):
+        if report.state.ready and not _has_signs(platform.forge, pack, is_listed, report):
             return report
         whole = order_report.report_of(platform, report.entry, ending=False)
         has_more = report.sources.file.fault or (whole.check and whole.check.errors)
@@ -301,7 +303,7 @@ def _told(platform: Platform, pack: Pack, is_listed: IsListed, report: OrderRepo
         return replace(report, state=state)
 
 
-def _has_signs(platform: Platform, pack: Pack, is_listed: IsListed, report: OrderReport) -> bool:
+def _has_signs(forge: Forge, pack: Pack, is_listed: IsListed, report: OrderReport) -> bool:
     """Say whether something about a Ready order is unusual enough to look at all of it."""
     paths = (report.entry.application_path, ledger.team_path(report.entry.team))
     if not all(map(is_listed, paths)):
@@ -310,20 +312,20 @@ def _has_signs(platform: Platform, pack: Pack, is_listed: IsListed, report: Orde
     if sources.file != INTACT or any(in_cluster(sources.application, sources.xr, None)):
         return True
     try:
-        return any(_forge_signs(platform, pack, report))
+        return any(_forge_signs(forge, pack, report))
     except (MovedError, NotFoundError):
         return True
 
 
-def _forge_signs(platform: Platform, pack: Pack, report: OrderReport) -> Iterator[bool]:
+def _forge_signs(forge: Forge, pack: Pack, report: OrderReport) -> Iterator[bool]:
     """Yield what the forge says at little cost: a request or two each."""
     repo = report.entry.repository
-    repository = platform.forge.repo(repo)
+    repository = forge.repo(repo)
     yield repository is None or repository.archived or repository.default_branch != MAIN
-    yield len(platform.forge.commits(repo, path=order_file.PATH, limit=2)) != 1
+    yield len(forge.commits(repo, path=order_file.PATH, limit=2)) != 1
     checked = CheckedOrder.of(report.entry, pack, report.kit, report.sources.xr)
     if checked and report.state.revision:
-        yield bool(check_commit(platform, checked, CommitSha(report.state.revision)).errors)
+        yield bool(check_commit(forge, checked, CommitSha(report.state.revision)).errors)
     if before := set(delivered_commits(report.sources.application)[:-1]):
-        recent = {commit.id for commit in platform.forge.commits(repo, limit=NEWEST)}
+        recent = {commit.id for commit in forge.commits(repo, limit=NEWEST)}
         yield not before <= recent

@@ -24,6 +24,7 @@ from orderkit.core.plan.snapshot import cleaned
 from orderkit.flows.order import tracing
 from orderkit.flows.order.order_report import KnownReads
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
+from orderkit.ports.cluster import Cluster
 
 
 class OrderEvent(Answer, frozen=True):
@@ -55,23 +56,23 @@ def order_events(
     """
     trace = tracing.trace(platform, order, KnownReads(ledger_files))
     parts = {trace.root.key, *trace.parts()}
-    reported = [*_refused(platform, trace.root.key), *_events(platform, parts)]
+    reported = [*_refused(platform.cluster, trace.root.key), *_events(platform.cluster, parts)]
     events = sorted(reported, key=lambda event: event.at, reverse=True)
     texts = tracing.secrets_of(platform, trace.report)
     return [changed(event, message=texts.redact(event.message)) for event in events[:limit]]
 
 
-def _refused(platform: Platform, application: ObjectKey) -> Iterator[OrderEvent]:
+def _refused(cluster: Cluster, application: ObjectKey) -> Iterator[OrderEvent]:
     """Yield what refused the newest sync, from the Application's own status."""
-    live = get_object(platform, application) or {}
+    live = get_object(cluster, application) or {}
     for at, reason, message, count in refusals(live):
         yield OrderEvent(at, "Warning", reason, message, count, ObjectReference.to(application))
 
 
-def _events(platform: Platform, parts: set[ObjectKey]) -> Iterator[OrderEvent]:
+def _events(cluster: Cluster, parts: set[ObjectKey]) -> Iterator[OrderEvent]:
     by_object = {(key.kind.group, key.kind.kind, key.namespace, key.name): key for key in parts}
     for namespace in sorted({key.namespace or CLUSTER_SCOPED_HOME for key in parts}):
-        for event in platform.cluster.list(EVENT, namespace=namespace).items:
+        for event in cluster.list(EVENT, namespace=namespace).items:
             about = by_object.get(_about(event))
             if about is not None:
                 yield _read(event, about)
@@ -123,7 +124,7 @@ def read_part(
     trace = tracing.trace(platform, order)
     own = (trace.root.key, *trace.parts())
     key = next((key for key in own if is_asked(key)), None)
-    manifest = get_object(platform, key) if key else None
+    manifest = get_object(platform.cluster, key) if key else None
     if key is None or manifest is None:
         raise NotFoundError(
             f"{order} has no such part now", hint="it may have been replaced: look at all parts"

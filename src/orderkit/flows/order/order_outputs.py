@@ -25,6 +25,7 @@ from orderkit.flows.order import awaiting, order_report
 from orderkit.flows.order.order_report import KnownReads, OrderReport
 from orderkit.flows.order.tracing import secrets_of, trace_of
 from orderkit.flows.platform import Platform, RepositorySnapshot, get_object
+from orderkit.ports.cluster import Cluster
 
 SECRET_MAX = 20_000
 """Characters of a secret output that people are shown."""
@@ -175,9 +176,9 @@ def _own_secret(
     namespace = filled(source.namespace, xr) or str(metadata(xr).get("namespace") or "")
     keys = [key for key in composed if namespace in ("", key.namespace)]
     if keys:
-        return get_object(platform, keys[0])
-    secret = get_object(platform, ObjectKey(SECRET, name, namespace)) if namespace else None
-    if secret is not None and not _is_owned(platform, secret, parts):
+        return get_object(platform.cluster, keys[0])
+    secret = get_object(platform.cluster, ObjectKey(SECRET, name, namespace)) if namespace else None
+    if secret is not None and not _is_owned(platform.cluster, secret, parts):
         raise RefusedError(
             f"Secret {namespace}/{name} is not one of {report.entry.order}",
             hint="an output names a Secret that the order composes, or that a part of it owns",
@@ -185,14 +186,14 @@ def _own_secret(
     return secret
 
 
-def _is_owned(platform: Platform, secret: Manifest, parts: list[ObjectKey]) -> bool:
+def _is_owned(cluster: Cluster, secret: Manifest, parts: list[ObjectKey]) -> bool:
     """Say whether one of the order's parts made a Secret, by its uid and not by its name."""
     owner = controller(secret)
     if owner is None:
         return False
     for key in parts:
         if (key.kind.kind, key.name) == (owner.get("kind"), owner.get("name")):
-            resource = get_object(platform, key)
+            resource = get_object(cluster, key)
             if resource is not None and metadata(resource).get("uid") == owner.get("uid"):
                 return True
     return False

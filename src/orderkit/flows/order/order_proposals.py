@@ -196,7 +196,7 @@ class Proposal:
         is_written = self.live.entry.application_path in self.snapshot.blobs
         if self.pull.state == "open":
             agreements.set_approval_status(
-                self.platform, self._repo, self.pull.head_commit, self.pull, lacking
+                self.platform.forge, self._repo, self.pull.head_commit, self.pull, lacking
             )
         if lacking and is_written:
             return self._bypassed(lacking)
@@ -213,7 +213,7 @@ class Proposal:
         """Return why it may not be delivered, empty if it may, and who agreed."""
         platform, entry, pull = self.platform, self.live.entry, self.pull
         try:
-            pack = snapshot(platform, platform.pack_repo, self.live.pack)
+            pack = snapshot(platform.forge, platform.pack_repo, self.live.pack)
             check_may_order(platform, entry, self.waiting.kit, self.snapshot, pack)
             self._check_taken()
             behind = self.behind()
@@ -331,7 +331,7 @@ class Proposal:
         )
         in_rounds(lambda: self._try_deliver(text, summary))
         with suppress(OrderkitError):  # it polls too
-            refresh(self.platform, ledger.team_application(entry.team))
+            refresh(self.platform.cluster, ledger.team_application(entry.team))
         with suppress(OrderkitError):
             # Another run may have delivered it, with a lease of another second.
             lease = lease_annotations(application_at(self.platform, entry))
@@ -376,7 +376,7 @@ class Proposal:
         text = f"It was merged without {plain_line(lacking)}. Orderkit took it back."
         self.platform.forge.comment(self._repo, number, text, marker="orderkit/bypassed")
         with suppress(OrderkitError):  # it polls too
-            refresh(self.platform, ledger.team_application(entry.team))
+            refresh(self.platform.cluster, ledger.team_application(entry.team))
         pull = _ensure_pull(self.platform, self.live, waiting, self.needs)
         return Settled("waiting", lacking, pull)
 
@@ -407,7 +407,7 @@ def _application(
         forge_url=platform.forge.base_url,
         commit=waiting.commit,
         stage=stage,
-        refreshes=knows_retry_refresh(platform) if refreshes is None else refreshes,
+        refreshes=knows_retry_refresh(platform.cluster) if refreshes is None else refreshes,
         requester=waiting.requester,
         lease=lease,
     )
@@ -458,7 +458,7 @@ def _ensure_pull(
     title = f"{entry.order}: ordered by {waiting.requester}"
     draft = PullDraft(title, _body(platform, live, waiting, needs), waiting.branch, MAIN)
     pull = forge.open_pull(repo, draft, operation)
-    agreements.set_approval_status(platform, repo, pull.head_commit, pull, sentence(needs))
+    agreements.set_approval_status(platform.forge, repo, pull.head_commit, pull, sentence(needs))
     return pull
 
 

@@ -72,7 +72,8 @@ from orderkit.flows.platform import (
     pack_snapshot,
     published_pack,
 )
-from orderkit.ports.cluster import NoSuchKindError
+from orderkit.ports.clock import Clock
+from orderkit.ports.cluster import Cluster, NoSuchKindError
 from yamlfiles.manifests import ManifestError, parse_manifests
 
 
@@ -104,11 +105,11 @@ def edited_files(
         return {entry: file for entry, file in found if file != INTACT}
 
 
-def held_by_window(platform: Platform, kit: Kit | None, state: OrderState) -> OrderState:
+def held_by_window(clock: Clock, kit: Kit | None, state: OrderState) -> OrderState:
     """Return an order's state, with the time until which a window of its kit holds it back."""
     if state.phase != "Delivering" or kit is None or not kit.windows:
         return state
-    opening = opens_at(kit.windows, platform.clock.now())
+    opening = opens_at(kit.windows, clock.now())
     if opening is None:
         return state
     text = f"{opening:%a %Y-%m-%d %H:%M} {opening.tzinfo}"
@@ -205,9 +206,9 @@ def list_orders(platform: Platform) -> list[OrderReport]:
     """
     with uncollected(), InheritingThreads(max_workers=2) as beside:
         ledger_ = beside.submit(ledger_snapshot, platform)
-        applications = beside.submit(_applications, platform)
+        applications = beside.submit(_applications, platform.cluster)
         kits = {kit.name: kit for kit in published_pack(platform).kits()}
-        xrs = {key: xr for kit in kits.values() for key, xr in _all(platform, kit.kind)}
+        xrs = {key: xr for kit in kits.values() for key, xr in _all(platform.cluster, kit.kind)}
         kinds = {name: kit.kind for name, kit in kits.items()}
         cluster_state = _ClusterState(applications.result(), kits, kinds, xrs)
         ledger_files = ledger_.result()
@@ -248,7 +249,7 @@ def _ahead(
     """
 
     def look(entry: OrderEntry) -> Obstacle | None:
-        head = head_of_main(platform, entry)
+        head = head_of_main(platform.forge, entry)
         is_pinned = head == ledger.delivered_commit(applications.get(entry.order))
         return None if is_pinned else undelivered(platform, entry, head)
 
@@ -271,8 +272,8 @@ class _ClusterState:
     xrs: Mapping[ObjectKey, Manifest]
 
 
-def _applications(platform: Platform) -> dict[str, Manifest]:
-    applications = platform.cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
+def _applications(cluster: Cluster) -> dict[str, Manifest]:
+    applications = cluster.list(APPLICATION, namespace=ARGOCD_NAMESPACE).items
     return {metadata(application)["name"]: application for application in applications}
 
 
@@ -340,19 +341,19 @@ def report_of(
     else:
         kit = ledger.kit_of(application) if application else registered_kit(platform, entry)
     kinds = {name: declared.kind for name, declared in kits.items()}
-    key, xr = own_xr(entry.order, application, kinds, kit, partial(get_object, platform))
-    head = known.head or head_of_main(platform, entry)
+    key, xr = own_xr(entry.order, application, kinds, kit, partial(get_object, platform.cluster))
+    head = known.head or head_of_main(platform.forge, entry)
     sources = _sources(entry, application, xr, waiting, ending=ending)
     state = order_state.judge(application, xr, head=head, ending=ending, approval=sources.approval)
     state = without_secrets(platform, xr, state)
-    state = explained(platform, application, state, entry.team)
+    state = explained(platform.cluster, application, state, entry.team)
     if state.phase == "Delivering" and state.revision != head:
         state = order_state.with_undelivered(state, undelivered(platform, entry, head))
-    state = held_by_window(platform, kits.get(kit), state)
+    state = held_by_window(platform.clock, kits.get(kit), state)
     checked = CheckedOrder.of(entry, pack, kit, xr)
     check: CommitCheck | None = None
     if checked is not None and not ending:
-        state, check = explained_by_files(platform, checked, application, state)
+        state, check = explained_by_files(platform.forge, checked, application, state)
     report = _report(platform, sources, state, (kit, key), kits.get(kit))
     at = pack_files.commit
     secrets = functools.cache(lambda: order_secrets(platform, xr, at) if xr else NO_SECRETS)
@@ -397,7 +398,7 @@ def _at_once(platform: Platform, order: str) -> tuple[OrderEntry, bool, Manifest
     """
     if not LABEL.match(order):
         return None
-    application = get_object(platform, application_key(OrderId(order)))
+    application = get_object(platform.cluster, application_key(OrderId(order)))
     team = labels_of(application or {}).get(ledger.TEAM_LABEL)
     if not team:
         return None
@@ -461,9 +462,9 @@ def own_xr(
     return absent, None
 
 
-def _all(platform: Platform, kind: Kind) -> Iterator[tuple[ObjectKey, Manifest]]:
+def _all(cluster: Cluster, kind: Kind) -> Iterator[tuple[ObjectKey, Manifest]]:
     try:
-        xrs = platform.cluster.list(kind).items
+        xrs = cluster.list(kind).items
     except NoSuchKindError:
         return  # its XRD is not established yet
     for xr in xrs:

@@ -22,6 +22,7 @@ from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_view import LIMIT_MAX, OrderQuery, matches, select
 from orderkit.flows.composing.on_demand import cost_of
 from orderkit.flows.platform import Platform, published_pack
+from orderkit.ports.cluster import Cluster
 
 _WATCH_S = 60.0
 _RETRY_S, _RETRY_LONGEST_S = 1.0, 15.0
@@ -126,8 +127,8 @@ def _costs(platform: Platform, xr: Manifest | None) -> OrderCost | None:
 class OrderChanges:
     """Notices changes of any order, from the moment it is made. Costs one watch per kind."""
 
-    def __init__(self, platform: Platform) -> None:
-        self._platform = platform
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
         self._changed, self._closed = threading.Event(), threading.Event()
 
     def wait(self, timeout_s: float) -> bool:
@@ -137,10 +138,10 @@ class OrderChanges:
         return changed
 
     def _follow(self, kind: Kind, namespace: str | None) -> None:
-        cluster, pause_s = self._platform.cluster, _RETRY_S
+        pause_s = _RETRY_S
         while not self._closed.is_set():
             try:
-                none = cluster.list(kind, namespace=namespace, labels=_NOTHING)
+                none = self._cluster.list(kind, namespace=namespace, labels=_NOTHING)
                 self._changed.set()  # whatever happened while nobody watched
                 for _ in self._events(kind, namespace, none.resource_version):
                     pause_s = _RETRY_S
@@ -152,7 +153,7 @@ class OrderChanges:
                 pause_s = min(2 * pause_s, _RETRY_LONGEST_S)
 
     def _events(self, kind: Kind, namespace: str | None, version: str) -> Iterator[None]:
-        for event in self._platform.cluster.watch(
+        for event in self._cluster.watch(
             kind, namespace=namespace, since=version, timeout_s=_WATCH_S
         ):
             if self._closed.is_set():
@@ -173,7 +174,7 @@ class OrderChanges:
         Raises:
             RemoteError: The platform does not answer.
         """
-        changes = cls(platform)
+        changes = cls(platform.cluster)
         kits: Iterable[Kind] = (kit.kind for kit in published_pack(platform).kits())
         changes._start({APPLICATION: ARGOCD_NAMESPACE, **dict.fromkeys(kits)})
         try:

@@ -57,6 +57,7 @@ from orderkit.flows.template.scaffolder import (
     TaskResult,
 )
 from orderkit.ports.catalog import Catalog, Location
+from orderkit.ports.forge import Forge
 from orderkit.ports.portal import Portal
 from orderkit.ports.requesters import Requester
 from softwaretemplates.template import Template, check_fixed, read_assignments
@@ -190,7 +191,7 @@ def order(
             platform,
             entry.order,
             timeout_s=wait_s,
-            is_hopeless=FailsTooLong(platform),
+            is_hopeless=FailsTooLong(platform.clock),
             on_wait=on_wait,
         )
     else:
@@ -271,7 +272,7 @@ def draft(platform: Platform, request: TaskRequest) -> OrderDraft:
     xr = rendered_xr(platform, source, request)
     check_values(team, kit, xr)
     cost_limit.check_new(platform, team, entry, placed_xr(kit, entry.team, xr), snapshot.blobs)
-    check_references(platform, kit, xr["spec"])
+    check_references(platform.cluster, kit, xr["spec"])
     return OrderDraft(entry, kit, xr)
 
 
@@ -344,7 +345,7 @@ def _place(
             checks = (
                 lambda: check_values(team, kit, xr),
                 lambda: cost_limit.check_new(platform, team, entry, placed, paths),
-                lambda: check_references(platform, kit, xr["spec"]),
+                lambda: check_references(platform.cluster, kit, xr["spec"]),
             )
             every(checks)
         is_own = request.repo == entry.repository
@@ -356,7 +357,7 @@ def _place(
         services = _services(platform, portal, entry, publish_checked)
         result = _run(source, task, services)
     except RemoteError as error:
-        if before is None and _published(platform, entry.repository):
+        if before is None and _published(platform.forge, entry.repository):
             raise IncompleteError(
                 f"{entry.order} is published but not delivered yet: {error}",
                 hint=f"{error.hint}; then repeat the same command"
@@ -368,10 +369,10 @@ def _place(
     return TaskDone(source.template.name, entry, created, result, next(iter(published), None))
 
 
-def _published(platform: Platform, repo: RepoId) -> bool:
+def _published(forge: Forge, repo: RepoId) -> bool:
     """Say whether the repository has a commit, as far as the forge can be asked."""
     try:
-        return platform.forge.head(repo) is not None
+        return forge.head(repo) is not None
     except RemoteError:
         return False  # the forge itself is the trouble; its own error says so
 

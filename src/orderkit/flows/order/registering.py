@@ -43,6 +43,7 @@ from orderkit.flows.platform import (
     write_ledger,
 )
 from orderkit.flows.team import limit_check
+from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import Operation, Written, agent_notes
 from orderkit.ports.requesters import Requester
 from yamlfiles import yaml11
@@ -105,10 +106,10 @@ def register(platform: Platform, registration: Registration) -> Registered:
     registered_at = None if is_new else snapshot.commit
     kit = check_kit(platform, entry, registration.kit, pack, registered_at)
     team = limit_check.check_may_order(platform, entry, kit.name, snapshot, pack)
-    record, repository = check_record(platform, entry, kit.name)
+    record, repository = check_record(platform.forge, entry, kit.name)
     live = live_order.LiveOrder(entry, kit, record, team, pack=pack.commit)
     if registration.agent and not is_new:  # a repetition would deliver what `main` holds now
-        _refresh_if_missing(platform, entry)
+        _refresh_if_missing(platform.cluster, entry)
         place = str(entry.repository)
         return Registered(entry.order, entry.team, kit.name, place, snapshot.commit, changed=False)
     if is_new:
@@ -129,9 +130,9 @@ def register(platform: Platform, registration: Registration) -> Registered:
     if written is None:
         return register(platform, registration)
     if written.changed:
-        refresh(platform, ledger.team_application(registration.team))
+        refresh(platform.cluster, ledger.team_application(registration.team))
     else:
-        _refresh_if_missing(platform, entry)
+        _refresh_if_missing(platform.cluster, entry)
     # of what was there before, the lease may have been extended meanwhile
     ledger_at = written.commit if written.changed else MAIN
     lease = _lease_in(platform, entry, kit, ledger_at)
@@ -147,10 +148,10 @@ def register(platform: Platform, registration: Registration) -> Registered:
     )
 
 
-def _refresh_if_missing(platform: Platform, entry: OrderEntry) -> None:
+def _refresh_if_missing(cluster: Cluster, entry: OrderEntry) -> None:
     """Have an order delivered whose writer may have died before it asked for that."""
-    if get_object(platform, application_key(entry.order)) is None:
-        refresh(platform, ledger.team_application(entry.team))
+    if get_object(cluster, application_key(entry.order)) is None:
+        refresh(cluster, ledger.team_application(entry.team))
 
 
 def _ensure_webhook(platform: Platform, repo: RepoId) -> None:
@@ -263,11 +264,13 @@ class _Attempt:
         recorded = commit_pinning.application_at(platform, entry, snapshot.commit)
         is_entering = ledger_applications.is_entering(recorded)
         before = None if is_entering else ledger.delivered_commit(recorded)
-        commit = commit_pinning.commit_to_pin(platform, entry, self.live.kit, before, self.head)
+        commit = commit_pinning.commit_to_pin(
+            platform.forge, entry, self.live.kit, before, self.head
+        )
         if stage == "entering":  # so that nothing pushed meanwhile runs if it is taken back
             commit = commit or self.head()
             if commit:
-                live_order.check_hooks(platform, self.live, commit)
+                live_order.check_hooks(platform.forge, self.live, commit)
         requester = registration.requester
         if recorded and not ledger.requester_of(recorded):  # by a version that did not write it
             requester = registered_by(platform, entry)
@@ -277,7 +280,7 @@ class _Attempt:
             forge_url=platform.forge.base_url,
             commit=commit,
             stage=stage,
-            refreshes=knows_retry_refresh(platform),
+            refreshes=knows_retry_refresh(platform.cluster),
             recorded=recorded,
             requester=requester,
             lease=lease,

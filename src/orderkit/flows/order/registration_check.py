@@ -35,14 +35,14 @@ from orderkit.flows.platform import (
     read_text,
 )
 from orderkit.flows.team import limit_check
-from orderkit.ports.cluster import NoSuchKindError
-from orderkit.ports.forge import Repository
+from orderkit.ports.cluster import Cluster, NoSuchKindError
+from orderkit.ports.forge import Forge, Repository
 
 _LISTED = 10
 
 
 def check_references(
-    platform: Platform,
+    cluster: Cluster,
     kit: Kit,
     spec: Any,
     *,
@@ -64,15 +64,15 @@ def check_references(
         if hints.refers is None or not isinstance(name, str):
             continue
         if changed is None or any(path == c or path.startswith(f"{c}.") for c in changed):
-            checks.append(partial(_check, platform, kit.parameter(path), name, hints.refers))
+            checks.append(partial(_check, cluster, kit.parameter(path), name, hints.refers))
     every(checks)
 
 
-def _check(platform: Platform, parameter: str, name: str, refers: Refers) -> None:
+def _check(cluster: Cluster, parameter: str, name: str, refers: Refers) -> None:
     kind = Kind.parse(refers.api_version, refers.kind)
-    manifest = get_object(platform, ObjectKey(kind, name))
+    manifest = get_object(cluster, ObjectKey(kind, name))
     if manifest is None:
-        names = _names(platform, kind)
+        names = _names(cluster, kind)
         near = difflib.get_close_matches(name, names, n=1)
         shown_names = ", ".join(names[:_LISTED]) or "none"
         raise InvalidInputError(
@@ -90,9 +90,9 @@ def _check(platform: Platform, parameter: str, name: str, refers: Refers) -> Non
         )
 
 
-def _names(platform: Platform, kind: Kind) -> list[str]:
+def _names(cluster: Cluster, kind: Kind) -> list[str]:
     try:
-        items = platform.cluster.list(kind).items
+        items = cluster.list(kind).items
     except NoSuchKindError:
         # not established yet, so there are no objects of it
         return []
@@ -149,9 +149,7 @@ def check_kit(
     return published_kit(platform, kit, pack)
 
 
-def check_record(
-    platform: Platform, entry: OrderEntry, kit: str
-) -> tuple[OrderFile, Repository | None]:
+def check_record(forge: Forge, entry: OrderEntry, kit: str) -> tuple[OrderFile, Repository | None]:
     """
     Return the record of an order that is to be registered, and its repository.
 
@@ -160,10 +158,10 @@ def check_record(
         InvalidInputError: The record names another order, kit or team.
     """
     repo = entry.repository
-    repository = platform.forge.repo(repo)
+    repository = forge.repo(repo)
     if repository is not None and repository.archived:
         raise archived(repo)
-    text = read_text(platform, repo, order_file.PATH, "main")
+    text = read_text(forge, repo, order_file.PATH, "main")
     if text is None:
         raise NotFoundError(
             f"{repo}: no {order_file.PATH} on branch main", hint="publish the order first"
@@ -215,13 +213,13 @@ def check_new(
         way_out=f"orderkit team change {entry.team} --adopt {{holders}}",
         seen=repository,
     )
-    _check_application(platform, entry)
+    _check_application(platform.cluster, entry)
     _check_values(platform, live, snapshot)
 
 
-def _check_application(platform: Platform, entry: OrderEntry) -> None:
+def _check_application(cluster: Cluster, entry: OrderEntry) -> None:
     """Refuse an id that would replace an Application that is not an order's."""
-    application = get_object(platform, application_key(entry.order))
+    application = get_object(cluster, application_key(entry.order))
     if application is not None and labels_of(application).get(ledger.ORDER_LABEL) != entry.order:
         raise RefusedError(
             f"{entry.order} is the name of one of the platform's own Applications",

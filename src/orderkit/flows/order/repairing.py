@@ -158,9 +158,9 @@ def repair(platform: Platform, request: RepairRequest) -> Repaired:
         if request.dry_run:
             break
     if not request.dry_run:
-        refresh(platform, ledger.team_application(entry.team))
+        refresh(platform.cluster, ledger.team_application(entry.team))
         _await_own_source(platform, entry)
-        refresh(platform, entry.order)
+        refresh(platform.cluster, entry.order)
     state = report.state
     is_told = state.phase == "Failing" or (report.check and report.check.errors)
     left = (state.reason, state.advice) if is_told else ("", "")
@@ -172,7 +172,7 @@ def _await_own_source(platform: Platform, entry: OrderEntry) -> None:
     with suppress(IncompleteError):  # 'status' says what keeps it
         until(
             platform.clock,
-            lambda: get_object(platform, application_key(entry.order)),
+            lambda: get_object(platform.cluster, application_key(entry.order)),
             # Argo CD compares again when the source is not the one it compared last. It remembers
             # both: without ``sources`` nothing differs, and it would keep their error until its
             # regular look, after three minutes (observed on Argo CD 3.2.11)
@@ -191,7 +191,7 @@ def _entry(platform: Platform, order: str) -> OrderEntry:
     paths = ledger_snapshot(platform).blobs
     if ledger.ending_order(paths, order):
         raise RefusedError(f"{order} is ending", hint=f"finish that: orderkit destroy {order}")
-    living = ledger.living_order(paths, order) or unlisted_entry(platform, order)
+    living = ledger.living_order(paths, order) or unlisted_entry(platform.cluster, order)
     if living:
         return living
     if not ledger.tombstones(paths, order):
@@ -262,7 +262,7 @@ class _Mending:
             project = ObjectKey(APP_PROJECT, team, ARGOCD_NAMESPACE)
             until(
                 self._platform.clock,  # an Application without its project is not looked at again
-                lambda: get_object(self._platform, project),
+                lambda: get_object(self._platform.cluster, project),
                 lambda live: live is not None,
                 timeout_s=_PROJECT_S,
                 goal=f"Argo CD making the AppProject of team {team} again",
@@ -279,13 +279,15 @@ class _Mending:
             )
         commit = ledger.delivered_commit(self._application)
         if commit is None:
-            commit = commit_to_pin(self._platform, self._entry, published_kit(self._platform, kit))
+            commit = commit_to_pin(
+                self._platform.forge, self._entry, published_kit(self._platform, kit)
+            )
         application = ledger_applications.order_application(
             self._entry,
             kit=kit,
             forge_url=self._platform.forge.base_url,
             commit=commit,
-            refreshes=knows_retry_refresh(self._platform),
+            refreshes=knows_retry_refresh(self._platform.cluster),
             recorded=self._application,
         )
         if self._writes:
@@ -344,7 +346,7 @@ class _Mending:
             if revision == MAIN or ledger.delivered_commit(known):
                 return ledger.delivered_commit(known)
         kit = published_kit(self._platform, self._kit)
-        return commit_to_pin(self._platform, self._entry, kit)
+        return commit_to_pin(self._platform.forge, self._entry, kit)
 
     def _application_in(self, ledger_commit: CommitSha) -> Manifest | None:
         """Return the Application of an earlier ledger; None also if it could not be read."""

@@ -26,7 +26,7 @@ from orderkit.flows.argocd.refreshing import Ancestry
 from orderkit.flows.order.commit_judging import CommitJudge
 from orderkit.flows.order.order_report import OrderReport
 from orderkit.flows.platform import Platform
-from orderkit.ports.forge import Commit, Repository
+from orderkit.ports.forge import Commit, Forge, Repository
 
 NEWEST = 50
 """Commits of a history that are looked at."""
@@ -50,7 +50,7 @@ def on_forge(platform: Platform, entry: OrderEntry, report: OrderReport) -> Iter
     try:
         repository = platform.forge.repo(repo)
     except MovedError as error:
-        yield _moved(platform, entry, error)
+        yield _moved(platform.forge, entry, error)
         return
     if repository is None:
         yield Damage(
@@ -65,7 +65,7 @@ def on_forge(platform: Platform, entry: OrderEntry, report: OrderReport) -> Iter
         )
     head = report.state.head or platform.forge.head(repo)
     if head is None:
-        lost = without_main(platform, repo, application)
+        lost = without_main(platform.forge, repo, application)
         yield lost
         if lost.place:  # then 'orderkit repair' makes it again, and it can be the default branch
             yield from on_default_branch(repository)
@@ -108,10 +108,10 @@ def _on_main(
             f"git push {clone_url} {deletions}",
         )
     yield from _record(platform, entry, report.kit, head)
-    yield from _rewritten(platform, entry, report.sources.application, head)
+    yield from _rewritten(platform.forge, entry, report.sources.application, head)
 
 
-def _moved(platform: Platform, entry: OrderEntry, error: MovedError) -> Damage:
+def _moved(forge: Forge, entry: OrderEntry, error: MovedError) -> Damage:
     owner, _, name = error.place.rpartition("/")
     what = f"the repository {entry.repository} was"
     if owner == entry.repository.owner and name:
@@ -119,12 +119,12 @@ def _moved(platform: Platform, entry: OrderEntry, error: MovedError) -> Damage:
     return Damage(
         DamageKind.MOVED,
         f"{what} transferred to {error.place or 'another address'}",
-        f"transfer it back to {entry.team} on {platform.forge.base_url}: an order lives in its"
+        f"transfer it back to {entry.team} on {forge.base_url}: an order lives in its"
         " team's organisation",
     )
 
 
-def without_main(platform: Platform, repo: RepoId, application: Manifest | None) -> Damage:
+def without_main(forge: Forge, repo: RepoId, application: Manifest | None) -> Damage:
     """
     Return the damage of an order whose repository has no main.
 
@@ -132,7 +132,7 @@ def without_main(platform: Platform, repo: RepoId, application: Manifest | None)
     """
     what = f"{repo} has no branch main any more"
     for revision in reversed(delivered_commits(application)):
-        if _has(platform, repo, CommitSha(revision)):
+        if _has(forge, repo, CommitSha(revision)):
             text = f"{what}; {short(revision)} was delivered last"
             return Damage(DamageKind.NO_MAIN, text, place=revision)
     return Damage(DamageKind.NO_MAIN, what, "push main again")
@@ -202,22 +202,20 @@ def good_record(platform: Platform, entry: OrderEntry) -> tuple[bytes, order_fil
 
 
 def _rewritten(
-    platform: Platform, entry: OrderEntry, application: Manifest | None, head: CommitSha
+    forge: Forge, entry: OrderEntry, application: Manifest | None, head: CommitSha
 ) -> Iterator[Damage]:
     """Report a delivered commit that main no longer contains, unless somebody decided about it."""
     repo = entry.repository
-    ancestry = Ancestry(platform.forge, repo)
-    recent = {commit.id for commit in platform.forge.commits(repo, ref=head, limit=NEWEST)}
+    ancestry = Ancestry(forge, repo)
+    recent = {commit.id for commit in forge.commits(repo, ref=head, limit=NEWEST)}
     for revision in reversed(delivered_commits(application)):
         lost = CommitSha(revision)
-        if revision in recent or not _is_lost(platform, repo, ancestry, lost, head):
+        if revision in recent or not _is_lost(forge, repo, ancestry, lost, head):
             continue
         branch = restoring_branch(revision)
-        if any(
-            pull.state != "open" for pull in platform.forge.pulls(repo, state="all", head=branch)
-        ):
+        if any(pull.state != "open" for pull in forge.pulls(repo, state="all", head=branch)):
             return  # merged: restored; closed: nobody wants it back
-        files, those_lost = (dict(platform.forge.tree(repo, each)) for each in (head, lost))
+        files, those_lost = (dict(forge.tree(repo, each)) for each in (head, lost))
         if files == those_lost and ancestry.are_unrelated(lost, head):
             return  # only the history is another one
         what = (
@@ -229,19 +227,19 @@ def _rewritten(
 
 
 def _is_lost(
-    platform: Platform, repo: RepoId, ancestry: Ancestry, commit: CommitSha, head: CommitSha
+    forge: Forge, repo: RepoId, ancestry: Ancestry, commit: CommitSha, head: CommitSha
 ) -> bool:
     """Say whether the forge has a commit that `head` does not contain."""
     if has_more := ancestry.has_more(commit, head):
         return True
-    if has_more is None and not _has(platform, repo, commit):
+    if has_more is None and not _has(forge, repo, commit):
         return False  # of a repository that was deleted, or collected: nothing to go back to
     return ancestry.are_unrelated(commit, head)
 
 
-def _has(platform: Platform, repo: RepoId, commit: CommitSha) -> bool:
+def _has(forge: Forge, repo: RepoId, commit: CommitSha) -> bool:
     try:
-        platform.forge.compare(repo, commit, commit)
+        forge.compare(repo, commit, commit)
     except NotFoundError:
         return False
     return True

@@ -28,7 +28,7 @@ from orderkit.flows.composing.on_demand import order_secrets
 from orderkit.flows.order.closer_look import closer_state
 from orderkit.flows.order.order_report import NOTHING_KNOWN, KnownReads, OrderReport, status
 from orderkit.flows.platform import Platform, get_object
-from orderkit.ports.cluster import NoSuchKindError
+from orderkit.ports.cluster import Cluster, NoSuchKindError
 
 _LISTED_MAX = 2_000
 """Parts of one kind up to which a list without the service looks at them."""
@@ -114,11 +114,11 @@ def trace_of(platform: Platform, report: OrderReport) -> Trace:
     application = report.sources.application
     # a report of a list may be much older than the parts
     xr = report.sources.xr if report.secrets else None
-    children = [_node(platform, report.xr, frozenset(), None, xr)] if report.xr else []
+    children = [_node(platform.cluster, report.xr, frozenset(), None, xr)] if report.xr else []
     if any(_may_show_secrets(node) for child in children for _, node in child.walk()):
         texts = report.secrets() if report.secrets else secrets_of(platform, report)
         children = [_without_secrets(child, texts) for child in children]
-    found = obstacle(platform, application) if application else None
+    found = obstacle(platform.cluster, application) if application else None
     if found and report.check and report.check.errors:
         found = replace(found, reason=report.state.reason)
     root = _application_node(key, application, found, tuple(children))
@@ -198,8 +198,8 @@ class WaitReport:
 
     def _read(self, key: ObjectKey) -> tuple[str, tuple[PartState, ...]]:
         try:
-            xr = get_object(self._platform, key)
-            root = _node(self._platform, key, frozenset(), None, xr)
+            xr = get_object(self._platform.cluster, key)
+            root = _node(self._platform.cluster, key, frozenset(), None, xr)
         except RemoteError:
             return "", ()  # the look that follows says so
         nodes = [node for depth, node in root.walk() if depth and not node.is_foreign]
@@ -219,7 +219,7 @@ def _colon(text: str) -> str:
 
 def secrets_of(platform: Platform, report: OrderReport) -> SecretTexts:
     """Return the values of the order's Secrets, as far as these credentials may read them."""
-    xr = get_object(platform, report.xr) if report.xr else None
+    xr = get_object(platform.cluster, report.xr) if report.xr else None
     return order_secrets(platform, xr, report.pack) if xr else NO_SECRETS
 
 
@@ -253,7 +253,7 @@ def _application_node(
 
 
 def _node(
-    platform: Platform,
+    cluster: Cluster,
     key: ObjectKey,
     above: frozenset[ObjectKey],
     owner: Manifest | None,
@@ -261,7 +261,7 @@ def _node(
 ) -> TraceNode:
     """Read what an object composes, and the object; `owner` is the XR that refers to it."""
     try:
-        manifest = manifest or get_object(platform, key)
+        manifest = manifest or get_object(cluster, key)
     except AccessError:
         if key.kind != SECRET:
             raise
@@ -271,11 +271,11 @@ def _node(
     if owner is not None and not is_controlled_by(manifest, owner):
         return TraceNode(key, "-", "-", f"belongs to {_owner_text(manifest)}", is_foreign=True)
     children = tuple(
-        _node(platform, child, above | {key}, manifest)
+        _node(cluster, child, above | {key}, manifest)
         for child in composed_keys(manifest)
         if child not in above
     )
-    state = closer_state(platform, manifest)
+    state = closer_state(cluster, manifest)
     return TraceNode(
         key,
         state.synced,

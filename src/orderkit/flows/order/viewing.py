@@ -35,6 +35,7 @@ from orderkit.flows.order.order_history import HistoryEntry, history_of
 from orderkit.flows.order.order_report import KnownReads, OrderReport
 from orderkit.flows.order.tracing import Trace, trace_of
 from orderkit.flows.platform import Platform, RepositorySnapshot, ledger_snapshot
+from orderkit.ports.forge import Forge
 from orderkit.ports.pulls import PLAN_CONTEXT, PullRequest
 from orderkit.ports.requesters import Requester
 
@@ -148,9 +149,7 @@ def _pulls(platform: Platform, entry: OrderEntry) -> tuple[OpenPull, ...]:
         return tuple(threads.map(lambda pull: _pull(platform, entry, pull), newest))
 
 
-def open_pulls(
-    platform: Platform, entries: Sequence[OrderEntry]
-) -> list[tuple[OrderEntry, OpenPull]]:
+def open_pulls(forge: Forge, entries: Sequence[OrderEntry]) -> list[tuple[OrderEntry, OpenPull]]:
     """
     Return the open pull requests of several orders, without their plans and proofs.
 
@@ -158,7 +157,7 @@ def open_pulls(
     """
 
     def read(entry: OrderEntry) -> list[tuple[OrderEntry, OpenPull]]:
-        pulls = platform.forge.pulls(entry.repository, state="open", base=MAIN)
+        pulls = forge.pulls(entry.repository, state="open", base=MAIN)
         return [
             (
                 entry,

@@ -64,7 +64,7 @@ from orderkit.flows.order.live_order import (
 )
 from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
 from orderkit.flows.platform import Platform, ledger_snapshot
-from orderkit.ports.forge import Commit, CommitStatus, PullRequest, StatusState
+from orderkit.ports.forge import Commit, CommitStatus, Forge, PullRequest, StatusState
 from orderkit.ports.pulls import PLAN_CONTEXT
 
 CONTEXT = MARKER = PLAN_CONTEXT
@@ -110,7 +110,7 @@ class JudgedPlan:
 
 
 def set_plan_status(
-    platform: Platform, repo: RepoId, commit: CommitSha, judged: JudgedPlan, url: str
+    forge: Forge, repo: RepoId, commit: CommitSha, judged: JudgedPlan, url: str
 ) -> None:
     """
     Make sure that a commit's status says what its plan is. Idempotent.
@@ -119,7 +119,7 @@ def set_plan_status(
         NotFoundError, RemoteError: The forge.
     """
     description = shorten(judged.summary, limit=_DESCRIPTION_MAX).strip()
-    platform.forge.set_status(repo, commit, CommitStatus(CONTEXT, judged.state, description, url))
+    forge.set_status(repo, commit, CommitStatus(CONTEXT, judged.state, description, url))
 
 
 def comment_text(judged: JudgedPlan, head: CommitSha, notes: tuple[str, ...] = ()) -> str:
@@ -162,7 +162,7 @@ def unplanned(platform: Platform, targets: Collection[str | RepoId] = ()) -> lis
     repositories = [entry.repository for entry in ledger.entries(ledger_snapshot(platform).blobs)]
     selected = [repo for repo in repositories if not targets or {repo, repo.owner} & set(targets)]
     with InheritingThreads(thread_name_prefix="missed") as pool:
-        numbers = pool.map(lambda repo: _numbers(platform, repo), selected)
+        numbers = pool.map(lambda repo: _numbers(platform.forge, repo), selected)
         return [
             (repo, n)
             for repo, open_numbers in zip(selected, numbers, strict=True)
@@ -170,16 +170,16 @@ def unplanned(platform: Platform, targets: Collection[str | RepoId] = ()) -> lis
         ]
 
 
-def _numbers(platform: Platform, repo: RepoId) -> list[int]:
+def _numbers(forge: Forge, repo: RepoId) -> list[int]:
     try:
-        pulls = list(platform.forge.pulls(repo, base=MAIN))
-        return sorted(pull.number for pull in pulls if not _has_plan(platform, repo, pull))
+        pulls = list(forge.pulls(repo, base=MAIN))
+        return sorted(pull.number for pull in pulls if not _has_plan(forge, repo, pull))
     except NotFoundError:
         return []  # its repository went, or a head with it
 
 
-def _has_plan(platform: Platform, repo: RepoId, pull: PullRequest) -> bool:
-    statuses = platform.forge.statuses(repo, pull.head_commit)
+def _has_plan(forge: Forge, repo: RepoId, pull: PullRequest) -> bool:
+    statuses = forge.statuses(repo, pull.head_commit)
     return any(status.context == CONTEXT and status.state != "error" for status in statuses)
 
 
@@ -297,28 +297,26 @@ def keep_planned(platform: Platform, repo: RepoId, number: int) -> PullPlan:
         if pull_plan.judged.failed and number_of_try < _ROUNDS:
             platform.clock.sleep(_PAUSE_S * number_of_try)
             continue
-        publish(platform, repo, pull_plan)
+        publish(platform.forge, repo, pull_plan)
         now = platform.forge.pull(repo, number)
         if now is None or now.head_commit == pull_plan.head:
             break
     return pull_plan
 
 
-def say_failed(platform: Platform, repo: RepoId, number: int, why: str) -> None:
+def say_failed(forge: Forge, repo: RepoId, number: int, why: str) -> None:
     """
     Set the status of a pull request's head to error: no plan of it could be made. Idempotent.
 
     Raises:
         NotFoundError, RemoteError: The forge.
     """
-    pull = platform.forge.pull(repo, number)
+    pull = forge.pull(repo, number)
     if pull is not None and pull.state == "open" and pull.base == MAIN:
-        set_plan_status(
-            platform, repo, pull.head_commit, JudgedPlan(None, failed=why), pull.web_url
-        )
+        set_plan_status(forge, repo, pull.head_commit, JudgedPlan(None, failed=why), pull.web_url)
 
 
-def publish(platform: Platform, repo: RepoId, pull_plan: PullPlan) -> None:
+def publish(forge: Forge, repo: RepoId, pull_plan: PullPlan) -> None:
     """
     Keep the one comment, then set the status of the planned commit. Idempotent.
 
@@ -327,9 +325,9 @@ def publish(platform: Platform, repo: RepoId, pull_plan: PullPlan) -> None:
     """
     try:
         # first: the status never appears without its explanation
-        platform.forge.comment(repo, pull_plan.pull.number, pull_plan.text, marker=MARKER)
+        forge.comment(repo, pull_plan.pull.number, pull_plan.text, marker=MARKER)
     finally:
-        set_plan_status(platform, repo, pull_plan.head, pull_plan.judged, pull_plan.pull.web_url)
+        set_plan_status(forge, repo, pull_plan.head, pull_plan.judged, pull_plan.pull.web_url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +361,7 @@ class _Pull:
         split = old if start == main else self._read(live, start)
         notes = tuple(self._other_files(live, start, {split.path, new.path}))
         check_name(live, new)
-        hooks = hook_refusals(self.platform, live, self.pull.head_commit)
+        hooks = hook_refusals(self.platform.forge, live, self.pull.head_commit)
         if hooks:
             return self._result(JudgedPlan(None, (f"{hooks[0]} ({HINT})",)), notes)
         notes += tuple(f"{new.path}: {found}." for found in steering_annotations(new.xr))

@@ -199,7 +199,7 @@ class _Reader:
                 yield _Life(entry, of_kit, max(begin, self.begin), min(end, self.end))
 
     def _stone(self, path: PurePosixPath) -> end_record.EndRecord:
-        text = read_text(self.platform, self.platform.ledger, path, "main") or ""
+        text = read_text(self.platform.forge, self.platform.ledger, path, "main") or ""
         return end_record.parse(text, name=str(path))
 
     def _registered(self, entry: OrderEntry) -> list[datetime]:

@@ -26,15 +26,15 @@ from orderkit.core.order import ledger
 from orderkit.core.platform.webhook_key import PATH
 from orderkit.flows.argocd.refreshing import OWNER
 from orderkit.flows.platform import Platform, get_object, ledger_snapshot, snapshot
-from orderkit.ports.forge import Webhook
+from orderkit.ports.forge import Forge, Webhook
 
 SECRET = Kind("", "v1", "Secret")
 REPOSITORY_CREDENTIALS = {"argocd.argoproj.io/secret-type": "repo-creds"}
 
 
-def organisation_url(platform: Platform, organisation: str) -> str:
+def organisation_url(forge: Forge, organisation: str) -> str:
     """Return the address below which an organisation's repositories are, with a final slash."""
-    return f"{platform.forge.base_url}/{organisation}/"
+    return f"{forge.base_url}/{organisation}/"
 
 
 def secret_key(team: TeamName) -> ObjectKey:
@@ -89,7 +89,7 @@ def ensure_read_credential(platform: Platform, team: TeamName) -> bool:
         reader = platform.forge.add_reader(team)
         entries = reader.secret or {"username": reader.name, "password": reader.token}
     # no project: Argo CD ignores it in Secrets of this type (read from its source, 3.2 and 3.6)
-    data = {"type": "git", "url": organisation_url(platform, team), **entries}
+    data = {"type": "git", "url": organisation_url(platform.forge, team), **entries}
     secret = credential_secret(secret_key(team), data, {ledger.TEAM_LABEL: team})
     platform.cluster.apply(secret, owner=OWNER)
     return True
@@ -103,15 +103,15 @@ def remove_read_credential(platform: Platform, team: TeamName) -> None:
 
 def remove_read_account(platform: Platform, team: TeamName) -> None:
     """Remove the account that Orderkit made for the credential that is there, if it is one."""
-    secret = get_object(platform, secret_key(team))
+    secret = get_object(platform.cluster, secret_key(team))
     account = decoded(secret, "username") if secret else ""
     if account.startswith("argocd-"):
         platform.forge.remove_reader(team, account)
 
 
 def _is_so(platform: Platform, team: TeamName) -> bool:
-    secret = get_object(platform, secret_key(team))
-    if secret is None or decoded(secret, "url") != organisation_url(platform, team):
+    secret = get_object(platform.cluster, secret_key(team))
+    if secret is None or decoded(secret, "url") != organisation_url(platform.forge, team):
         return False
     token = platform.team_token(team)
     return not token or decoded(secret, "password") == token
@@ -168,7 +168,7 @@ def unhooked_teams(platform: Platform) -> list[str]:
     Raises:
         AccessError: Our account does not own an organisation.
     """
-    files = snapshot(platform, platform.ledger)
+    files = snapshot(platform.forge, platform.ledger)
     teams = {*platform.teams, *(ledger.teams(files.blobs) if files else ())}
     return [team for team in sorted(teams) if not _is_hooked(platform, team)]
 

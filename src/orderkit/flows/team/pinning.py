@@ -25,10 +25,10 @@ from orderkit.flows.team.teams import add_team
 
 def unpinned_teams(platform: Platform) -> Sequence[TeamName]:
     """Return the teams of the ledger that have an Application of which a push decides too much."""
-    files = snapshot(platform, platform.ledger)
+    files = snapshot(platform.forge, platform.ledger)
     if files is None:
         return []
-    old = (*unpinned_applications(platform), *unsafe_applications(platform))
+    old = (*unpinned_applications(platform), *unsafe_applications(platform.cluster))
     labels = [labels_of(application) for application in old]
     teams = {label.get(ledger.TEAM_LABEL) for label in labels}
     teams |= {entry.team for entry in following_orders(platform, files)}

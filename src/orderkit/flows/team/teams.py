@@ -50,7 +50,7 @@ from orderkit.flows.team.connections import (
     remove_read_credential,
 )
 from orderkit.flows.team.limit_check import team_of, unknown_team
-from orderkit.ports.forge import Operation, TeamRight
+from orderkit.ports.forge import Forge, Operation, TeamRight
 from yamlfiles import yaml11
 
 LEDGER_APPLICATION = "ledger"
@@ -155,7 +155,7 @@ def add_team(
     # again after it was made: somebody may have been faster
     _refuse_foreign(platform, file, is_new=is_new)
     if file.members is not None:
-        _give_access(platform, file)
+        _give_access(platform.forge, file)
     created = ensure_read_credential(platform, team) or created
     with suppress(AccessError):  # bootstrap says so
         created = ensure_team_webhook(platform, team) or created
@@ -167,8 +167,8 @@ def add_team(
         base=snapshot,
     )
     if commit_result.changed:
-        refresh(platform, LEDGER_APPLICATION)
-        refresh(platform, ledger.team_application(team))
+        refresh(platform.cluster, LEDGER_APPLICATION)
+        refresh(platform.cluster, ledger.team_application(team))
     return TeamAdded(
         team,
         created or commit_result.changed,
@@ -246,7 +246,7 @@ def remove_team(
         Operation(f"team-{team}-removed", requester, f"team {team}: may order no more"),
         base=snapshot,
     )
-    refresh(platform, LEDGER_APPLICATION)
+    refresh(platform.cluster, LEDGER_APPLICATION)
     _await_gone(platform, team, timeout_s)
     with suppress(AccessError, NotFoundError):  # Argo CD does not prune it: XRs lived in it
         platform.cluster.delete(ObjectKey(NAMESPACE, ledger.team_namespace(team)))
@@ -344,9 +344,9 @@ def _refuse_foreign(platform: Platform, file: TeamFile, *, is_new: bool) -> None
     )
 
 
-def _give_access(platform: Platform, file: TeamFile) -> None:
+def _give_access(forge: Forge, file: TeamFile) -> None:
     try:
-        platform.forge.ensure_access(
+        forge.ensure_access(
             file.team, DEVELOPERS, right=TeamRight.WRITE, members=file.members or ()
         )
     except NotFoundError as error:
@@ -397,19 +397,20 @@ def _orders(
     The commit that one names stays: this delivers nothing that waits on ``main``.
     """
     contents: dict[PurePosixPath, str | None] = {}
-    refreshes = knows_retry_refresh(platform)
+    refreshes = knows_retry_refresh(platform.cluster)
     kits = {kit.name: kit for kit in pack.kits()}
     for order in ledger.living_orders(snapshot.blobs, team):
         entry = OrderEntry(team, order)
         if entry.waiting_path in snapshot.blobs:
             continue  # somebody wrote it although nobody agreed; `flows.approval` decides
-        text = read_text(platform, platform.ledger, entry.application_path, snapshot.commit) or ""
+        path, at = entry.application_path, snapshot.commit
+        text = read_text(platform.forge, platform.ledger, path, at) or ""
         before = _readable(text, entry)
         kit = ledger.kit_of(before)
         if kit:
             commit = ledger.delivered_commit(before)
             if commit is None and kit in kits:
-                commit = commit_to_pin(platform, entry, kits[kit])
+                commit = commit_to_pin(platform.forge, entry, kits[kit])
             application = ledger_applications.order_application(
                 entry,
                 kit=kit,
@@ -465,7 +466,7 @@ def _await_gone(platform: Platform, team: TeamName, timeout_s: float) -> None:
     )
     until(
         platform.clock,
-        lambda: [key for key in keys if get_object(platform, key) is not None],
+        lambda: [key for key in keys if get_object(platform.cluster, key) is not None],
         lambda remaining: not remaining,
         timeout_s=timeout_s,
         goal=f"team {team}: leaving the cluster",

@@ -294,7 +294,7 @@ class ChangePages:
         taken_back: Mapping[str, Any] | None = None,
     ) -> ServiceResponse:
         order, live = self._orders.view(service, call), living_for(service, call, "read")
-        commit = find_commit(service.platform, live, call.path["commit"], field="commit")
+        commit = find_commit(service.platform.forge, live, call.path["commit"], field="commit")
         entry = entry_of(service.platform, live, commit)
         plan, why_not = None, "it placed the order" if entry.first else ""
         if commit.parents and not entry.first:
@@ -379,7 +379,7 @@ class ChangePages:
         """Return a change's form as it is at a commit, untouched."""
         platform, change = service.platform, change_named(live.kit, name)
         if base:
-            commit: CommitSha | None = find_commit(platform, live, base, field="base").id
+            commit: CommitSha | None = find_commit(platform.forge, live, base, field="base").id
         else:
             commit = platform.forge.head(live.repository)
         if commit is None:

@@ -239,7 +239,7 @@ class TeamPages:
             entries = [OrderEntry(TeamName(row.team), OrderId(row.order)) for row in newest]
             self._pulls = [
                 {"order": entry.order, "number": pull.number, "title": pull.title}
-                for entry, pull in open_pulls(service.platform, entries)
+                for entry, pull in open_pulls(service.platform.forge, entries)
             ]
             self._pulls_read_s = now_s
         return self._pulls

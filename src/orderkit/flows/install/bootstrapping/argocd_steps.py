@@ -46,6 +46,7 @@ from orderkit.flows.install.bootstrapping.steps import (
 )
 from orderkit.flows.platform import Platform, get_object
 from orderkit.flows.repeating import until
+from orderkit.ports.cluster import Cluster
 from yamlfiles.manifests import parse_manifests
 
 ARGOCD_CM = ObjectKey(CONFIG_MAP, "argocd-cm", ARGOCD_NAMESPACE)
@@ -62,9 +63,9 @@ def wanted_settings(site: BootstrapContext) -> dict[str, str]:
     return settings
 
 
-def unforced(platform: Platform, settings: dict[str, str]) -> Sequence[str]:
+def unforced(cluster: Cluster, settings: dict[str, str]) -> Sequence[str]:
     """Return the entries that argocd-cm lacks or has otherwise, sorted."""
-    live = dig(get_object(platform, ARGOCD_CM) or {}, "data", default={}) or {}
+    live = dig(get_object(cluster, ARGOCD_CM) or {}, "data", default={}) or {}
     return sorted(
         key for key, value in settings.items() if str(live.get(key, "")).strip() != value.strip()
     )
@@ -78,15 +79,15 @@ class SettingsStep:
     name: str = "settings"
 
     def look(self) -> Look:
-        live = get_object(self.site.platform, ARGOCD_CM)
+        live = get_object(self.site.platform.cluster, ARGOCD_CM)
         if live is None:
             return Look(StepVerdict.CREATE, "ConfigMap argocd/argocd-cm")
-        unapplied = [m for m in self._objects() if not _is_in_force(self.site.platform, m)]
+        unapplied = [m for m in self._objects() if not _is_in_force(self.site.platform.cluster, m)]
         if not unapplied:
             return Look(StepVerdict.DONE, "tracking and health checks are in force")
         settings = wanted_settings(self.site)
-        refuse_lost_tools(self.site.platform, settings, dig(live, "data", default={}) or {})
-        keys = unforced(self.site.platform, settings)
+        refuse_lost_tools(self.site.platform.cluster, settings, dig(live, "data", default={}) or {})
+        keys = unforced(self.site.platform.cluster, settings)
         return Look(
             StepVerdict.CHANGE, f"argocd-cm: {', '.join(keys)}" if keys else _names(unapplied)
         )
@@ -94,7 +95,7 @@ class SettingsStep:
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
         before = self.look()
         platform = self.site.platform
-        if get_object(platform, ObjectKey(NAMESPACE, ARGOCD_NAMESPACE)) is None:
+        if get_object(platform.cluster, ObjectKey(NAMESPACE, ARGOCD_NAMESPACE)) is None:
             platform.cluster.apply(_namespace(), owner=OWNER)
         if before.verdict is not StepVerdict.DONE:
             for manifest in self._objects():
@@ -118,7 +119,7 @@ class InForceStep:
     name: str = "in force"
 
     def look(self) -> Look:
-        keys = unforced(self.site.platform, wanted_settings(self.site))
+        keys = unforced(self.site.platform.cluster, wanted_settings(self.site))
         if keys:
             return Look(StepVerdict.WAIT, f"argocd-cm: {', '.join(keys)}", reverted_by(self.site))
         return Look(StepVerdict.DONE, "argocd-cm is as the pack asks")
@@ -135,7 +136,7 @@ class InForceStep:
 
 def reverted_by(site: BootstrapContext) -> str:
     """Say who else delivers argocd-cm, and what helps."""
-    live = get_object(site.platform, ARGOCD_CM) or {}
+    live = get_object(site.platform.cluster, ARGOCD_CM) or {}
     tracker = annotations_of(live).get(TRACKING_ID, "").partition(":")[0]
     if tracker and tracker != "argocd-settings":
         return (
@@ -145,8 +146,8 @@ def reverted_by(site: BootstrapContext) -> str:
     return "repeat 'orderkit bootstrap'; if it happens again, find out what writes argocd-cm"
 
 
-def _is_in_force(platform: Platform, manifest: Manifest) -> bool:
-    live = get_object(platform, ObjectKey.of(manifest))
+def _is_in_force(cluster: Cluster, manifest: Manifest) -> bool:
+    live = get_object(cluster, ObjectKey.of(manifest))
     return live is not None and holds(live, manifest)
 
 
@@ -174,10 +175,10 @@ class RootStep:
     def look(self) -> Look:
         platform = self.site.platform
         objects = self._objects()
-        missing = [m for m in objects if get_object(platform, ObjectKey.of(m)) is None]
+        missing = [m for m in objects if get_object(platform.cluster, ObjectKey.of(m)) is None]
         if missing:
             return Look(StepVerdict.CREATE, _names(missing))
-        other = [m for m in self._root() if not _is_so(platform, m)]
+        other = [m for m in self._root() if not _is_so(platform.cluster, m)]
         if other:
             return Look(StepVerdict.CHANGE, _names(other))
         return Look(StepVerdict.DONE, _names(objects))
@@ -185,12 +186,12 @@ class RootStep:
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - the layers are waited for
         before, platform = self.look(), self.site.platform
         project = _default_project()
-        if get_object(platform, ObjectKey.of(project)) is None:
+        if get_object(platform.cluster, ObjectKey.of(project)) is None:
             platform.cluster.apply(project, owner=OWNER)
         for manifest in self._root():
-            if not _is_so(platform, manifest):
+            if not _is_so(platform.cluster, manifest):
                 platform.cluster.apply(manifest, owner=OWNER)
-            refresh(platform, metadata(manifest)["name"])
+            refresh(platform.cluster, metadata(manifest)["name"])
         return before
 
     def _root(self) -> Sequence[Manifest]:
@@ -218,7 +219,7 @@ class LayerStep:
         return str(metadata(self.layer)["name"])
 
     def look(self) -> Look:
-        application = get_object(self.site.platform, application_key(self._application))
+        application = get_object(self.site.platform.cluster, application_key(self._application))
         if application is None:
             return Look(StepVerdict.CREATE, f"wave {wave_of(self.layer)}")
         if not holds(application.get("spec"), self.layer.get("spec")):
@@ -233,11 +234,11 @@ class LayerStep:
     def ensure(self, say: Say) -> Look:
         platform, before, commit = self.site.platform, self.look(), self._commit()
         if before.verdict is not StepVerdict.DONE and commit:
-            nudge(platform, self._application, commit)
+            nudge(platform.cluster, self._application, commit)
         report = _Told(platform, say)
         application = until(
             platform.clock,
-            lambda: get_object(platform, application_key(self._application)),
+            lambda: get_object(platform.cluster, application_key(self._application)),
             lambda live: not self._waits(live, commit),
             timeout_s=self.site.wanted.timeout_s,
             goal=f"layer {self._application} becoming healthy",
@@ -333,8 +334,8 @@ def _delivers(application: Manifest, repo: RepoId) -> bool:
     return url.removesuffix(".git").endswith(f"/{repo}")
 
 
-def _is_so(platform: Platform, manifest: Manifest) -> bool:
-    live = get_object(platform, ObjectKey.of(manifest))
+def _is_so(cluster: Cluster, manifest: Manifest) -> bool:
+    live = get_object(cluster, ObjectKey.of(manifest))
     return live is not None and holds(live.get("spec"), manifest.get("spec"))
 
 

@@ -95,7 +95,7 @@ class PasswordSeedStep:
         Raises:
             RefusedError: Its Secret is there without a usable seed.
         """
-        secret = get_object(self.site.platform, _SECRET)
+        secret = get_object(self.site.platform.cluster, _SECRET)
         place = f"Secret {SEED_NAMESPACE}/{SEED_NAME}"
         if secret is None:
             return Look(StepVerdict.CREATE, f"{place} with a seed for generated passwords")
@@ -130,14 +130,14 @@ class ServiceSecretStep:
     name: str = "service secret"
 
     def look(self) -> Look:
-        differs = secret_differs(self.site.platform, self.site.wanted.service_files)
+        differs = secret_differs(self.site.platform.cluster, self.site.wanted.service_files)
         verdict = {None: StepVerdict.CREATE, True: StepVerdict.CHANGE}.get(differs)
         names = ", ".join(sorted(self.site.wanted.service_files))
         return Look(verdict or StepVerdict.DONE, f"{KEY}: {names}")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002 - there is nothing to wait for
         before = self.look()
-        ensure_service_secret(self.site.platform, self.site.wanted.service_files)
+        ensure_service_secret(self.site.platform.cluster, self.site.wanted.service_files)
         return before
 
 

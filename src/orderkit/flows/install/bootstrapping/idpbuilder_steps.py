@@ -91,11 +91,11 @@ class IdpbuilderSettingsStep:
 
     def look(self) -> Look:
         settings = wanted_settings(self.site)
-        keys = unforced(self.site.platform, settings)
+        keys = unforced(self.site.platform.cluster, settings)
         if not keys:
             return Look(StepVerdict.DONE, "tracking and health checks are in force")
-        live = get_object(self.site.platform, ARGOCD_CM) or {}
-        refuse_lost_tools(self.site.platform, settings, dig(live, "data", default={}) or {})
+        live = get_object(self.site.platform.cluster, ARGOCD_CM) or {}
+        refuse_lost_tools(self.site.platform.cluster, settings, dig(live, "data", default={}) or {})
         return Look(StepVerdict.CHANGE, f"{self._repo()}: {', '.join(keys)}")
 
     def ensure(self, say: Say) -> Look:
@@ -104,11 +104,11 @@ class IdpbuilderSettingsStep:
             return before
         settings = wanted_settings(self.site)
         self._write(settings)
-        refresh(platform, _ARGOCD)
+        refresh(platform.cluster, _ARGOCD)
         say(f"Application '{_ARGOCD}' delivering {self._repo()}")
         until(
             platform.clock,
-            lambda: unforced(platform, settings),
+            lambda: unforced(platform.cluster, settings),
             lambda keys: not keys,
             timeout_s=self.site.wanted.timeout_s,
             goal="idpbuilder's Argo CD applying its settings",
@@ -243,8 +243,8 @@ def _cluster(site: BootstrapContext) -> str:
 
 def _yaml_files(site: BootstrapContext, repo: RepoId) -> Iterator[FileRevision]:
     platform = site.platform
-    files = snapshot(platform, repo)
-    if files is None or get_object(platform, application_key(_ARGOCD)) is None:
+    files = snapshot(platform.forge, repo)
+    if files is None or get_object(platform.cluster, application_key(_ARGOCD)) is None:
         raise NotFoundError(
             f"{repo} is missing: idpbuilder's Argo CD is not delivered from there",
             hint="run 'idpbuilder create' to its end first",

@@ -71,7 +71,7 @@ _BEGUN = {PurePosixPath("README.md"), PurePosixPath("teams/.gitkeep")}
 
 def delivered_ledger(platform: Platform) -> RepoId | None:
     """Return the repository that Argo CD delivers as the ledger now, or None."""
-    application = get_object(platform, application_key(LEDGER_APPLICATION))
+    application = get_object(platform.cluster, application_key(LEDGER_APPLICATION))
     url = str(dig(application or {}, "spec", "source", "repoURL", default=""))
     path = urlsplit(url).path.removesuffix(".git")
     prefix = f"{urlsplit(platform.forge.base_url).path}/"
@@ -83,7 +83,7 @@ def ledger_left_behind(platform: Platform) -> RepoId | None:
     old = delivered_ledger(platform)
     if old is None or old == platform.ledger:
         return None
-    before, after = snapshot(platform, old), snapshot(platform, platform.ledger)
+    before, after = snapshot(platform.forge, old), snapshot(platform.forge, platform.ledger)
     if before is None:
         return None
     listed = {path for path in before.blobs if path.parts[0] in ("apps", "data", "teams")}
@@ -100,7 +100,7 @@ def refuse_ledger_change(platform: Platform) -> None:
     old = ledger_left_behind(platform)
     if old is None:
         return
-    files = snapshot(platform, old)
+    files = snapshot(platform.forge, old)
     orders = list(ledger.entries(files.blobs)) if files else []
     raise RefusedError(
         f"platform.yaml: spec.ledgerRepository is {platform.ledger}, but {old} lists this"
@@ -141,7 +141,7 @@ def move_ledger(platform: Platform, old: RepoId, *, requester: str) -> Written:
     refuse_foreign_access(platform, new)
     # first, so that nobody enters an order there meanwhile
     forge.archive(old)
-    before, after = snapshot(platform, old), snapshot(platform, new)
+    before, after = snapshot(platform.forge, old), snapshot(platform.forge, new)
     if before is None:
         raise RefusedError(f"{old} is empty: there is nothing to move")
     blobs = after.blobs if after else {}
@@ -191,7 +191,7 @@ def pack_difference(site: BootstrapContext) -> PackDifference:
         InvalidInputError: The pack is broken.
     """
     files = site.files
-    published = snapshot(site.platform, site.platform.pack_repo)
+    published = snapshot(site.platform.forge, site.platform.pack_repo)
     blobs = published.blobs if published else {}
     changed = [path for path in sorted(files) if blobs.get(path) != blob_sha(files[path])]
     return PackDifference(
@@ -227,7 +227,7 @@ class PackStep:
         _ensure_repository(
             platform, repo, "The platform's pack: kits, forms, delivery tree", self.site
         )
-        published = snapshot(platform, repo)
+        published = snapshot(platform.forge, repo)
         old = published.blobs if published else {}
         changes = [FileChange(path, files[path], old.get(path)) for path in sorted(files)]
         changes += [FileChange(path, None, old[path]) for path in sorted(old) if path not in files]
@@ -416,7 +416,9 @@ class AccessStep:
         names = ", ".join(f"{m['kind']} {m['metadata']['name']}" for m in manifests)
         if teams := lacking(self.site.platform, self._teams()):
             return Look(StepVerdict.CHANGE, f"credentials of {', '.join(teams)}, {names}")
-        live = [get_object(self.site.platform, ObjectKey.of(manifest)) for manifest in manifests]
+        live = [
+            get_object(self.site.platform.cluster, ObjectKey.of(manifest)) for manifest in manifests
+        ]
         if all(
             live_object and holds(live_object, _stored(m))
             for live_object, m in zip(live, manifests, strict=True)
@@ -435,7 +437,7 @@ class AccessStep:
 
     def _teams(self) -> Sequence[TeamName]:
         """Return the teams that orders may be delivered of."""
-        files = snapshot(self.site.platform, self.site.platform.ledger)
+        files = snapshot(self.site.platform.forge, self.site.platform.ledger)
         return list(ledger.teams(files.blobs)) if files else []
 
     def _manifests(self) -> Sequence[Manifest]:
@@ -446,7 +448,7 @@ class AccessStep:
             for owner, name in zip(owners, (SECRET_NAME, f"{SECRET_NAME}-ledger"), strict=False):
                 data = {
                     "type": "git",
-                    "url": organisation_url(platform, owner),
+                    "url": organisation_url(platform.forge, owner),
                     **access.entries,
                 }
                 key = ObjectKey(SECRET, name, ARGOCD_NAMESPACE)

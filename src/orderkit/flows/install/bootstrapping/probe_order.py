@@ -181,7 +181,7 @@ class _Run:
         return "ended"
 
     def _ending(self) -> bool:
-        ledger_files = snapshot(self._platform, self._platform.ledger)
+        ledger_files = snapshot(self._platform.forge, self._platform.ledger)
         return ledger_files is not None and self.choice.entry.end_path in ledger_files.blobs
 
     def _failed(self, error: OrderkitError) -> OrderkitError:
@@ -201,7 +201,7 @@ class _Run:
         looks: dict[str, Callable[[], object]] = {
             f"repository {entry.repository}": lambda: platform.forge.repo(entry.repository),
             f"Application {entry.order}": lambda: get_object(
-                platform, application_key(entry.order)
+                platform.cluster, application_key(entry.order)
             ),
             "its catalog location": lambda: any(
                 location.target.startswith(prefix) for location in platform.catalog.locations()
@@ -270,10 +270,10 @@ def _set_value(values: dict[str, Any], path: str, value: str) -> None:
 
 def _conflict(platform: Platform, entry: OrderEntry) -> str:
     """Say why an order of that id is not ours to place; empty: it is free, or a probe."""
-    ledger_files = snapshot(platform, platform.ledger)
+    ledger_files = snapshot(platform.forge, platform.ledger)
     paths = ledger_files.blobs if ledger_files else {}
     if entry.end_path in paths:
-        text = read_text(platform, platform.ledger, entry.end_path, "main") or ""
+        text = read_text(platform.forge, platform.ledger, entry.end_path, "main") or ""
         ours = parse_end(text, name=str(entry.end_path)).requester == REQUESTER
         return "" if ours else f"{entry.order} is ending"
     repository = platform.forge.repo(entry.repository)

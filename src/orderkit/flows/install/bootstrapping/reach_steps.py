@@ -32,7 +32,6 @@ from orderkit.flows.install.findings import (
     kubernetes_release,
     refuse_too_old,
 )
-from orderkit.flows.platform import Platform
 from orderkit.ports.cluster import Cluster, NoSuchKindError
 
 _REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview")
@@ -90,14 +89,14 @@ class ClusterStep:
             f"{verb} {resource}"
             for kind, resource in _RIGHTS
             for verb in ("get", "create", "patch")
-            if not may(self.site.platform, kind, resource, verb)
+            if not may(self.site.platform.cluster, kind, resource, verb)
         ]
         if forbidden:
             raise AccessError(
                 f"we may not {', '.join(forbidden)} in namespace {ARGOCD_NAMESPACE}",
                 hint="use a kubeconfig with these rights, or grant them by a Role",
             )
-        look = judged(kubernetes_release(self.site.platform))
+        look = judged(kubernetes_release(self.site.platform.cluster))
         return replace(look, detail=f"answers, and we may write what Argo CD reads; {look.detail}")
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
@@ -119,7 +118,7 @@ class ArgoCdStep:
                 f"Argo CD is missing: the cluster serves no {', '.join(map(str, missing))}",
                 hint=f"{ARGO_CD.advice} into namespace argocd, then repeat",
             )
-        return judged(argocd_release(platform, request.installation))
+        return judged(argocd_release(platform.cluster, request.installation))
 
     def ensure(self, say: Say) -> Look:  # noqa: ARG002
         return self.look()
@@ -136,7 +135,9 @@ class CrossplaneStep:
         missing = [k for k in _CROSSPLANE if not self.site.platform.cluster.serves(k)]
         if not missing:
             check_accounts(self.site.platform.cluster, self.site.wanted.installation)
-            return judged(crossplane_release(self.site.platform, self.site.wanted.installation))
+            return judged(
+                crossplane_release(self.site.platform.cluster, self.site.wanted.installation)
+            )
         if self.site.wanted.installation.crossplane.install == "chart":
             return Look(StepVerdict.WAIT, "its chart is delivered by the layer 'crossplane'")
         raise RefusedError(
@@ -197,7 +198,7 @@ def judged(verdict: ReleaseVerdict) -> Look:
     return Look(StepVerdict.DONE, verdict.report, verdict.hint if verdict.holes else "")
 
 
-def may(platform: Platform, kind: Kind, resource: str, verb: str) -> bool:
+def may(cluster: Cluster, kind: Kind, resource: str, verb: str) -> bool:
     """Ask the API server whether we may; yes where it cannot be asked."""
     attributes = {
         "group": kind.group,
@@ -211,7 +212,7 @@ def may(platform: Platform, kind: Kind, resource: str, verb: str) -> bool:
         "spec": {"resourceAttributes": attributes},
     }
     try:
-        answer = platform.cluster.create(review, owner="orderkit")
+        answer = cluster.create(review, owner="orderkit")
     except AccessError:
         raise
     except OrderkitError:

@@ -92,7 +92,7 @@ class PortalStep:
 
     def _superseded(self) -> Sequence[str]:
         platform = self.site.platform
-        ledger_files = snapshot(platform, platform.ledger)
+        ledger_files = snapshot(platform.forge, platform.ledger)
         if not platform.portal_reads_orders or ledger_files is None:
             return []
         orders = [entry.repository for entry in ledger.entries(ledger_files.blobs)]
@@ -116,7 +116,7 @@ class TeamStep:
         return f"team {self.team}"
 
     def look(self) -> Look:
-        ledger_files = snapshot(self.site.platform, self.site.platform.ledger)
+        ledger_files = snapshot(self.site.platform.forge, self.site.platform.ledger)
         teams = set(ledger.teams(ledger_files.blobs)) if ledger_files else set()
         if self.team in teams and self.site.platform.forge.has_org(self.team):
             return Look(StepVerdict.DONE, "may order")

@@ -24,7 +24,7 @@ from ground.secrets import MASK
 from orderkit.core.plan import Code, Plan
 from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.masking import FOLLOWS
-from orderkit.core.plan.plan_json import to_json
+from orderkit.core.plan.plan_json import plan_document
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.composing.planner import OrderPlanner
 from orderkit.flows.plan.fleet_orders import ObjectLookup
@@ -153,7 +153,7 @@ def test_public_words_stay_and_random_values_go(username: str, seed: int, length
     password = "".join(Random(seed).choices(ascii_letters + digits, k=length))  # noqa: S311 - of a test
     plan = planned(served, connection(**{**POSTGRES, "username": username, "password": password}))
 
-    shown = "\n".join([to_markdown(plan), json.dumps(to_json(plan)), repr(plan)])
+    shown = "\n".join([to_markdown(plan), json.dumps(plan_document(plan).to_json()), repr(plan)])
     assert contained(shown, password) == []
     assert f"{username}:{password[:5]}" not in shown
     assert plan.after.resources["postgres"]["spec"]["containers"][0]["image"] == "postgres:12"

@@ -25,7 +25,7 @@ from ground.objects.kube_objects import Manifest
 from ground.secrets import MASK
 from orderkit.core.plan import Code
 from orderkit.core.plan.masking import AFTER, BEFORE
-from orderkit.core.plan.plan_json import to_json
+from orderkit.core.plan.plan_json import plan_document
 from orderkit.flows.composing.planner import OrderPlanner
 from orderkit.flows.plan.fleet_orders import ObjectLookup
 
@@ -91,7 +91,7 @@ def test_a_masked_field_still_says_that_it_changes(capsys: pytest.CaptureFixture
 
     text = next(field for field in plan.changes[0].fields if field.path == "data.text")
     assert (text.old, text.new) == (BEFORE, AFTER)
-    diff = to_json(plan)["changes"][0]["diff"]
+    diff = plan_document(plan).to_json()["changes"][0]["diff"]
     assert diff["old"]["data"]["text"] != diff["new"]["data"]["text"]
     assert contained(views(plan, capsys)) == []
 

@@ -11,13 +11,14 @@ import pytest
 from outcomes import Shop, an_xr, thing
 
 from compositions.station import Station, StationRequest, StationResponse
+from ground.names import CommitSha
 from ground.objects.kube_objects import Manifest
 from ground.secrets import forms_of
 from orderkit.cli.views.plan_views import Screen, show
 from orderkit.core.plan import Plan
 from orderkit.core.plan.graph import graph_of, to_mermaid
 from orderkit.core.plan.graph_svg import to_svg
-from orderkit.core.plan.plan_json import to_json
+from orderkit.core.plan.plan_json import plan_document
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.composing.planner import OrderPlanner
 from orderkit.flows.plan.fleet_orders import ObjectLookup
@@ -62,7 +63,8 @@ def views(plan: Plan, capsys: pytest.CaptureFixture[str]) -> str:
     graph = graph_of(plan)
     judged = JudgedPlan(plan)
     shapes = [to_markdown(plan), to_mermaid(graph), to_svg(graph), judged.summary]
-    shapes += [comment_text(judged, "0" * 40), json.dumps(to_json(plan)), repr(plan)]  # type: ignore[arg-type]
+    shapes += [comment_text(judged, CommitSha("0" * 40)), repr(plan)]
+    shapes.append(json.dumps(plan_document(plan).to_json()))
     return "\n".join([capsys.readouterr().out, *shapes])
 
 

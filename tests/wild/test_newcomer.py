@@ -310,6 +310,6 @@ def test_a_hint_for_a_form_names_no_option_of_the_command_line() -> None:
 
     refusal = Refusal.of(error)
 
-    assert "--" not in f"{refusal.message} {refusal.hint} {refusal.details}"
-    assert "START OVER" in refusal.hint
+    assert "--" not in str(refusal.error.to_json())
+    assert "START OVER" in refusal.error.hint
     assert "--base 01234567" in error.hint

@@ -112,7 +112,8 @@ def test_an_unknown_kind_is_left_as_it_is() -> None:
 
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_assigned_names_follow_from_the_seed_alone(seed: str, other: str) -> None:
-    behaviour, values = Behaviour(assigned=True, identifier="a-{hex8}-{digits4}"), machine()
+    behaviour = Behaviour(external_name="assigned", identifier="a-{hex8}-{digits4}")
+    values = machine()
 
     names = [assigned_name(behaviour, ManagedValues(values), text) for text in (seed, seed, other)]
 

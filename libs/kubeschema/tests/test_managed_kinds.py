@@ -171,8 +171,9 @@ def test_behaviour_says_what_a_crd_does_not() -> None:
     assert behaviour.assigned
     assert behaviour.identifier == "subnet-0{hex16}"
     assert behaviour.replaces == ("cidr", "placement.zone")
-    network = ("net.example.m.upbound.io", "Network")
-    assert behaviour.references == {"networkId": Reference(network, "arn")}
+    reference = behaviour.references["networkId"]
+    assert reference == Reference("Network.net.example.m.upbound.io", "arn")
+    assert reference.group_kind == ("net.example.m.upbound.io", "Network")
     assert behaviour.delay_s == 0.5
     assert read_behaviours({}) == {}
 

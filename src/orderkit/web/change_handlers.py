@@ -44,8 +44,6 @@ from orderkit.core.order.change import FieldConflictError
 from orderkit.core.order.end_record import parse
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_state import short
-from orderkit.core.plan.plan_json import to_json
-from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.change import Changed, ChangeRequest
 from orderkit.flows.change.applying import FormEntry, change_by_form
 from orderkit.flows.change.plan_requests import plan_form_entry
@@ -58,7 +56,7 @@ from orderkit.flows.platform import ledger_snapshot, read_text
 from orderkit.ports.forge import agent_notes
 from orderkit.ports.requesters import Requester
 from orderkit.web import messages
-from orderkit.web.messages import Body, Change, Revert
+from orderkit.web.messages import Body, Change, Revert, planned
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import entry_for, living_for, must_propose
 
@@ -215,8 +213,7 @@ def post_plan(service: Service, call: ServiceRequest) -> ServiceResponse:
     body = call.read(Change)
     form_entry = FormEntry(body.values, whole_form=body.whole)
     plan = plan_form_entry(service.platform, live, form_entry, _request(call, live))
-    answer = {"order": live.entry.order, **to_json(plan), "markdown": to_markdown(plan)}
-    return ServiceResponse(200, answer)
+    return ServiceResponse(200, planned(plan, live.entry.order).to_json())
 
 
 def _request(call: ServiceRequest, live: LiveOrder) -> ChangeRequest:

@@ -22,6 +22,7 @@ from ground.secrets import redact
 from ground.strict_schemas import first_problem
 from orderkit.core.order.change import FieldConflictError
 from orderkit.web.callers import Caller, CallerAccess, identify
+from orderkit.web.messages import Error, Problem, Refused
 from orderkit.web.openapi_schemas import KEY, LABEL, POSITION
 from orderkit.web.operations import ServiceOperation, ServiceRequest, ServiceResponse
 from yamlfiles.manifests import depth_exceeds
@@ -128,29 +129,29 @@ class Refusal:
     """An error as every caller may read it, still with registered secrets."""
 
     status: int
-    message: str
-    hint: str
-    details: Mapping[str, Any] = field(default_factory=dict)
+    error: Refused
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def saying(
+        cls, status: int, message: str, hint: str, headers: Mapping[str, str] = {}
+    ) -> Refusal:
+        """Return a refusal for which there is no error of ours."""
+        return cls(status, Refused(message=message, hint=hint), headers)
 
     @classmethod
     def of(cls, error: errors.OrderkitError) -> Refusal:
         """Return what an error of ours says."""
-        message, details = str(error), _details(error)
+        told = _told(error)
         if isinstance(error, errors.SeveralProblemsError):
-            message = error.form_message
-            details["problems"] = [
-                {"message": str(one), "hint": one.form_hint or one.hint, **_details(one)}
-                for one in error.problems
-            ]
+            problems = tuple(Problem(**_told(problem)) for problem in error.problems)
+            told |= {"message": error.form_message, "problems": problems}
         if isinstance(error, FieldConflictError):
-            details = {
-                "conflicts": [conflict.answer.to_json() for conflict in error.conflicts],
-                "head": error.head,
-            }
+            conflicts = tuple(conflict.answer for conflict in error.conflicts)
+            told |= {"conflicts": conflicts, "head": error.head}
         status = error.http_status
         headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}  # noqa: PLR2004 - HTTP's
-        return cls(status, message, error.form_hint or error.hint, details, headers)
+        return cls(status, Refused(**told), headers)
 
 
 class Exchange(Protocol):
@@ -225,13 +226,7 @@ class JsonExchange:
 
     def refuse(self, request: Request, refusal: Refusal) -> Response:
         del request
-        return error_answer(
-            refusal.status,
-            refusal.message,
-            refusal.hint,
-            details=refusal.details,
-            headers=refusal.headers,
-        )
+        return error_answer(refusal)
 
 
 def read_path(request: Request) -> dict[str, str]:
@@ -247,10 +242,12 @@ def read_path(request: Request) -> dict[str, str]:
     return path
 
 
-def _details(error: errors.OrderkitError) -> dict[str, Any]:
-    if not isinstance(error, errors.InvalidInputError):
-        return {}
-    return {"field": error.field, "value": _value_text(error.value), "rule": error.rule}
+def _told(error: errors.OrderkitError) -> dict[str, Any]:
+    """Return the fields of a `Problem`."""
+    told: dict[str, Any] = {"message": str(error), "hint": error.form_hint or error.hint}
+    if isinstance(error, errors.InvalidInputError):
+        told |= {"field": error.field, "value": _value_text(error.value), "rule": error.rule}
+    return told
 
 
 def _value_text(value: object) -> str:
@@ -258,18 +255,10 @@ def _value_text(value: object) -> str:
     return errors.shorten(text if isinstance(text, str) else repr(text))
 
 
-def error_answer(
-    status: int,
-    message: str,
-    hint: str,
-    *,
-    details: Mapping[str, Any] = {},
-    headers: Mapping[str, str] = {},
-) -> JSONResponse:
+def error_answer(refusal: Refusal) -> JSONResponse:
     """Return an error as every caller reads it: registered secrets masked."""
-    body = {"message": message, "hint": hint, **details}
-    masked = {name: without_registered(value) for name, value in body.items()}
-    return JSONResponse({"error": masked}, status_code=status, headers=dict(headers))
+    body = without_registered(Error(refusal.error).to_json())
+    return JSONResponse(body, refusal.status, dict(refusal.headers))
 
 
 def without_registered(value: Any) -> Any:

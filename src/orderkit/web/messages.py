@@ -7,21 +7,34 @@ Answers that the command line prints too are declared in the flows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
+from msgspec.structs import asdict
 
 from ground.shapes import LEFT_OUT, Absent, Answer, Known, ObjectReference, StrictShape, like
+from orderkit.core.campaign.record import CampaignView
 from orderkit.core.durations import PATTERN
 from orderkit.core.kit.form_values import TEXT_MAX
 from orderkit.core.kit.kit_file import How
+from orderkit.core.order.change.conflicts import Conflict
 from orderkit.core.order.order_cost import CostSums
 from orderkit.core.order.order_view import OrderRow
+from orderkit.core.plan.comparison import Plan
+from orderkit.core.plan.plan_json import PlanDocument, plan_document
+from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.approval.pending import PendingApproval
 from orderkit.flows.change.request import ChangedAnswer
 from orderkit.flows.order.order_objects import OrderEvent
 from orderkit.flows.order.tracing import Node
 
+Position = Annotated[
+    str,
+    Meta(
+        max_length=64,
+        description="A place among the changes: the position of GET /v1/orders, or an event's id.",
+    ),
+]
 _Label = Annotated[str, Meta(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 _Name = Annotated[str, Meta(min_length=1, max_length=253)]
 _Reason = Annotated[str, Meta(max_length=500)]
@@ -206,6 +219,82 @@ class TaskDone(Answer, frozen=True, kw_only=True):
     requester_proof: str
     steps: Mapping[str, Any]
     output: Mapping[str, Any]
+
+
+class Problem(Answer, frozen=True, kw_only=True):
+    """What is wrong; of a value that is refused its field, the value and the rule too."""
+
+    message: str
+    hint: str
+    field: Annotated[str | None, LEFT_OUT] = None
+    value: Annotated[str | None, LEFT_OUT] = None
+    rule: Annotated[str | None, LEFT_OUT] = None
+
+
+class Refused(Problem, frozen=True, kw_only=True):
+    """Why a request is refused. `head` is the commit that conflicts were found on."""
+
+    problems: Annotated[tuple[Problem, ...] | None, LEFT_OUT] = None
+    conflicts: Annotated[tuple[Conflict, ...] | None, LEFT_OUT] = None
+    head: Absent = ""
+
+
+class Error(Answer, frozen=True):
+    """The answer to a request that is refused, in Backstage's shape."""
+
+    error: Refused
+
+
+class OrdersPage(Answer, frozen=True, kw_only=True):
+    """Where a page of orders comes from."""
+
+    cursor: str | None
+    position: Position
+    age: Annotated[float, Meta(description="For how many seconds they may be out of date.")]
+    ledger: Annotated[str, Meta(description="The commit of the ledger that they are from.")]
+
+
+class Orders(OrdersPage, frozen=True, kw_only=True):
+    """A page of orders."""
+
+    orders: tuple[Annotated[Mapping[str, Any], like("ListedOrder")], ...]
+
+
+class Campaigns(Answer, frozen=True):
+    """Campaigns, by name."""
+
+    campaigns: tuple[CampaignView, ...]
+
+
+class SettingsAnswer(Answer, frozen=True):
+    """The part of an XR's ``spec`` that the YAML of an order form sets."""
+
+    component: ClassVar[str] = "Settings"
+    """Its name in OpenAPI."""
+    spec: Mapping[str, Any]
+
+
+class Taken(Answer, frozen=True, kw_only=True):
+    """What becomes of a delivery of the forge."""
+
+    state: Literal["queued", "waiting", "ignored"]
+    repository: Absent = ""
+    number: Annotated[int | None, LEFT_OUT] = None
+    reason: Absent = ""
+
+
+class Planned(PlanDocument, frozen=True, kw_only=True):
+    """A plan of an order or a change."""
+
+    order: str
+    team: Absent = ""
+    markdown: str
+
+
+def planned(plan: Plan, order: str, team: str = "") -> Planned:
+    """Return the answer that has a plan."""
+    document = asdict(plan_document(plan))
+    return Planned(**document, order=order, team=team, markdown=to_markdown(plan))
 
 
 class Failing(Answer, frozen=True):

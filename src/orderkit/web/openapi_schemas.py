@@ -16,13 +16,11 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, get_args
 
-from ground.shapes import answer_schemas
-from orderkit.core.campaign.record import CampaignView
-from orderkit.core.order.change.conflicts import Conflict
+from ground.shapes import answer_schemas, json_schema
+from kubeschema.validate.findings import FindingAnswer
 from orderkit.core.order.order_state import Phase
 from orderkit.core.order.order_view import CURSOR_MAX, SORTS, ListedOrder, OrderRow, OrderView
 from orderkit.core.plan.cost_statement import StatementAnswer
-from orderkit.core.plan.plan_json import PlanAnswer
 from orderkit.flows.approval.deciding import Decided
 from orderkit.flows.change.reviewing import Merged
 from orderkit.flows.lease.extending import LeaseAnswer
@@ -31,15 +29,22 @@ from orderkit.flows.order.order_history import History
 from orderkit.flows.order.registering import Registered
 from orderkit.web.messages import (
     Approvals,
+    Campaigns,
     Changed,
     End,
     EndPreview,
+    Error,
     Events,
     Gate,
     Kits,
     KitTeams,
+    Orders,
+    Planned,
+    Position,
     Ready,
     Revealed,
+    SettingsAnswer,
+    Taken,
     TaskDone,
     Team,
     Trace,
@@ -53,11 +58,7 @@ LABEL: dict[str, Any] = {"type": "string", "maxLength": 63, "pattern": _NAME}
 """An RFC 1123 label: orders, teams, kits."""
 KEY: dict[str, Any] = {"type": "string", "pattern": r"^[A-Za-z0-9._:-]{1,100}$"}
 
-POSITION: dict[str, Any] = {
-    "type": "string",
-    "maxLength": 64,
-    "description": "A place among the changes: the position of GET /v1/orders, or an event's id.",
-}
+POSITION = json_schema(Position)
 
 
 def closed(required: list[str], /, **properties: Any) -> dict[str, Any]:
@@ -155,23 +156,6 @@ ACTIVITY_QUERY: dict[str, dict[str, Any]] = {
     },
 }
 COMPONENTS: dict[str, dict[str, Any]] = {
-    "Error": closed(
-        ["error"],
-        error=closed(
-            ["message", "hint"],
-            message=TEXT,
-            hint=TEXT,
-            field=TEXT,
-            value=TEXT,
-            rule=TEXT,
-            problems=listed(named("Problem")),
-            conflicts=listed(named("Conflict")),
-            head=TEXT,
-        ),
-    ),
-    "Problem": closed(
-        ["message", "hint"], message=TEXT, hint=TEXT, field=TEXT, value=TEXT, rule=TEXT
-    ),
     "Event": closed(
         ["id"],
         id=POSITION,
@@ -185,31 +169,15 @@ COMPONENTS: dict[str, dict[str, Any]] = {
             "description": "Of order an Order, of gone its order and team, otherwise {}.",
         },
     ),
-    "Finding": every(
-        file=TEXT,
-        line=nullable({"type": "integer"}),
-        column=nullable({"type": "integer"}),
-        subject=TEXT,
-        path=TEXT,
-        reason=TEXT,
-        message=TEXT,
-        rule=TEXT,
-        value=TEXT,
-        hint=TEXT,
-        severity=TEXT,
-    ),
-    "Orders": every(
-        orders=listed(named("ListedOrder")),
-        cursor=nullable(TEXT),
-        position=POSITION,
-        age={"type": "number", "description": "For how many seconds they may be out of date."},
-        ledger={"type": "string", "description": "The commit of the ledger that they are from."},
-    ),
-    "Campaigns": every(campaigns=listed(named("CampaignView"))),
-    "Settings": every(spec={"type": "object"}),
     **answer_schemas(
         [
-            Conflict,
+            Error,
+            FindingAnswer,
+            Orders,
+            Campaigns,
+            SettingsAnswer,
+            Taken,
+            Planned,
             Changed,
             Decided,
             End,
@@ -221,7 +189,6 @@ COMPONENTS: dict[str, dict[str, Any]] = {
             History,
             LeaseAnswer,
             Merged,
-            PlanAnswer,
             Ready,
             Registered,
             TaskDone,
@@ -229,33 +196,12 @@ COMPONENTS: dict[str, dict[str, Any]] = {
             OrderRow,
             ListedOrder,
             OrderView,
-            CampaignView,
             Revealed,
             Kits,
             KitTeams,
             StatementAnswer,
             Team,
         ]
-    ),
-    "Taken": closed(
-        ["state"],
-        state={"enum": ["queued", "waiting", "ignored"]},
-        repository=TEXT,
-        number={"type": "integer"},
-        reason=TEXT,
-    ),
-    "Planned": closed(
-        ["order", "summary", "changes", "xrs", "plan", "markdown"],
-        order=TEXT,
-        team=TEXT,
-        summary=every(
-            added={"type": "integer"}, modified={"type": "integer"}, removed={"type": "integer"}
-        ),
-        changes=listed({"type": "object"}),
-        xrs=listed({"type": "object"}),
-        errors=listed({"type": "object"}),
-        plan=named("PlanAnswer"),
-        markdown=TEXT,
     ),
 }
 

@@ -22,8 +22,6 @@ from orderkit.core.order import ledger
 from orderkit.core.order.damage import Damage, delivered_commits
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_view import OrderQuery, select_by
-from orderkit.core.plan.plan_json import to_json
-from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.core.platform.service_access import Right
 from orderkit.flows.live.live_row import LiveRow
 from orderkit.flows.order import order_damage, order_report, tracing
@@ -40,12 +38,15 @@ from orderkit.flows.team.limit_check import team_of
 from orderkit.web.messages import (
     Events,
     Failing,
+    OrdersPage,
     PlanOrder,
     Register,
     RunTask,
     Settings,
+    SettingsAnswer,
     TaskDone,
     Trace,
+    planned,
 )
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
@@ -124,21 +125,13 @@ def post_new_plan(service: Service, call: ServiceRequest) -> ServiceResponse:
     )
     order, plan = plan_new_order(service.platform, request)
     call.audit_fields.update(order=order.entry.order, team=order.entry.team)
-    return ServiceResponse(
-        200,
-        {
-            "order": order.entry.order,
-            "team": order.entry.team,
-            **to_json(plan),
-            "markdown": to_markdown(plan),
-        },
-    )
+    return ServiceResponse(200, planned(plan, order.entry.order, order.entry.team).to_json())
 
 
 def post_settings(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Read the YAML of an order form: what every caller may read of a kit suffices."""
     settings = answered_settings(service.platform, call.path["kit"], call.read(Settings).text)
-    return ServiceResponse(200, settings)
+    return ServiceResponse(200, SettingsAnswer(settings).to_json())
 
 
 def post_order(service: Service, call: ServiceRequest) -> ServiceResponse:
@@ -163,13 +156,13 @@ def list_orders(service: Service, call: ServiceRequest) -> ServiceResponse:
     page, cursor = select_by(rows, query, attrgetter("row"), are_by_team=True)
     orders = b",".join(live.data for live in page)
     state = service.model.state()
-    about = {
-        "cursor": cursor or None,
-        "position": position,
-        "age": round(state.age_s, 3),
-        "ledger": state.ledger_commit,
-    }
-    tail = json.dumps(about).encode()
+    page_end = OrdersPage(
+        cursor=cursor or None,
+        position=position,
+        age=round(state.age_s, 3),
+        ledger=state.ledger_commit,
+    )
+    tail = json.dumps(page_end.to_json()).encode()
     return ServiceResponse(200, b'{"orders":[%s],%s' % (orders, tail[1:]))
 
 

@@ -136,7 +136,7 @@ class RequestPipeline:
                 answer = await self._answer(operation, request, audit_entry)
                 exchange = self._exchange(operation)
                 if isinstance(answer, Refusal):
-                    audit_entry.setdefault("reason", answer.message)
+                    audit_entry.setdefault("reason", answer.error.message)
                     response = exchange.refuse(request, answer)
                 else:
                     response = exchange.write(operation, answer)
@@ -170,7 +170,7 @@ class RequestPipeline:
             return Refusal.of(error)
         except ClientDisconnect:
             audit_entry["reason"] = "the client left, or sent its body too slowly"
-            return Refusal(400, "the request has no end", "send it again")
+            return Refusal.saying(400, "the request has no end", "send it again")
         # slow operations have threads of their own, because they may call the service again
         limiter = self._threads.setdefault(
             operation.slow, anyio.CapacityLimiter(SLOW_AT_ONCE if operation.slow else QUICK_AT_ONCE)
@@ -187,7 +187,7 @@ class RequestPipeline:
                 abandon_on_cancel=operation.slow,
                 limiter=limiter,
             )
-        return Refusal(
+        return Refusal.saying(
             503,
             f"not finished after {answer_s:g} s",
             "send the same request again: it continues where this one stopped",
@@ -216,7 +216,7 @@ class RequestPipeline:
             logger.exception("%s", audit_entry["request"])
             audit_entry["reason"] = f"bug: {type(error).__name__}"
             hint = f"report it with the request's id {audit_entry['request']}"
-            return Refusal(500, "this is a bug in Orderkit", hint)
+            return Refusal.saying(500, "this is a bug in Orderkit", hint)
 
     def _let_in(
         self, operation: ServiceOperation, request: Request, audit_entry: dict[str, Any]
@@ -252,7 +252,7 @@ class RequestPipeline:
         audit_entry["reason"] = "too many requests"
         after = str(max(1, round(wait_s + 0.5)))
         rate_note = f"{self._service.options.requests_per_minute} a minute are allowed"
-        return Refusal(
+        return Refusal.saying(
             429, f"too many requests of {caller}", rate_note, headers={"Retry-After": after}
         )
 

@@ -90,8 +90,8 @@ class LinkExchange(JsonExchange):
             "link.html",
             refusal={
                 "status": refusal.status,
-                "message": refusal.message,
-                "hint": refusal.hint,
+                "message": refusal.error.message,
+                "hint": refusal.error.hint,
             },
             order=order,
             portal=self._portal_url,
@@ -191,12 +191,9 @@ class _Place:
         operation = self._operations.get(method)
         if operation is None:
             methods = ", ".join(sorted(self._operations))
-            response: Response = error_answer(
-                405,
-                f"{request.method} is not a method of this path",
-                "",
-                headers={"Allow": methods},
-            )
+            message = f"{request.method} is not a method of this path"
+            refusal = Refusal.saying(405, message, "", headers={"Allow": methods})
+            response: Response = error_answer(refusal)
         else:
             response = await self._gate.answer(operation, request)
         await response(scope, receive, send)
@@ -211,5 +208,5 @@ async def _nothing_there(pages: Exchange | None, request: Request, error: Except
     status = error.status_code if isinstance(error, HTTPException) else 500
     message = "there is nothing at this path"
     if pages is not None and asks_for_page(request):
-        return pages.refuse(request, Refusal(status, message, "look among the orders: /"))
-    return error_answer(status, message, f"see {DOCUMENT_PATH}")
+        return pages.refuse(request, Refusal.saying(status, message, "look among the orders: /"))
+    return error_answer(Refusal.saying(status, message, f"see {DOCUMENT_PATH}"))

@@ -34,6 +34,7 @@ from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.web.change_handlers import member
 from orderkit.web.event_stream import EventStream
 from orderkit.web.messages import (
+    Campaigns,
     Kits,
     KitTeams,
     ListedChange,
@@ -257,7 +258,7 @@ def get_campaigns(service: Service, call: ServiceRequest) -> ServiceResponse:
         blobs = ledger_snapshot(service.platform).blobs
         own = {entry.order for entry in ledger.entries(blobs) if entry.team in teams}
         views = [shown_to(view, own) for view in views]
-    return ServiceResponse(200, {"campaigns": [view.to_json() for view in views]})
+    return ServiceResponse(200, Campaigns(tuple(views)).to_json())
 
 
 def shown_to(view: CampaignView, own: Collection[str]) -> CampaignView:

@@ -25,7 +25,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from ground.errors import (
     InProgressError,
@@ -51,6 +51,7 @@ from orderkit.flows.order.commit_status import keep_checked
 from orderkit.flows.plan.pull_requests import keep_planned, say_failed
 from orderkit.flows.platform import RepositorySnapshot
 from orderkit.ports.requesters import UnprovedError
+from orderkit.web.messages import Taken
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 
 _EVENTS = frozenset({"pull_request", "pull_request_approved", "pull_request_rejected", "push"})
@@ -213,24 +214,23 @@ class PullPlans:
         delivery = _delivery(service, call)
         call.audit_fields.update(caller="forge", via="the webhook's signature")
         if isinstance(delivery, str):
-            return ServiceResponse(200, {"state": "ignored", "reason": delivery})
+            return ServiceResponse(200, Taken(state="ignored", reason=delivery).to_json())
         repo, number = delivery
         if repo in (service.platform.ledger, service.platform.pack_repo):
             service.model.reread()
         elif number is None:
             service.model.look_at(repo)
-        details: dict[str, Any] = {"repository": str(repo)}
-        call.audit_fields.update(details, pull=number or "all")
-        if number is not None:
-            details["number"] = number
-        return ServiceResponse(202, {"state": self._add(service, delivery), **details})
+        call.audit_fields.update(repository=str(repo), pull=number or "all")
+        state = self._add(service, delivery)
+        taken = Taken(state=state, repository=str(repo), number=number)
+        return ServiceResponse(202, taken.to_json())
 
     def under_way(self) -> tuple[int, int]:
         """Return how many pull requests wait, and how many are being planned."""
         with self._lock:
             return len(self._waiting), len(self._running)
 
-    def _add(self, service: Service, key: Asked) -> str:
+    def _add(self, service: Service, key: Asked) -> Literal["waiting", "queued"]:
         """
         Queue a pull request.
 

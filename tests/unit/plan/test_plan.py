@@ -23,7 +23,7 @@ from orderkit.core.plan import (
     assemble,
     compare,
 )
-from orderkit.core.plan.plan_json import exit_code, to_json
+from orderkit.core.plan.plan_json import exit_code, plan_document
 from orderkit.core.plan.plan_markdown import MAX_CHARACTERS, to_markdown
 
 Wants = Mapping[str, Manifest]
@@ -322,7 +322,7 @@ def test_a_nested_xr_that_the_api_server_would_refuse_is_a_fault() -> None:
 
     assert [(fault.path, fault.field) for fault in plan.faults] == [("part", "spec.size")]
     assert exit_code(plan) == 4
-    assert to_json(plan)["errors"][0]["validationFailures"][0]["kind"] == "XPart"
+    assert plan_document(plan).to_json()["errors"][0]["validationFailures"][0]["kind"] == "XPart"
 
 
 def test_a_step_that_does_not_run_here_is_told_and_passed_by() -> None:
@@ -443,7 +443,8 @@ def test_an_order_that_is_ready_no_more_is_a_danger() -> None:
 
 
 def test_the_structured_shape_is_the_one_that_scripts_know() -> None:
-    told = to_json(a_plan(wanting(sized), {"size": 2}, {"size": 1, "mode": "fancy"}))
+    plan = a_plan(wanting(sized), {"size": 2}, {"size": 1, "mode": "fancy"})
+    told = plan_document(plan).to_json()
 
     assert told["summary"] == {"added": 0, "modified": 1, "removed": 1}
     assert [entry["type"] for entry in told["changes"]] == ["modified", "removed"]
@@ -486,7 +487,8 @@ def test_markdown_is_bounded() -> None:
 
 def test_a_plan_of_the_same_change_is_the_same_twice() -> None:
     def made() -> Any:
-        return to_json(a_plan(wanting(sized), {"size": 2}, {"size": 3, "mode": "fancy"}))
+        plan = a_plan(wanting(sized), {"size": 2}, {"size": 3, "mode": "fancy"})
+        return plan_document(plan).to_json()
 
     assert made() == made()
 

@@ -10,7 +10,7 @@ from outcomes import GROUP, Shop, an_xr, thing, wanting
 from orderkit.core.kit.kit_file import ACCEPTABLE, AcceptedDanger
 from orderkit.core.plan import Code, Plan
 from orderkit.core.plan.composed_tree import PackRules
-from orderkit.core.plan.plan_json import to_json
+from orderkit.core.plan.plan_json import plan_document
 from orderkit.core.plan.plan_markdown import to_markdown
 from orderkit.flows.composing.planner import OrderPlanner
 from orderkit.flows.plan.fleet_orders import ObjectLookup
@@ -42,7 +42,7 @@ def test_an_accepted_danger_is_listed_apart(part: str) -> None:
     [accepted] = plan.accepted
     assert (accepted.danger.path, accepted.reason) == ("firewall", REASON)
     assert "Accepted by the kit:\n\n- `firewall`" in to_markdown(plan)
-    assert to_json(plan)["plan"]["accepted"][0]["reason"] == REASON
+    assert plan_document(plan).to_json()["plan"]["accepted"][0]["reason"] == REASON
     assert "danger" not in plan.summary
 
 

@@ -31,7 +31,7 @@ from kubeschema.known import SchemaSet, layer_of, read_layer
 from orderkit.core.plan import Plan, assemble
 from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.judging import JudgingFacts, OutcomeRule, collisions, wanted_facts
-from orderkit.core.plan.plan_json import exit_code, plan_answer, to_json
+from orderkit.core.plan.plan_json import exit_code, plan_answer, plan_document
 
 BUCKETS = crd(
     "storage.m.example.org",
@@ -495,7 +495,7 @@ def test_faults_are_in_the_structured_plan() -> None:
     assert fault["code"] == "schema"
     assert fault["value"] == '"MARS"'
     assert fault["rule"].startswith("enum")
-    (error,) = to_json(plan)["errors"]
+    (error,) = plan_document(plan).to_json()["errors"]
     assert error["validationFailures"][0]["kind"] == "Bucket"
 
 

@@ -12,7 +12,7 @@ from compositions.station import Station, StationRequest, StationResponse
 from ground.objects.kube_objects import Manifest
 from kubeschema.validate import Validator
 from orderkit.core.plan import Assembly, AssemblyContext, Blueprint, assemble, compare
-from orderkit.core.plan.plan_json import to_json
+from orderkit.core.plan.plan_json import plan_document
 from orderkit.core.plan.secret_traces import with_secret_traces
 from orderkit.flows.composing.cluster_questions import looked_up
 
@@ -70,7 +70,7 @@ def test_a_new_password_is_planned_without_the_seed_and_masked_everywhere() -> N
 
     assert plan.faults == ()
     assert {change.path for change in plan.changes} == {"credentials", "url"}
-    text = str(to_json(plan))
+    text = str(plan_document(plan).to_json())
     assert seen
     assert not any(password in text for password in seen)
 

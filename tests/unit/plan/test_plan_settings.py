@@ -14,7 +14,7 @@ from ground.objects.kube_objects import Manifest
 from kubeschema.validate import Validator
 from orderkit.cli.views.plan_views import Screen, show
 from orderkit.core.plan import AssemblyContext, Blueprint, Plan, assemble, compare
-from orderkit.core.plan.plan_json import to_json
+from orderkit.core.plan.plan_json import plan_document
 from orderkit.core.plan.plan_markdown import to_markdown
 
 GROUP = "shop.example.org"
@@ -105,7 +105,7 @@ def test_the_full_plan_and_json_have_every_setting(capsys: pytest.CaptureFixture
     plan = a_plan({"size": 1}, {"zone": "a"}, {"zone": "b"})
 
     assert "setting     a.size 1 (layer: baseline)" in shown(capsys, plan, full=True)
-    facts = to_json(plan)["plan"]
+    facts = plan_document(plan).to_json()["plan"]
     assert facts["settings"] == [
         {"path": "a.size", "value": 1, "layer": "baseline"},
         {"path": "a.zone", "value": "b", "layer": "mode"},
@@ -151,4 +151,4 @@ def test_a_setting_that_repeats_a_secret_is_masked(capsys: pytest.CaptureFixture
 
     assert hidden in "".join(shown(capsys, a_plan({}, {}, note)))
     assert hidden not in "".join(shown(capsys, plan))
-    assert hidden not in str(to_json(plan))
+    assert hidden not in str(plan_document(plan).to_json())

@@ -174,7 +174,7 @@ Known = Annotated[str, "null if empty"]
 
 
 LEFT_OUT = "left out if empty"
-"""Marks a field of an answer that is left out if it is an empty text, or None."""
+"""Marks a field of an answer that is left out if it is None, or of `Absent` an empty text."""
 Absent = Annotated[str, LEFT_OUT]
 """A text of an answer that is left out if it is empty."""
 
@@ -185,9 +185,9 @@ class Answer(Shape, frozen=True, omit_defaults=False):
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON has it. Amounts are texts, because JSON's numbers are not decimals."""
         found = {}
-        for name, key, _, is_known, may_lack in _keys(type(self)):
+        for name, key, hint, is_known, may_lack in _keys(type(self)):
             value = getattr(self, name)
-            if not (may_lack and value in ("", None)):
+            if not (may_lack and (value is None or (value == "" and hint is Absent))):
                 found[key] = _answered(value, known=is_known)
         return found
 

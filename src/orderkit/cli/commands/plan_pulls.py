@@ -12,7 +12,7 @@ from orderkit.cli.options import connect_to
 from orderkit.cli.output import emit_json, say
 from orderkit.cli.time_limits import within
 from orderkit.cli.views.plan_views import Screen, Shape, draw, lines_of
-from orderkit.core.plan.plan_json import exit_code, to_json
+from orderkit.core.plan.plan_json import exit_code, plan_document
 from orderkit.flows.plan.order_plan import Basis
 from orderkit.flows.plan.pull_requests import PullPlan, plan_pull, publish, say_failed
 
@@ -81,7 +81,8 @@ def show(plan: PullPlan, shape: Shape | None, screen: Screen) -> None:
 
 
 def _json(pull_plan: PullPlan) -> dict[str, object]:
-    plan = to_json(pull_plan.judged.plan) if pull_plan.judged.plan is not None else {}
+    plan = pull_plan.judged.plan
+    document = {} if plan is None else plan_document(plan).to_json()
     pull = {
         "number": pull_plan.pull.number,
         "head": pull_plan.head,
@@ -90,7 +91,7 @@ def _json(pull_plan: PullPlan) -> dict[str, object]:
         "refused": list(pull_plan.judged.refused),
         "notes": list(pull_plan.notes),
     }
-    return {**plan, "pull": pull}
+    return {**document, "pull": pull}
 
 
 def code_of(plan: PullPlan) -> int:

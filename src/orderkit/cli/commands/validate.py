@@ -145,7 +145,7 @@ def _show(outcome: ValidationOutcome, *, as_json: bool, as_sarif: bool) -> None:
 
 
 def _json(outcome: ValidationOutcome) -> dict[str, Any]:
-    from kubeschema.validate.findings import to_json
+    from kubeschema.validate.findings import answer
 
     counts = {
         "files": outcome.files,
@@ -174,8 +174,8 @@ def _json(outcome: ValidationOutcome) -> dict[str, Any]:
             }
             for judged in outcome.objects
         ],
-        "findings": [to_json(entry) for entry in outcome.findings],
-        "not_evaluated": [to_json(entry) for entry in outcome.not_evaluated],
+        "findings": [answer(entry).to_json() for entry in outcome.findings],
+        "not_evaluated": [answer(entry).to_json() for entry in outcome.not_evaluated],
     }
 
 

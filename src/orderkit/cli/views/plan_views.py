@@ -40,7 +40,7 @@ from orderkit.core.plan.fleet_plan import (
     folds,
     of_categories,
 )
-from orderkit.core.plan.plan_json import fleet_json, to_json
+from orderkit.core.plan.plan_json import fleet_json, plan_document
 from orderkit.core.plan.plan_markdown import to_markdown
 from yamlfiles.yaml11 import dump_block
 
@@ -96,7 +96,7 @@ def show(order: str, plan: Plan, shape: Shape | None, screen: Screen | None = No
     """Print a plan to stdout."""
     screen = screen or Screen.of()
     if shape == "json":
-        emit_json("orderkit.plan/v1", {"order": order, **to_json(plan)})
+        emit_json("orderkit.plan/v1", {"order": order, **plan_document(plan).to_json()})
     elif shape == "markdown":
         click.echo(to_markdown(plan))
     else:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
 from ground.argocd.delivery_obstacles import obstacle_of, pinned
@@ -25,12 +25,13 @@ from ground.names import CommitSha, OrderId, RepoId, TeamName
 from ground.objects.kube_objects import Manifest, annotations_of, dig, labels_of, metadata
 from kubeschema.validate.findings import (
     Finding,
+    FindingAnswer,
     FindingSeverity,
     Located,
     Reason,
+    answer,
     remedy,
     sentence,
-    to_json,
 )
 from orderkit.core.order import ledger
 from orderkit.core.order.added_documents import named, removal_by_hand
@@ -330,9 +331,11 @@ class CommitCheck:
         more, text = len(self.findings) - 1, sentence(self.findings[0])
         return f"{text} (and {more} more)" if more else text
 
-    def to_json(self) -> list[dict[str, Any]]:
+    @property
+    def answers(self) -> tuple[FindingAnswer, ...]:
         """Return the findings as ``orderkit validate --json`` has them."""
-        return [to_json(entry) for entry in self.findings]
+        answers = map(answer, self.findings)
+        return tuple(found for found in answers if isinstance(found, FindingAnswer))
 
 
 _PUSH = "; commit and push"

@@ -31,6 +31,7 @@ from ground.errors import InvalidInputError, NotFoundError
 from ground.names import fold_reference
 from ground.objects.kube_objects import Manifest, ObjectKey
 from ground.shapes import Answer, Known, LocatedAnswer, ObjectReference, like
+from kubeschema.validate.findings import FindingAnswer
 from orderkit.core.kit.kit_file import How
 from orderkit.core.order.added_documents import INTACT, LedgerFile
 from orderkit.core.order.damage import CommitCheck
@@ -181,7 +182,7 @@ class ListedOrder(OrderRow, frozen=True, kw_only=True):
     advice: str
     head: Known = ""
     """The newest commit of its ``main``."""
-    findings: tuple[Annotated[Mapping[str, Any], like("Finding")], ...] = ()
+    findings: tuple[FindingAnswer, ...] = ()
     """What is wrong with the files of the head."""
     xr: ObjectReference | None = None
 
@@ -225,7 +226,7 @@ class OrderView(OrderRow, frozen=True, kw_only=True):
 
     As ``GET /v1/orders/{order}/history`` shows it.
     """
-    findings: tuple[Annotated[Mapping[str, Any], like("Finding")], ...] = ()
+    findings: tuple[FindingAnswer, ...] = ()
     """What is wrong with the files of the head."""
     observed: tuple[ObservedPart, ...] = ()
     """What the order observes in the cloud and does not manage."""

@@ -16,12 +16,12 @@ order with its own plan. `fleet_exit_code` returns the exit code of its command.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from ground import errors
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from ground.objects.values import to_json as value_json
-from ground.shapes import Answer, Known, LocatedAnswer, located
+from ground.shapes import LEFT_OUT, Answer, Known, LocatedAnswer, located
 from orderkit.core.order.change import Difference, FieldDifference
 from orderkit.core.plan.assembly import Fault
 from orderkit.core.plan.comparison import Action, Plan, ResourceChange, shown_manifest
@@ -42,26 +42,6 @@ def exit_code(plan: Plan) -> int:
         return errors.RefusedError.exit_code
     changes = plan.changes or plan.fields
     return errors.EXIT_DIFFERS if changes else errors.EXIT_DONE
-
-
-def to_json(plan: Plan) -> dict[str, Any]:
-    """Return a plan as data. Deterministic."""
-    changes = [entry for change in plan.changes for entry in _entries(change)]
-    summary = {
-        "added": plan.count(Action.ADDED) + plan.count(Action.REPLACED),
-        "modified": plan.count(Action.CHANGED),
-        "removed": plan.count(Action.REMOVED) + plan.count(Action.REPLACED),
-    }
-    errors = [_error(plan, fault) for fault in plan.faults]
-    status = "error" if errors else "changed" if changes else "unchanged"
-    xr = {"xr": _identity(plan.after.xr), "status": status, "summary": summary, "changes": changes}
-    return {
-        "summary": summary,
-        "changes": changes,
-        "xrs": [{**xr, **({"errors": errors} if errors else {})}],
-        **({"errors": errors} if errors else {}),
-        "plan": plan_answer(plan).to_json(),
-    }
 
 
 class PartSentence(Answer, frozen=True):
@@ -143,6 +123,46 @@ class PlanAnswer(Answer, frozen=True):
     faults: tuple[PlannedFault, ...]
     unknowns: tuple[str, ...]
     costs: CostsAnswer | None
+
+
+class PlanSummary(Answer, frozen=True):
+    """How many resources a plan adds, modifies and removes; a replaced one is two of these."""
+
+    added: int
+    modified: int
+    removed: int
+
+
+class PlanDocument(Answer, frozen=True, kw_only=True):
+    """A plan in crossplane-diff's format, and in ours. Deterministic."""
+
+    summary: PlanSummary
+    changes: tuple[Mapping[str, Any], ...]
+    xrs: tuple[Mapping[str, Any], ...]
+    errors: Annotated[tuple[Mapping[str, Any], ...] | None, LEFT_OUT] = None
+    plan: PlanAnswer
+
+
+def plan_document(plan: Plan) -> PlanDocument:
+    """Return a plan as data."""
+    changes = tuple(entry for change in plan.changes for entry in _entries(change))
+    replaced = plan.count(Action.REPLACED)
+    summary = PlanSummary(
+        plan.count(Action.ADDED) + replaced,
+        plan.count(Action.CHANGED),
+        plan.count(Action.REMOVED) + replaced,
+    )
+    errors = tuple(_error(plan, fault) for fault in plan.faults) or None
+    xr = {
+        "xr": _identity(plan.after.xr),
+        "status": "error" if errors else "changed" if changes else "unchanged",
+        "summary": summary,
+        "changes": changes,
+        **({"errors": errors} if errors else {}),
+    }
+    return PlanDocument(
+        summary=summary, changes=changes, xrs=(xr,), errors=errors, plan=plan_answer(plan)
+    )
 
 
 def plan_answer(plan: Plan) -> PlanAnswer:
@@ -269,7 +289,7 @@ def fleet_exit_code(fleet: FleetPlan) -> int:
 
 def fleet_json(fleet: FleetPlan) -> dict[str, Any]:
     """Return the whole plan as data. Only its duration differs between two runs."""
-    shapes = [to_json(order.plan) for order in fleet.orders if order.plan is not None]
+    shapes = [plan_document(o.plan).to_json() for o in fleet.orders if o.plan is not None]
     errors = [error for shape in shapes for error in shape.get("errors", ())]
     errors += [
         {"resourceID": f"order/{order.order}", "message": order.why_not}

@@ -191,7 +191,7 @@ class OrderReport:
             ready=self.state.ready,
             advice=self.state.advice,
             head=self.state.head or "",
-            findings=tuple(self.check.to_json()) if self.check else (),
+            findings=self.check.answers if self.check else (),
             xr=ObjectReference.to(self.xr) if self.xr else None,
         )
         return listed.to_json()

@@ -187,7 +187,7 @@ def _holds(forge: Forge, request: PublishRequest, commit: CommitSha) -> bool:
 
 def answered_settings(platform: Platform, kit_name: str, text: object) -> dict[str, Any]:
     """
-    Return the answer to ``POST /v1/kits/{kit}/settings``: the part of ``spec`` that a text sets.
+    Return what ``POST /v1/kits/{kit}/settings`` answers: the part of ``spec`` that a text sets.
 
     Raises:
         NotFoundError: The published pack has no such kit.
@@ -202,7 +202,7 @@ def answered_settings(platform: Platform, kit_name: str, text: object) -> dict[s
             "has no yamlFields: its form takes no YAML",
             hint="write yamlFields into kit.yaml, then: orderkit kit generate",
         )
-    return {"spec": read_settings(kit, text, roots)}
+    return read_settings(kit, text, roots)
 
 
 REGISTER_PATH = "/proxy/orderkit/v1/orders"
@@ -281,7 +281,7 @@ class RegisteringPortal:
         except ValueError:
             fields = None
         text = fields.get("text") if isinstance(fields, dict) else None
-        return _answer(200, answered_settings(self.platform, kit, text))
+        return _answer(200, {"spec": answered_settings(self.platform, kit, text)})
 
     def _registered(self, registration: Registration) -> PortalResponse:
         try:

@@ -103,7 +103,7 @@ def view(
         pulls=tuple(pulls.result() or ()),
         changes=_changes(live, viewer, ordered_by) if live else (),
         last_change=newest[0].answer.to_json() if newest else None,
-        findings=tuple(report.check.to_json()) if report.check else (),
+        findings=report.check.answers if report.check else (),
         observed=tuple(node.observed for _, node in tree.root.walk() if node.observed),
     )
 

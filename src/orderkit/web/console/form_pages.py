@@ -42,7 +42,6 @@ from orderkit.web.callers import Caller
 from orderkit.web.console.html_form import FormPage, Values, with_problems
 from orderkit.web.console.order_pages import OrderPages
 from orderkit.web.console.page_exchange import ApiCalls, last, page, redirect, sentence
-from orderkit.web.exchange import Refusal
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
 from orderkit.web.order_handlers import entry_for, living_for
 
@@ -432,7 +431,7 @@ def _problem(error: OrderkitError | None) -> dict[str, Any]:
     """Return what a page shows of an error: a conflict as what it is, others as a sentence."""
     conflicts: Sequence[Any] = ()
     if isinstance(error, FieldConflictError):
-        conflicts = Refusal.of(error).details["conflicts"]
+        conflicts = [conflict.answer.to_json() for conflict in error.conflicts]
     return {"error": sentence(error) if error else None, "conflicts": conflicts}
 
 

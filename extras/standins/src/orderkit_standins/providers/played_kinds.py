@@ -203,7 +203,7 @@ class ManagedLibrary:
     def referents(self, kind: Kind, field: str, description: str) -> list[Kind]:
         """Return the kinds that a reference may be about, the most probable first."""
         family = self._family(kind)
-        target = self.reference(kind, field).kind
+        target = self.reference(kind, field).group_kind
         if target is not None:
             return [member for member in family if (member.group, member.kind) == target]
         if described := _DESCRIBED.match(description):

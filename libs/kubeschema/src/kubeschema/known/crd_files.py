@@ -20,12 +20,15 @@ import re
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from ground.errors import InvalidInputError, RemoteError, shorten
 from ground.objects.kube_objects import CRD, Kind, Manifest, dig
+from ground.shapes import StrictShape, json_schema, plain, read_shape
 from kubeschema.known.known_kinds import GroupKind, known_kind
 from yamlfiles import yaml11
 from yamlfiles.documents import API_VERSION, Files
@@ -170,34 +173,8 @@ _KIND = re.compile(rb"^    kind: [\"']?([A-Za-z0-9]+)[\"']?\r?$", re.MULTILINE)
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\Z")
 _HEAD = "# Written by 'orderkit kit schemas add' from {}; edits are reported by 'kit check'.\n"
 _SOURCES_HEAD = "# Where files of this folder come from. Written by 'orderkit kit schemas add'.\n"
+_HEADER = {"apiVersion": API_VERSION, "kind": "SchemaSources"}
 _SPEC_KEYS = ("group", "names", "scope", "versions")
-_TEXT = {"type": "string"}
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["apiVersion", "kind", "sources"],
-    "properties": {
-        "apiVersion": {"const": API_VERSION},
-        "kind": {"const": "SchemaSources"},
-        "sources": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["files"],
-                "oneOf": [{"required": ["package"]}, {"required": ["folder"]}],
-                "properties": {
-                    "package": _TEXT,
-                    "folder": _TEXT,
-                    "version": _TEXT,
-                    "digest": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
-                    "descriptions": {"type": "boolean"},
-                    "files": {"type": "object", "additionalProperties": _TEXT},
-                },
-            },
-        },
-    },
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,18 +326,17 @@ def _plain(schema: Any) -> Any:
     return plain
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaSource:
+class SchemaSource(StrictShape, frozen=True, kw_only=True):
     """Where files of ``schemas/`` come from: a package, or a folder of CRDs."""
 
     package: str = ""
     """Its path in a registry, with the host if that was given in the reference."""
     folder: str = ""
     version: str = ""
-    digest: str = ""
+    digest: Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$")] = ""
     """Of the package: what its version meant when the files were written."""
     descriptions: bool = False
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = {}
     """Digest of each file as it was written, by its name."""
 
     @property
@@ -388,26 +364,22 @@ def read_sources(files: Files) -> tuple[SchemaSource, ...]:
     """
     if SOURCES not in files:
         return ()
-    document = yaml11.load(files[SOURCES], name=str(SOURCES), schema=_SCHEMA)
-    return tuple(SchemaSource(**entry) for entry in document["sources"])
+    one_origin = {"oneOf": [{"required": ["package"]}, {"required": ["folder"]}]}
+    source = {**json_schema(SchemaSource), **one_origin, "required": ["files"]}
+    schema = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": [*_HEADER, "sources"],
+        "properties": {
+            **{key: {"const": value} for key, value in _HEADER.items()},
+            "sources": {"type": "array", "items": source},
+        },
+    }
+    document = yaml11.load(files[SOURCES], name=str(SOURCES), schema=schema)
+    return read_shape(tuple[SchemaSource, ...], document["sources"])
 
 
 def sources_file(sources: Sequence[SchemaSource]) -> bytes:
     """Return the content of ``schemas/sources.yaml``. Deterministic."""
-    entries = [
-        {
-            "package": source.package,
-            "folder": source.folder,
-            "version": source.version,
-            "digest": source.digest,
-            "descriptions": source.descriptions,
-            "files": dict(sorted(source.files.items())),
-        }
-        for source in sorted(sources, key=lambda source: source.identity)
-    ]
-    document = {
-        "apiVersion": API_VERSION,
-        "kind": "SchemaSources",
-        "sources": [{key: value for key, value in entry.items() if value} for entry in entries],
-    }
-    return (_SOURCES_HEAD + yaml11.dump(document)).encode()
+    entries = plain(sorted(sources, key=lambda source: source.identity))
+    return (_SOURCES_HEAD + yaml11.dump({**_HEADER, "sources": entries})).encode()

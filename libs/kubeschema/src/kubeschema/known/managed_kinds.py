@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from ground.errors import InvalidInputError
 from ground.objects.kube_objects import Kind, Manifest, dig
+from ground.shapes import StrictShape, json_schema, read_shape
 from kubeschema.cel.type_shapes import escape
 from kubeschema.pruning import PRESERVE
 from yamlfiles import yaml11
@@ -50,71 +52,52 @@ _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _KNOWN = re.compile(
     rf"({'|'.join(PLACEHOLDERS)}|(hex|digits)[1-9][0-9]?|(forProvider|atProvider)(\.[A-Za-z0-9_]+)+)"
 )
-_PATH = {"type": "string", "pattern": r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$", "description": "dotted"}
 _KIND = r"[A-Z][A-Za-z0-9]*\.[a-z0-9.-]+"
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "propertyNames": {"pattern": f"^{_KIND}$", "description": "Kind.group"},
-    "additionalProperties": {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {
-            "externalName": {"enum": ["assigned", "name"]},
-            "identifier": {"type": "string", "minLength": 1, "maxLength": 500},
-            "replaces": {"type": "array", "items": _PATH},
-            "references": {
-                "type": "object",
-                "additionalProperties": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "properties": {
-                        "kind": {"type": "string", "pattern": f"^{_KIND}$"},
-                        "field": _PATH,
-                    },
-                },
-            },
-            "observed": {"type": "object"},
-            "failed": {"type": "object"},
-            "connection": {"type": "object", "additionalProperties": {"type": "string"}},
-            "delay": {
-                "type": "string",
-                "pattern": r"^[0-9]{1,4}(\.[0-9]{1,3})?s$",
-                "description": "seconds, for example 2s",
-            },
-        },
-    },
-}
+_Path = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$", description="dotted")]
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(StrictShape, frozen=True):
     """Where the value of one field of ``forProvider`` comes from, if it is referred to."""
 
-    kind: GroupKind | None = None
-    field: str = ""
+    kind: Annotated[str, Meta(pattern=f"^{_KIND}$")] = ""
+    field: _Path = ""
     """Field of the referent's ``status.atProvider``, dotted; '': by the field's name."""
 
+    @property
+    def group_kind(self) -> GroupKind | None:
+        return _group_kind(self.kind) if self.kind else None
 
-@dataclass(frozen=True, slots=True)
-class Behaviour:
+
+class Behaviour(StrictShape, frozen=True, kw_only=True):
     """How resources of one kind behave. Texts may have placeholders in braces."""
 
-    assigned: bool = False
-    """The cloud chooses the external name; else it is the object's name or its annotation."""
-    identifier: str = ""
+    external_name: Literal["assigned", "name"] = "name"
+    """Who chooses it: the cloud, or whoever names the object or writes its annotation."""
+    identifier: Annotated[str, Meta(min_length=1, max_length=500)] = ""
     """How an assigned external name looks."""
-    replaces: tuple[str, ...] = ()
+    replaces: tuple[_Path, ...] = ()
     """Fields of ``forProvider`` that no update can change, dotted; list positions left out."""
-    references: Mapping[str, Reference] = field(default_factory=dict)
+    references: Mapping[str, Reference] = {}
     """By the field that a reference sets."""
-    observed: Mapping[str, Any] = field(default_factory=dict)
+    observed: Mapping[str, Any] = {}
     """Values of ``status.atProvider`` that follow from nothing else."""
-    failed: Mapping[str, Any] = field(default_factory=dict)
+    failed: Mapping[str, Any] = {}
     """Values of ``status.atProvider`` where it fails on request."""
-    connection: Mapping[str, str] = field(default_factory=dict)
+    connection: Mapping[str, str] = {}
     """Keys of the connection Secret."""
-    delay_s: float | None = None
-    """Seconds until a new one is ready; None: the twin decides."""
+    delay: Annotated[
+        str,
+        Meta(pattern=r"^[0-9]{1,4}(\.[0-9]{1,3})?s$", description="seconds, for example 2s"),
+    ] = ""
+    """How long until a new one is ready; empty: the twin decides."""
+
+    @property
+    def assigned(self) -> bool:
+        return self.external_name == "assigned"
+
+    @property
+    def delay_s(self) -> float | None:
+        return float(self.delay[:-1]) if self.delay else None
 
 
 Behaviours = Mapping[GroupKind, Behaviour]
@@ -137,8 +120,8 @@ BUILT_IN: Behaviours = {
         failed={"state": "failed"},
     ),
     (_POSTGRESQL, "Role"): Behaviour(connection={**_SQL_CONNECTION, "port": "5432"}),
-    (_POSTGRESQL, "Database"): Behaviour(references={"owner": Reference((_POSTGRESQL, "Role"))}),
-    (_POSTGRESQL, "Grant"): Behaviour(references={"memberOf": Reference((_POSTGRESQL, "Role"))}),
+    (_POSTGRESQL, "Database"): Behaviour(references={"owner": Reference(f"Role.{_POSTGRESQL}")}),
+    (_POSTGRESQL, "Grant"): Behaviour(references={"memberOf": Reference(f"Role.{_POSTGRESQL}")}),
     (_MYSQL, "User"): Behaviour(connection={**_SQL_CONNECTION, "port": "3306"}),
     ("cloudplatform.gcp.m.upbound.io", "ServiceAccountKey"): Behaviour(
         connection={"private_key": _KEY, "attribute.private_key": _KEY}
@@ -171,7 +154,12 @@ def read_behaviours(files: Files) -> Behaviours:
     data = files.get(path)
     if data is None:
         return {}
-    by_kind = yaml11.load(data, name=str(path), schema=_SCHEMA)
+    schema = {
+        "type": "object",
+        "propertyNames": {"pattern": f"^{_KIND}$", "description": "Kind.group"},
+        "additionalProperties": json_schema(Behaviour),
+    }
+    by_kind = yaml11.load(data, name=str(path), schema=schema)
     return {_group_kind(kind): _behaviour(kind, entry, data) for kind, entry in by_kind.items()}
 
 
@@ -183,23 +171,7 @@ def _group_kind(text: str) -> GroupKind:
 def _behaviour(kind: str, entry: Mapping[str, Any], data: bytes) -> Behaviour:
     for key in ("identifier", "observed", "connection"):
         _check_placeholders(entry.get(key), (kind, key), data)
-    references = {
-        name: Reference(
-            _group_kind(target["kind"]) if "kind" in target else None, target.get("field", "")
-        )
-        for name, target in entry.get("references", {}).items()
-    }
-    delay = entry.get("delay")
-    return Behaviour(
-        assigned=entry.get("externalName") == "assigned",
-        identifier=entry.get("identifier", ""),
-        replaces=tuple(entry.get("replaces", ())),
-        references=references,
-        observed=entry.get("observed", {}),
-        failed=entry.get("failed", {}),
-        connection=entry.get("connection", {}),
-        delay_s=float(delay[:-1]) if delay else None,
-    )
+    return read_shape(Behaviour, entry)
 
 
 def _check_placeholders(value: object, steps: tuple[str | int, ...], data: bytes) -> None:

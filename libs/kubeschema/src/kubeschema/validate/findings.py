@@ -13,11 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import quote
 
 from ground.errors import shorten
 from ground.objects.kube_objects import Kind, Manifest, metadata
+from ground.shapes import Answer
 from kubeschema.field_paths import steps_of
 from yamlfiles.positions import LocatedManifest
 
@@ -27,16 +28,17 @@ if TYPE_CHECKING:
 __all__ = [
     "NOT_EVALUATED",
     "Finding",
+    "FindingAnswer",
     "FindingSeverity",
     "Located",
     "Reason",
     "SarifResult",
+    "answer",
     "explanation",
     "located",
     "remedy",
     "sarif",
     "sentence",
-    "to_json",
 ]
 
 
@@ -114,17 +116,6 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.path or 'the object'}: {self.message}"
-
-    def to_json(self) -> dict[str, str]:
-        return {
-            "path": self.path,
-            "reason": str(self.reason),
-            "message": self.message,
-            "rule": self.rule,
-            "value": self.value,
-            "hint": self.hint,
-            "severity": self.severity.value,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,16 +201,46 @@ def _is_told(rule: str, text: str) -> bool:
     return rule in ("required", text) or rule.startswith("enum ") or (argument or rule) in text
 
 
-def to_json(entry: Located) -> dict[str, Any]:
-    """Return the stable shape of commands and service."""
+class PlaceAnswer(Answer, frozen=True):
+    """Where a finding is."""
+
+    file: str
+    line: int | None
+    column: int | None
+    subject: str
+    path: str
+
+
+class FindingAnswer(PlaceAnswer, frozen=True):
+    """A finding, as commands and the service show it."""
+
+    component: ClassVar[str] = "Finding"
+    """Its name in OpenAPI."""
+    reason: str
+    message: str
+    rule: str
+    value: str
+    hint: str
+    severity: str
+
+
+class GapAnswer(PlaceAnswer, frozen=True):
+    """A rule that was not evaluated, as ``orderkit validate`` shows it."""
+
+    rule: str
+    why: str
+
+
+def answer(entry: Located) -> FindingAnswer | GapAnswer:
+    """Return what commands and the service show."""
     about = entry.about
-    details = (
-        about.to_json()
-        if isinstance(about, Finding)
-        else {"path": about.path, "rule": about.rule, "why": about.why}
+    place = (str(entry.file), entry.line, entry.column, entry.subject, about.path)
+    if not isinstance(about, Finding):
+        return GapAnswer(*place, about.rule, about.why)
+    reason, severity = str(about.reason), about.severity.value
+    return FindingAnswer(
+        *place, reason, about.message, about.rule, about.value, about.hint, severity
     )
-    location = {"file": str(entry.file), "line": entry.line, "column": entry.column}
-    return {**location, "subject": entry.subject, **details}
 
 
 def remedy(entry: Located) -> str:

@@ -168,16 +168,7 @@ export type EndStep = {
 };
 
 export type Error = {
-  error: {
-    message: string;
-    hint: string;
-    field?: string;
-    value?: string;
-    rule?: string;
-    problems?: Problem[];
-    conflicts?: Conflict[];
-    head?: string;
-  };
+  error: Refused;
 };
 
 export type Event = {
@@ -528,11 +519,11 @@ export type OrderView = {
 };
 
 export type Orders = {
-  orders: ListedOrder[];
   cursor: string | null;
   position: string;
   age: number;
   ledger: string;
+  orders: ListedOrder[];
 };
 
 export type Output = {
@@ -596,18 +587,20 @@ export type PlanAnswer = {
   costs: Costs | null;
 };
 
+export type PlanSummary = {
+  added: number;
+  modified: number;
+  removed: number;
+};
+
 export type Planned = {
-  order: string;
-  team?: string;
-  summary: {
-    added: number;
-    modified: number;
-    removed: number;
-  };
+  summary: PlanSummary;
   changes: Record<string, unknown>[];
   xrs: Record<string, unknown>[];
   errors?: Record<string, unknown>[];
   plan: PlanAnswer;
+  order: string;
+  team?: string;
   markdown: string;
 };
 
@@ -671,6 +664,17 @@ export type ReasonView = {
   orders: string[];
 };
 
+export type Refused = {
+  message: string;
+  hint: string;
+  field?: string;
+  value?: string;
+  rule?: string;
+  problems?: Problem[];
+  conflicts?: Conflict[];
+  head?: string;
+};
+
 export type Registered = {
   order: string;
   team: string;
@@ -721,7 +725,7 @@ export type SumAnswer = {
 };
 
 export type Taken = {
-  state: 'queued' | 'waiting' | 'ignored';
+  state: 'ignored' | 'queued' | 'waiting';
   repository?: string;
   number?: number;
   reason?: string;

@@ -178,6 +178,8 @@ def pack_files(
     platform: Platform, commit: CommitSha, paths: Iterable[PurePosixPath]
 ) -> dict[PurePosixPath, bytes]:
     """Read files of the pack; the forge's client keeps files of commits, which never change."""
+    paths = tuple(paths)
+    platform.forge.read_ahead(platform.pack_repo, paths, commit)
     revisions = (platform.forge.read(platform.pack_repo, path, commit) for path in paths)
     return {revision.path: revision.data for revision in revisions if revision}
 

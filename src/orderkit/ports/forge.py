@@ -11,7 +11,7 @@ All names of the three parts can be imported from here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
@@ -240,6 +240,15 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
 
     def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None:
         """Return a file at a branch or full commit id; None if it is not there."""
+        ...
+
+    def read_ahead(self, repo: RepoId, paths: Iterable[PurePosixPath], commit: CommitSha) -> None:
+        """
+        Get files of a commit with few requests, where the forge can: `read` asks for none again.
+
+        Raises:
+            NotFoundError: No such commit.
+        """
         ...
 
     def write(

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
 from pusher import Pusher
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ground.names import RepoId
+from ground.names import CommitSha, RepoId
+from orderkit.adapters.forges import transport
 from orderkit.adapters.gitea import GiteaForge, reading
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.web.serving import HttpServer, bind
@@ -24,19 +28,32 @@ REPO = RepoId("crew", "ledger")
 TOKEN = "0123456789abcdef0123456789abcdef01234567"
 
 
-@pytest.fixture
-def urls(tmp_path: Path) -> Iterator[str]:
-    forge = EmbeddedForge(tmp_path / "forge")
+@contextmanager
+def serving(
+    folder: Path, wrapped: Callable[[ASGIApp], ASGIApp] = lambda app: app
+) -> Iterator[HttpServer]:
+    forge = EmbeddedForge(folder / "forge")
     sock = bind("forge", 0)
-    server = HttpServer(forge.app, sock)
+    server = HttpServer(wrapped(forge.app), sock)
     forge.set_base_url(server.url)
     forge.ensure_user("bot", "a-long-password", admin=True)
     scopes = ("write:organization", "write:repository", "write:user")
     forge.ensure_token("bot", "test", TOKEN, scopes)
     server.start()
-    yield server.url
+    yield server
     server.stop()
     forge.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[HttpServer]:
+    with serving(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def urls(server: HttpServer) -> str:
+    return server.url
 
 
 def client(url: str) -> GiteaForge:
@@ -217,3 +234,59 @@ def test_what_attributes_may_have_changed_is_read(
 
         with pytest.raises(AssertionError, match=r"a\.bin"):
             one.read(REPO, path, commit)
+
+
+def test_files_that_were_read_ahead_need_no_forge(server: HttpServer) -> None:
+    texts = {f"kits/{number}.yaml": f"number: {number}" for number in range(70)}
+    with client(server.url) as writer, client(server.url) as forge:
+        writer.ensure_org(REPO.owner)
+        writer.ensure_repo(REPO, description="")
+        commit = CommitSha(write(writer, {**texts}))
+        forge.read_ahead(REPO, map(PurePosixPath, [*texts, "no/such"]), commit)
+        server.stop()
+
+        found = {path: forge.read(REPO, PurePosixPath(path), commit) for path in texts}
+
+    assert {path: file and file.data.decode() for path, file in found.items()} == texts
+
+
+def test_a_forge_that_reads_one_file_at_a_time_is_asked_for_several_once(tmp_path: Path) -> None:
+    """Gitea before 1.25, and Forgejo."""
+    asked: list[str] = []
+
+    def older(app: ASGIApp) -> ASGIApp:
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http" and scope["path"].endswith("/file-contents"):
+                asked.append(scope["path"])
+                await Response(status_code=404)(scope, receive, send)
+            else:
+                await app(scope, receive, send)
+
+        return answer
+
+    with serving(tmp_path, older) as server, client(server.url) as forge:
+        forge.ensure_org(REPO.owner)
+        forge.ensure_repo(REPO, description="")
+        commit = CommitSha(write(forge, {"a": "1", "b": "2", "c": "3"}))
+        with client(server.url) as reader:
+            for _ in range(2):
+                reader.read_ahead(REPO, map(PurePosixPath, "abc"), commit)
+            found = [reader.read(REPO, PurePosixPath(path), commit) for path in "abc"]
+
+    assert [file and file.data for file in found] == [b"1", b"2", b"3"]
+    assert len(asked) == 1
+
+
+def test_files_too_large_for_one_answer_are_read_one_by_one(
+    urls: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with client(urls) as writer, client(urls) as forge:
+        writer.ensure_org(REPO.owner)
+        writer.ensure_repo(REPO, description="")
+        commit = CommitSha(write(writer, {"a": "1" * 3_000, "b": "2" * 3_000}))
+        monkeypatch.setattr(transport, "ANSWER_MAX_BYTES", 5_000)
+        forge.read_ahead(REPO, map(PurePosixPath, "ab"), commit)
+
+        found = [forge.read(REPO, PurePosixPath(path), commit) for path in "ab"]
+
+    assert [file and len(file.data) for file in found] == [3_000, 3_000]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import tarfile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import pytest
 
@@ -183,3 +185,34 @@ def test_d18_a_symbolic_link_is_shown_as_one_and_not_written_through(shop: Works
     assert (found["type"], found["target"]) == ("symlink", "dir")
     assert through.status_code == 422
     assert shop.forge.read(repo, PurePosixPath("link"), "main") is None
+
+
+def test_d19_several_files_come_in_the_order_that_was_asked(shop: Workshop) -> None:
+    repo = shop.seeded_repo()
+    paths = ["top.yaml", "no/such", "dir", "dir/a.txt"]
+
+    query = urlencode({"ref": "main", "body": json.dumps({"files": paths})})
+    found = shop.api("GET", f"/repos/{repo}/file-contents?{query}").json()
+
+    shown = [each and (each["path"], each["type"], each["content"] is None) for each in found]
+    assert shown == [
+        ("top.yaml", "file", False),
+        None,
+        ("dir", "dir", True),
+        ("dir/a.txt", "file", False),
+    ]
+    one = shop.api("GET", f"/repos/{repo}/contents/dir/a.txt?ref=main").json()
+    assert {key: found[3][key] for key in ("sha", "content", "last_commit_sha")} == {
+        key: one[key] for key in ("sha", "content", "last_commit_sha")
+    }
+
+
+def test_d20_a_call_for_several_files_brings_a_page_of_them(shop: Workshop) -> None:
+    repo = shop.seeded_repo()
+
+    query = urlencode({"body": json.dumps({"files": ["top.yaml"] * 31})})
+    found = shop.api("GET", f"/repos/{repo}/file-contents?{query}").json()
+    bad = shop.api("GET", f"/repos/{repo}/file-contents?body=%5B")
+
+    assert len(found) == 30
+    assert (bad.status_code, bad.json()["message"]) == (400, "invalid body parameter")

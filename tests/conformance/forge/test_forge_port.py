@@ -156,6 +156,26 @@ def test_f14_several_files_change_in_one_commit(shop: Workshop) -> None:
     }  # fmt: skip
 
 
+def test_f10b_what_is_read_ahead_is_what_is_read(shop: Workshop) -> None:
+    repo = shop.seeded_repo()
+    copy = shop.clone(repo)
+    (copy / "link").symlink_to("top.yaml")
+    (copy / "large").write_bytes(b"x" * 70_000)
+    for step in (["add", "."], ["commit", "-qm", "x"], ["push", "-q", "origin", "HEAD:main"]):
+        assert shop.git(*step, cwd=copy).returncode == 0
+    paths = [PurePosixPath(each) for each in ("top.yaml", "link", "dir/a.txt", "large", "no/such")]
+    head = shop.forge.head(repo)
+    assert head is not None
+    other = shop.client(token=shop.target.token)
+    alone = {path: other.read(repo, path, head) for path in paths}
+
+    shop.forge.read_ahead(repo, paths, head)
+
+    assert {path: shop.forge.read(repo, path, head) for path in paths} == alone
+    with pytest.raises(NotFoundError):
+        shop.forge.tree(repo, CommitSha("0" * 40))
+
+
 def test_f15_what_already_has_its_content_makes_no_commit(shop: Workshop) -> None:
     repo = shop.seeded_repo()
     head = shop.forge.head(repo)

@@ -342,6 +342,9 @@ class ForgeClient:
         """Return the repository that the forge itself calls so; see the port."""
         return RepoId.parse(full_name)
 
+    def read_ahead(self, repo: RepoId, paths: Iterable[PurePosixPath], commit: CommitSha) -> None:
+        """Do nothing: `read` asks for each file; see the port."""
+
     def remember(self) -> None:
         """Ask each thing once from now on; see the port."""
         self._http.remember()

@@ -381,9 +381,13 @@ def _xrs(forge: Forge, live: LiveOrder, commit: CommitSha) -> Iterator[XrFile]:
 
 
 def _objects_of(forge: Forge, live: LiveOrder, commit: CommitSha) -> Iterator[XrFile]:
-    for path, sha in sorted(forge.tree(live.repository, commit).items()):
-        if not path.is_relative_to(MANIFESTS) or path.suffix not in _SUFFIXES:
-            continue
+    files = {
+        path: sha
+        for path, sha in sorted(forge.tree(live.repository, commit).items())
+        if path.is_relative_to(MANIFESTS) and path.suffix in _SUFFIXES
+    }
+    forge.read_ahead(live.repository, files, commit)
+    for path, sha in files.items():
         revision = forge.read(live.repository, path, commit)
         if revision is not None:
             for document, steps, manifest in _objects(live, path, revision.data):

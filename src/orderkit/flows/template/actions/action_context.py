@@ -313,6 +313,7 @@ class ForgeFolder:
                 f"{start}: has {len(inside)} files; at most {FETCHED_FILES_MAX} are fetched",
                 hint="fetch its folders in steps of their own",
             )
+        self._forge.read_ahead(self._repo, inside, self._commit)
         files: dict[PurePosixPath, SkeletonFile] = {}
         total = 0
         for path in inside:

@@ -17,6 +17,7 @@ import base64
 import binascii
 import gzip
 import io
+import json
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +34,15 @@ from orderkit_standins.forge import git_read, git_write
 from orderkit_standins.forge.accounts import Account
 from orderkit_standins.forge.api.access import Access, Right
 from orderkit_standins.forge.api.branch_updates import BranchRules, BranchUpdates
-from orderkit_standins.forge.api.calls import ApiError, Call, Fields, json_answer, paged, window
+from orderkit_standins.forge.api.calls import (
+    PAGE_DEFAULT,
+    ApiError,
+    Call,
+    Fields,
+    json_answer,
+    paged,
+    window,
+)
 from orderkit_standins.forge.api.routes import REPO, route
 from orderkit_standins.forge.api.shapes import Json, Shapes
 from orderkit_standins.forge.git_write import (
@@ -80,17 +89,42 @@ class ContentRoutes:
             raise ApiError(404, "GetContentsOrList", errors=[text])
         is_folder = entry.type == "dir"
         entries = git_read.children(git, entry.id, path) if is_folder else [entry]
+        shapes = self._shapes(git, commit, entries, with_content=not is_folder)
+        return json_answer(shapes if is_folder else shapes[0])
+
+    @route("GET", f"{REPO}/file-contents", "repository")
+    def read_many(self, call: Call) -> Response:
+        """Return files, null for each that is missing; at most a page of them."""
+        repo = self.access.repository(call)
+        git = git_read.open_repository(repo.path)
+        commit = commit_at(git, call.query("ref") or repo.default_branch)
+        try:
+            paths = json.loads(call.query("body"))["files"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ApiError(400, "invalid body parameter") from error
+        found = [git_read.entry_at(commit.tree, str(path)) for path in paths[:PAGE_DEFAULT]]
+        entries = [entry for entry in found if entry is not None]
+        shapes = {shape["path"]: shape for shape in self._shapes(git, commit, entries)}
+        return json_answer([entry and shapes[entry.path] for entry in found])
+
+    def _shapes(
+        self,
+        git: pygit2.Repository,
+        commit: pygit2.Commit,
+        entries: Sequence[git_read.Entry],
+        *,
+        with_content: bool = True,
+    ) -> list[Json]:
         last = git_read.last_commits(git, commit, {entry.path: entry.id for entry in entries})
-        shapes = [
+        return [
             self.shapes.content(
                 entry,
                 last[entry.path],
                 blob=git_read.blob(git, entry.id),
-                with_content=not is_folder,
+                with_content=with_content,
             )
             for entry in entries
         ]
-        return json_answer(shapes if is_folder else shapes[0])
 
     @route("GET", f"{REPO}/raw/{{path:path}}", "repository")
     def raw(self, call: Call) -> Response:

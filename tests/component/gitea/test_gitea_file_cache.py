@@ -251,7 +251,7 @@ def test_files_that_were_read_ahead_need_no_forge(server: HttpServer) -> None:
 
 
 def test_a_forge_that_reads_one_file_at_a_time_is_asked_for_several_once(tmp_path: Path) -> None:
-    """Gitea before 1.25, and Forgejo."""
+    """Such as an older Gitea."""
     asked: list[str] = []
 
     def older(app: ASGIApp) -> ASGIApp:

@@ -292,7 +292,7 @@ class GiteaReading(Calls):
             except RemoteError:
                 return  # such as: together they are larger than an answer may be
             if not answer.ok:
-                self._reads_many = answer.status != MISSING  # Gitea before 1.25, and Forgejo
+                self._reads_many = answer.status != MISSING  # an older Gitea
                 return
             for path, entry in zip(asked, list_in(answer.json()), strict=False):
                 found = entry or {}

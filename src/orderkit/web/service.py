@@ -88,11 +88,7 @@ class LinkExchange(JsonExchange):
         order = str(request.path_params.get("order", ""))
         page = html(
             "link.html",
-            refusal={
-                "status": refusal.status,
-                "message": refusal.error.message,
-                "hint": refusal.error.hint,
-            },
+            refusal=refusal,
             order=order,
             portal=self._portal_url,
             console=self._pages is not None,

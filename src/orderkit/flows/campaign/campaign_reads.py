@@ -212,7 +212,7 @@ class SharedReads:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._forge, name)
-        if name in ("tree", "special_files", "compare", "pull", "statuses"):
+        if name in ("tree", "special_files", "read_ahead", "compare", "pull", "statuses"):
             return found
         if not callable(found):
             return found

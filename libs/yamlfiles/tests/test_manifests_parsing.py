@@ -113,6 +113,7 @@ class Bad:
 BOMB = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
     f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
 )
+DEEP_ALIAS = f"x: &x {'[' * 40}{']' * 40}\ny: {'[' * 40}*x{']' * 40}\n"
 JSON_HEAD = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"d":'
 
 REFUSED = [
@@ -138,6 +139,14 @@ REFUSED = [
     Bad("a Python tag", f"{HEAD}x: !!python/object/apply:os.system [id]\n", 5, "not supported"),
     Bad("a tag its text does not fit", f"{HEAD}x: !!int abc\n", 5, "is not an int"),
     Bad("a key that is a list", f"{HEAD}x: {{[1]: 2}}\n", 5, "a key that is"),
+    Bad(
+        "a key that repeats a map",
+        f"{HEAD}x: &x {{a: 1}}\ny: {{*x : 1}}\n",
+        6,
+        "a key that is a map",
+    ),
+    Bad("deep nesting by an alias", f"{HEAD}{DEEP_ALIAS}", 6, "nested deeper than 64 levels"),
+    Bad("an unresolved merge", f"{HEAD}x: 1\n{'<' * 7} HEAD\n", 6, "begins with '<<<<<<<'"),
     Bad("a control character", f"{HEAD}x: \x01\n", None, "control characters"),
     Bad("broken JSON", JSON_HEAD + "}", 1, "Expecting value", "a.json"),
     Bad("a key twice in JSON", JSON_HEAD + '{"x":1,"x":2}}', None, "given twice", "a.json"),

@@ -243,7 +243,9 @@ def test_where_files_come_from_is_read_as_it_was_written() -> None:
 def test_a_file_of_a_pack_that_is_no_crd_is_named() -> None:
     path = PurePosixPath("schemas/a.yaml")
     broken = crd()
-    broken["spec"] = []
+    managed = {"properties": {"forProvider": {}, "managementPolicies": {}}}
+    schema = {"openAPIV3Schema": {"properties": {"spec": managed}}}
+    broken["spec"] = {"group": "x.io", "versions": [{"name": "v1", "schema": schema}]}
 
     assert [one["metadata"]["name"] for one in read_crds({path: stream(crd())})] == ["disks.x.io"]
     with pytest.raises(InvalidInputError, match=r"^schemas/a\.yaml: None is not a Custom"):

@@ -132,7 +132,7 @@ REFUSED: list[tuple[str, Spec, str]] = [
     (
         "a service without an address",
         {"service": installed(url=None)},
-        "platform.yaml:14: spec.service: {'install': {'callers': ['any'], 'route': {'kind': 'none'}}",
+        "platform.yaml:14: spec.service: {'install': {'callers': ['any'], 'route': {'kind'",
     ),
     (
         "a service without credentials of the forge",

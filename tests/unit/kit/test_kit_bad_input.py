@@ -180,7 +180,7 @@ def test_kit_yaml_is_told_with_its_line(case: Case) -> None:
         checked_kit("thing", kit_files(SPEC, HEAD + case.kit + "\n"))
 
     assert str(caught.value).startswith(f"{KIT}:{case.line}: "), str(caught.value)
-    assert case.says in str(caught.value)
+    assert f" {case.says}" in f" {caught.value}"
     assert case.hint in caught.value.hint
 
 

@@ -191,7 +191,7 @@ def test_what_is_not_one_flat_price_is_refused(
     with pytest.raises(InvalidInputError) as refused:
         table(provider, data, {"select": select, "kind": "Instance"})
 
-    assert words in str(refused.value)
+    assert f" {words}" in f" {refused.value}"
 
 
 def test_a_price_in_another_currency_is_not_taken() -> None:

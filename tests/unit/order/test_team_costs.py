@@ -34,16 +34,16 @@ def costs(monthly: str | None, up_to: str = "0", *unknown: str, currency: str = 
             costs("60.01"),
             {"b": costs("40")},
             (
-                "a costs 60.01 EUR a month, and the other orders of team rx7 40.00: together 100.01,"
-                " above the team's cost limit of 100.00"
+                "a costs 60.01 EUR a month, and the other orders of team rx7 40.00: together"
+                " 100.01, above the team's cost limit of 100.00"
             ),
         ),
         (
             costs("10", "90"),
             {"b": costs("1")},
             (
-                "a costs 100.00 EUR a month, and the other orders of team rx7 1.00: together 101.00,"
-                " above the team's cost limit of 100.00"
+                "a costs 100.00 EUR a month, and the other orders of team rx7 1.00: together"
+                " 101.00, above the team's cost limit of 100.00"
             ),
         ),
         (costs("60"), {"a": costs("999"), "b": costs("40")}, ""),

@@ -131,8 +131,9 @@ def test_a_part_of_another_type_is_refused_at_its_place(
     assert refused.value.hint == f"write {expected} there"
 
 
-def xrd(*referenceable: bool, **spec: Any) -> dict[str, Any]:
-    versions = [{"name": f"v{n}", "referenceable": r} for n, r in enumerate(referenceable)]
+def xrd(marks: str = "", **spec: Any) -> dict[str, Any]:
+    """Return an XRD with a version for each mark; ``+`` is referenceable."""
+    versions = [{"name": f"v{n}", "referenceable": mark == "+"} for n, mark in enumerate(marks)]
     names = {"kind": "XDisk"}
     return {
         "metadata": {"name": "xdisks.x.io"},
@@ -142,7 +143,7 @@ def xrd(*referenceable: bool, **spec: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("definition", "names"),
-    [(xrd(), "none"), (xrd(False), "none"), (xrd(True, False, True), "v0, v2")],
+    [(xrd(), "none"), (xrd("-"), "none"), (xrd("+-+"), "v0, v2")],
 )
 def test_exactly_one_version_is_stored(definition: dict[str, Any], names: str) -> None:
     with pytest.raises(BrokenXrdError) as refused:
@@ -156,7 +157,7 @@ def test_exactly_one_version_is_stored(definition: dict[str, Any], names: str) -
 
 
 def test_kinds_are_those_of_the_stored_version() -> None:
-    found = xrd(False, True, claimNames={"kind": "Disk"}, connectionSecretKeys=["a"])
+    found = xrd("-+", claimNames={"kind": "Disk"}, connectionSecretKeys=["a"])
 
     assert str(xr_kind(found)) == "XDisk.x.io"
     assert xr_kind(found).version == "v1"
@@ -164,5 +165,5 @@ def test_kinds_are_those_of_the_stored_version() -> None:
     assert claim is not None
     assert (claim.api_version, claim.kind) == ("x.io/v1", "Disk")
     assert connection_secret_keys(found) == ("a",)
-    assert claim_kind(xrd(True)) is None
-    assert connection_secret_keys(xrd(True)) == ()
+    assert claim_kind(xrd("+")) is None
+    assert connection_secret_keys(xrd("+")) == ()

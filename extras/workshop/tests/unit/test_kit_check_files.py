@@ -25,8 +25,6 @@ rules:
   line-length: {max: 20}
   comments: {level: warning}
 """
-    "rules:\n  indentation: {spaces: 2}\n  line-length: {max: 20}\n  comments: {level: warning}\n"
-)
 PRICES = "gitops/prices.yaml"
 TABLE = """\
 apiVersion: orderkit.dev/v1alpha1

@@ -278,8 +278,8 @@ RBAC = "rbac.authorization.k8s.io/v1"
             XR,
             True,
             (
-                'cannot render metadata for composed resource "db": cannot set controller reference: a'
-                " is already controlled by K n (UID o)"
+                'cannot render metadata for composed resource "db": cannot set controller'
+                " reference: a is already controlled by K n (UID o)"
             ),
         ),
     ],
@@ -310,8 +310,8 @@ def test_a_name_that_the_api_server_takes_is_applied(resource: Manifest, name: s
             "away",
             False,
             (
-                'cannot create composed resource "db" in namespace "away", using XR namespace "home"'
-                " instead"
+                'cannot create composed resource "db" in namespace "away", using XR namespace'
+                ' "home" instead'
             ),
         ),
     ],

@@ -64,6 +64,34 @@ def test_scalars_mean_what_they_mean_to_kubernetes(case: Scalar) -> None:
     assert one(f"{HEAD}spec:\n  v: {case.text}\n")["spec"]["v"] == case.value
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("!!float 1.5", 1.5), ("!!float 1", 1), ("!!int 1", 1), ("!!null ~", None),
+        ("!!bool true", True), ("!!str 1", "1"), ("!!str true", "true"),
+    ],
+)  # fmt: skip
+def test_a_tag_of_yaml_that_fits_its_text_is_read(text: str, value: object) -> None:
+    found = one(f"{HEAD}x: {text}\n")["x"]
+
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("!!int 1.5", "'1.5' is not an int"), ("!!int true", "'true' is not an int"),
+        ("!!float x", "'x' is not a float"), ("!!float true", "'true' is not a float"),
+        ("!!null 0", "'0' is not a null"), ("!!bool 1", "'1' is not a bool"),
+        ("!!bool x", "'x' is not a bool"),
+    ],
+)  # fmt: skip
+def test_a_tag_of_yaml_that_does_not_fit_its_text_is_refused(text: str, told: str) -> None:
+    with pytest.raises(ManifestError, match=told):
+        one(f"{HEAD}x: {text}\n")
+
+
 def test_keys_are_always_text() -> None:
     manifest = one(f"{HEAD}data:\n  1: a\n  yes: b\n  ~: c\n  1.5: d\n")
 

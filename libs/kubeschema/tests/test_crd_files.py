@@ -243,7 +243,7 @@ def test_where_files_come_from_is_read_as_it_was_written() -> None:
 def test_a_file_of_a_pack_that_is_no_crd_is_named() -> None:
     path = PurePosixPath("schemas/a.yaml")
     broken = crd()
-    managed = {"properties": {"forProvider": {}, "managementPolicies": {}}}
+    managed: Any = {"properties": {"forProvider": {}, "managementPolicies": {}}}
     schema = {"openAPIV3Schema": {"properties": {"spec": managed}}}
     broken["spec"] = {"group": "x.io", "versions": [{"name": "v1", "schema": schema}]}
 

@@ -258,7 +258,7 @@ def test_a_wave_is_replaced_at_its_number() -> None:
 
 
 def test_figures_of_campaigns_add_up() -> None:
-    outcomes = {"a": OrderOutcome("ready"), "b": OrderOutcome("odd")}  # type: ignore[arg-type]  # a file may have any word
+    outcomes = {"a": OrderOutcome("ready"), "b": OrderOutcome("odd")}
     wave = WaveRecord("w", ("a", "b", "c"), "2026-11-28T03:00:00Z", outcomes)
     record = CampaignRecord(
         "mend", "mend-1", "abc", "running", "2026-11-28T02:00:00Z", (wave, WaveRecord("x", ()))

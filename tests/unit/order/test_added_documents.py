@@ -159,12 +159,7 @@ def test_a_conflict_says_who_changed_the_field(conflict: FieldConflict, told: st
 @pytest.mark.parametrize("more", [0, 1])
 def test_the_newest_agreements_are_kept(more: int) -> None:
     given = [
-        Agreement(
-            **{
-                name: n if name in ("pull", "account") else str(n)
-                for name in Agreement.__struct_fields__
-            }
-        )
+        Agreement(f"o/{n}", n, CommitSha("a" * 40), "by", "login", n, "proof", "when")
         for n in range(KEPT_MAX + more)
     ]
 

@@ -227,7 +227,9 @@ def test_an_application_without_a_history_delivered_nothing() -> None:
 
 
 def test_finalizers_from_git_are_told_and_those_of_controllers_are_not() -> None:
-    fields = {"f:metadata": {"f:finalizers": {".": {}, 'v:"b.io/x"': {}, 'v:"a.io/x"': {}}}}
+    fields: dict[str, Any] = {
+        "f:metadata": {"f:finalizers": {".": {}, 'v:"b.io/x"': {}, 'v:"a.io/x"': {}}}
+    }
     managed = [
         {"manager": "argocd-controller", "fieldsV1": fields},
         {"manager": "crossplane", "fieldsV1": {"f:metadata": {"f:finalizers": {'v:"c/x"': {}}}}},

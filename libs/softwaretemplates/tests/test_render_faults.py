@@ -298,6 +298,7 @@ def test_a_member_of_an_empty_text_of_cookiecutter_is_told() -> None:
         ("'abcd' | center(4)", "abcd"),
         ("'a' | replace('', '-')", "-a-"),
         ("'aaa' | replace('a', 'b', 2)", "bba"),
+        ("'aaa' | replace('b', values.q)", "aaa"),
         ("'a1a' | replace(1, 'b')", "aba"),
         ("{'a': '1 2', 'b': '&'} | urlencode", "a=1%202&b=%26"),
         ("[['a', 1]] | urlencode", "a=1"),

@@ -221,3 +221,142 @@ def test_the_field_owner_is_one_per_xr_and_kind() -> None:
         "apiextensions.crossplane.io/composed/"
         "344fa857c3b2d0b5f33bcd19f23dff3de73505e025a179ef32c7418067d6d1b4"
     )
+
+
+XR: Manifest = {
+    "apiVersion": "example.org/v1",
+    "kind": "XBucket",
+    "metadata": {"name": "x", "uid": UID, "labels": {"crossplane.io/composite": "x"}},
+}
+HOME: Manifest = {**XR, "metadata": {**XR["metadata"], "namespace": "home"}}
+
+
+def applied(
+    resource: Manifest,
+    xr: Manifest = XR,
+    *,
+    scope: bool | None = True,
+    observed: Manifest | None = None,
+) -> tuple[Manifest, str]:
+    return with_metadata("db", resource, xr, observed=observed, scope_of=lambda _: scope)
+
+
+def pod(name: str = "", api_version: str = "v1", **meta: Any) -> Manifest:
+    return {"apiVersion": api_version, "kind": "Pod", "metadata": {"name": name, **meta}}
+
+
+RBAC = "rbac.authorization.k8s.io/v1"
+
+
+@pytest.mark.parametrize(
+    ("resource", "xr", "scope", "told"),
+    [
+        ({"kind": "Pod"}, XR, True, 'cannot unmarshal desired composed resource "db" from'),
+        (pod("A"), XR, True, 'cannot apply composed resource "db" because it has an invalid name'),
+        (pod("a" * 254), XR, True, 'cannot apply composed resource "db" because it has an invalid'),
+        (pod("a:b"), XR, True, 'cannot apply composed resource "db" because it has an invalid'),
+        (
+            pod("a"),
+            {**XR, "metadata": {"name": "x"}},
+            True,
+            'cannot render metadata for composed resource "db": cannot find top-level composite',
+        ),
+        (
+            pod("a"),
+            HOME,
+            None,
+            'cannot check if composed resource "db" is namespaced (a Pod named a): failed to get',
+        ),
+        (
+            pod(),
+            HOME,
+            False,
+            'cannot apply cluster scoped composed resource "db" (a Pod named ) for a namespaced',
+        ),
+        (
+            pod("a", ownerReferences=[{"controller": True, "uid": "o", "kind": "K", "name": "n"}]),
+            XR,
+            True,
+            (
+                'cannot render metadata for composed resource "db": cannot set controller'
+                " reference: a is already controlled by K n (UID o)"
+            ),
+        ),
+    ],
+)
+def test_a_resource_that_crossplane_would_not_apply_is_refused_in_its_words(
+    resource: Manifest, xr: Manifest, *, scope: bool | None, told: str
+) -> None:
+    with pytest.raises(MetadataError) as refused:
+        applied(resource, xr, scope=scope)
+
+    assert str(refused.value).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("resource", "name"),
+    [(pod("a.b-c"), "a.b-c"), (pod("a" * 253), "a" * 253), (pod("a:b", RBAC), "a:b")],
+)
+def test_a_name_that_the_api_server_takes_is_applied(resource: Manifest, name: str) -> None:
+    assert applied(resource)[0]["metadata"]["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("namespace", "scope", "warning"),
+    [
+        (None, True, ""),
+        ("home", None, ""),
+        (
+            "away",
+            False,
+            (
+                'cannot create composed resource "db" in namespace "away", using XR namespace'
+                ' "home" instead'
+            ),
+        ),
+    ],
+)
+def test_what_a_namespaced_xr_composes_is_in_its_namespace(
+    namespace: str | None, *, scope: bool | None, warning: str
+) -> None:
+    resource = pod("a", **({"namespace": namespace} if namespace else {}))
+
+    found, told = applied(resource, HOME, scope=scope)
+
+    assert (found["metadata"]["namespace"], told) == ("home", warning)
+    assert resource["metadata"].get("namespace") == namespace
+
+
+def test_what_exists_keeps_its_name_and_its_other_owners() -> None:
+    theirs, ours = {"uid": "o", "kind": "K"}, {"uid": UID, "kind": "old"}
+    desired = pod("new", generateName="g-", ownerReferences=[theirs, ours])
+
+    found, _ = applied(desired, observed=pod("old", namespace="n"))
+
+    meta = found["metadata"]
+    assert (meta["name"], meta["namespace"]) == ("old", "n")
+    assert "generateName" not in meta
+    assert [owner["uid"] for owner in meta["ownerReferences"]] == ["o", UID]
+    assert meta["ownerReferences"][1]["controller"] is True
+
+
+@pytest.mark.parametrize(
+    ("labels", "passed_on"),
+    [
+        ({"crossplane.io/claim-name": "c", "crossplane.io/claim-namespace": "n"}, True),
+        ({"crossplane.io/claim-name": "c"}, False),
+        ({"crossplane.io/claim-name": "c", "crossplane.io/claim-namespace": ""}, False),
+    ],
+)
+def test_both_labels_of_a_claim_are_passed_on_or_none(
+    labels: dict[str, str], *, passed_on: bool
+) -> None:
+    own = {"crossplane.io/composite": "x", **labels}
+    xr = {**XR, "metadata": {**XR["metadata"], "labels": own}}
+
+    found, _ = applied(pod("a", labels={"mine": "1"}), xr)
+
+    kept = {"mine": "1", "crossplane.io/composite": "x"}
+    assert found["metadata"]["labels"] == {**kept, **(labels if passed_on else {})}
+    notes = found["metadata"]["annotations"]
+    assert notes == {"crossplane.io/composition-resource-name": "db"}

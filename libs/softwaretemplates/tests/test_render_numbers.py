@@ -71,3 +71,10 @@ def test_loose_equality(left: object, right: object, *, equal: bool) -> None:
 
 def test_length_counts_utf16_units() -> None:
     assert js.utf16_length("a😀") == 3
+
+
+@pytest.mark.parametrize("indent", [12, "abcdefghijkl"])
+def test_json_is_indented_by_ten_characters_at_most(indent: int | str) -> None:
+    pad = " " * 10 if isinstance(indent, int) else "abcdefghij"
+
+    assert js.to_json([1], indent) == f"[\n{pad}1\n]"

@@ -47,6 +47,12 @@ def test_what_would_differ_is_refused(value: Any, reason: str) -> None:
         dump(value), reason
 
 
+def test_a_key_of_120_characters_is_the_longest() -> None:
+    assert dump({"x" * 120: 1}) == f"{'x' * 120}: 1\n"
+    with pytest.raises(RefusedError):
+        dump({"x" * 121: 1})
+
+
 # Left out: what the library prints raw and readers of YAML 1.1 take for line ends or refuse.
 TEXT = st.text(
     st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp", "Cn", "Co"], include_characters="\n")

@@ -56,5 +56,5 @@ def test_a_value_may_be_forced_to_be_text() -> None:
 
 def test_a_path_stands_alone() -> None:
     assert parse_path("spec.hosts[0]") == ("spec", "hosts", 0)
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(InvalidInputError, match=r"^path: 'spec\.' is not a path"):
         parse_path("spec.")

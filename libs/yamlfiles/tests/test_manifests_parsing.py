@@ -64,6 +64,34 @@ def test_scalars_mean_what_they_mean_to_kubernetes(case: Scalar) -> None:
     assert one(f"{HEAD}spec:\n  v: {case.text}\n")["spec"]["v"] == case.value
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("!!float 1.5", 1.5), ("!!float 1", 1), ("!!int 1", 1), ("!!null ~", None),
+        ("!!bool true", True), ("!!str 1", "1"), ("!!str true", "true"),
+    ],
+)  # fmt: skip
+def test_a_tag_of_yaml_that_fits_its_text_is_read(text: str, value: object) -> None:
+    found = one(f"{HEAD}x: {text}\n")["x"]
+
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("!!int 1.5", "'1.5' is not an int"), ("!!int true", "'true' is not an int"),
+        ("!!float x", "'x' is not a float"), ("!!float true", "'true' is not a float"),
+        ("!!null 0", "'0' is not a null"), ("!!bool 1", "'1' is not a bool"),
+        ("!!bool x", "'x' is not a bool"),
+    ],
+)  # fmt: skip
+def test_a_tag_of_yaml_that_does_not_fit_its_text_is_refused(text: str, told: str) -> None:
+    with pytest.raises(ManifestError, match=told):
+        one(f"{HEAD}x: {text}\n")
+
+
 def test_keys_are_always_text() -> None:
     manifest = one(f"{HEAD}data:\n  1: a\n  yes: b\n  ~: c\n  1.5: d\n")
 
@@ -113,6 +141,7 @@ class Bad:
 BOMB = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
     f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
 )
+DEEP_ALIAS = f"x: &x {'[' * 40}{']' * 40}\ny: {'[' * 40}*x{']' * 40}\n"
 JSON_HEAD = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"d":'
 
 REFUSED = [
@@ -138,6 +167,14 @@ REFUSED = [
     Bad("a Python tag", f"{HEAD}x: !!python/object/apply:os.system [id]\n", 5, "not supported"),
     Bad("a tag its text does not fit", f"{HEAD}x: !!int abc\n", 5, "is not an int"),
     Bad("a key that is a list", f"{HEAD}x: {{[1]: 2}}\n", 5, "a key that is"),
+    Bad(
+        "a key that repeats a map",
+        f"{HEAD}x: &x {{a: 1}}\ny: {{*x : 1}}\n",
+        6,
+        "a key that is a map",
+    ),
+    Bad("deep nesting by an alias", f"{HEAD}{DEEP_ALIAS}", 6, "nested deeper than 64 levels"),
+    Bad("an unresolved merge", f"{HEAD}x: 1\n{'<' * 7} HEAD\n", 6, "begins with '<<<<<<<'"),
     Bad("a control character", f"{HEAD}x: \x01\n", None, "control characters"),
     Bad("broken JSON", JSON_HEAD + "}", 1, "Expecting value", "a.json"),
     Bad("a key twice in JSON", JSON_HEAD + '{"x":1,"x":2}}', None, "given twice", "a.json"),

@@ -73,3 +73,13 @@ def test_merged_and_aliased_fields_fall_back_to_what_is_above() -> None:
 def test_hostile_files_are_refused_before_they_are_walked() -> None:
     with pytest.raises(ManifestError):
         located_manifests("a.yaml", b"[" * 100_000)
+
+
+def test_json_that_is_no_yaml_has_objects_without_places() -> None:
+    """YAML writes a character beyond 16 bits with one escape, JSON with two."""
+    text = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "x": "\\ud83d\\ude00"}}'
+
+    (found,) = located_manifests("a.json", text.encode())
+
+    assert found.manifest["kind"] == "Pod"
+    assert found.find(("metadata", "name")) is None

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from yamlfiles import yaml11
+from ground.errors import InvalidInputError
+from yamlfiles import yaml11, yaml12
 
 TEXTS = [
     *("yes", "no", "on", "off", "null", "~", "true", "True", "NO", "y", "n"),
@@ -49,3 +50,43 @@ def test_whatever_looks_like_a_number_stays_text(text: str) -> None:
 @pytest.mark.parametrize("text", ["y", "Y", "n", "N"])
 def test_what_only_go_yaml_reads_as_boolean_is_quoted(text: str) -> None:
     assert f"'{text}'" in yaml11.dump({"value": text})
+
+
+def test_a_text_with_several_documents_is_no_file_of_one() -> None:
+    with pytest.raises(InvalidInputError, match="f: 2 documents; one is expected"):
+        yaml12.load(b"a: 1\n---\nb: 1\n", name="f")
+    assert yaml12.load_all(b"a: 1\n---\n---\nb: 1\n", name="f") == [{"a": 1}, {"b": 1}]
+    assert yaml12.load(b"", name="f") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("- 1\n", "f: [1] is not a map"),
+        ("a: 1\nb: 2\nbb: 3\n", "f:3: 'bb' is not a known key"),
+        ("a: 1\nb: x\n", "f:2: b: 'x' is refused: 'x' is not of type 'integer'"),
+        ("a: [\n", "f is not valid YAML: "),
+        ("[" * 70 + "]" * 70, "f: '' is nested deeper than "),
+        ("a: &a [*a]\n", "f: '*a' stands inside its own node"),
+    ],
+)
+def test_a_file_is_refused_with_the_line_of_its_fault(text: str, told: str) -> None:
+    schema = {
+        "properties": {"a": {}, "b": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+
+    with pytest.raises(InvalidInputError) as refused:
+        yaml11.load(text, name="f", schema=schema)
+
+    assert str(refused.value).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("steps", "line"),
+    [((), 1), (("a",), 2), (("a", "b"), 3), (("a", "b", 1), 4), (("a", "x"), 2), (("c", "x"), 5)],
+)
+def test_a_value_has_the_line_of_its_key_or_of_the_nearest_above(
+    steps: tuple[str | int, ...], line: int
+) -> None:
+    assert yaml11.line_of("# head\na:\n  b: [1,\n    2]\nc: 1\n", steps) == line

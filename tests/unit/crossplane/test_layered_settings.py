@@ -129,6 +129,10 @@ BROKEN = {
         ((config("base", BASELINE),), (config("z", GCP), config("y", GCP))),
         "2 EnvironmentConfigs have the labels cloud=gcp, layer=cloud: y, z; exactly one may",
     ),
+    "a layer is there six times": (
+        ((config("base", BASELINE),), tuple(config(name, GCP) for name in "fedcba")),
+        "6 EnvironmentConfigs have the labels cloud=gcp, layer=cloud: a, b, c, d, e; exactly one",
+    ),
     "a value breaks the schema": (
         ((config("base", BASELINE),), (config("g", {"kubernetes": {"version": "latest"}}),)),
         "(layer: cloud)",

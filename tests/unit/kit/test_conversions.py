@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ground.errors import InvalidInputError, NotFoundError
 from ground.names import BlobSha, CommitSha
 from orderkit.core.kit.conversion_proof import conversion_problems, round_trip, samples_of
-from orderkit.core.kit.converting import converted, converter
+from orderkit.core.kit.converting import converted, converter, is_below, without
 from orderkit.flows.campaign.version_work import edited, lost_comments
 from orderkit.flows.order.live_order import XrFile
 
@@ -93,6 +93,89 @@ def test_an_orders_own_value_without_a_counterpart_is_refused() -> None:
         list(round_trip(way, {"region": "us"}))
     with pytest.raises(NotFoundError, match="no conversion from v1alpha1 to v3"):
         converter(KIT, "v1alpha1", "v3")
+
+
+STRICT = bay_kit(loses=None)
+
+
+@pytest.mark.parametrize(
+    ("source", "spec", "told"),
+    [
+        ("v1alpha1", {"tier": "huge"}, "spec.tier: 'huge' has no counterpart in v1beta1"),
+        ("v1beta1", {"plan": "XL"}, "spec.plan: 'XL' has no counterpart in v1alpha1"),
+        (
+            "v1alpha1",
+            {"endpoint": "a"},
+            "spec.endpoint: 'a' does not have 2 parts with ':' between",
+        ),
+        (
+            "v1alpha1",
+            {"endpoint": "a:b"},
+            "spec.endpoint: 'a:b' has 'b' for port, which is a whole",
+        ),
+        (
+            "v1alpha1",
+            {"endpoint": "a:07"},
+            "spec.endpoint: 'a:07' has '07' for port, which is a wh",
+        ),
+        ("v1beta1", {"host": "a"}, "spec.host: 'a' stands alone, and endpoint has 2 parts"),
+        ("v1beta1", {"port": 7}, "spec.port: 7 stands alone, and endpoint has 2 parts"),
+        (
+            "v1beta1",
+            {"host": "a:b", "port": 7},
+            "spec.host: 'a:b' has ':', which separates endpoint",
+        ),
+        ("v1beta1", {"region": "us"}, "spec.region: 'us' has no place in v1alpha1"),
+        ("v1alpha1", {"extra": 1}, "spec.extra: 1 has no place in v1beta1"),
+        ("v1alpha1", {"megabytes": "x"}, "spec.halves: None cannot be computed: a value"),
+    ],
+)
+def test_a_value_that_cannot_be_kept_is_refused_by_name(
+    source: str, spec: dict[str, Any], told: str
+) -> None:
+    target = "v1beta1" if source == "v1alpha1" else "v1alpha1"
+
+    with pytest.raises(InvalidInputError) as refused:
+        converter(STRICT, source, target).convert(spec)
+
+    assert str(refused.value).startswith(f"{source}: {told}"), refused.value
+    assert refused.value.hint.startswith("say in spec.conversions of kit bay what becomes of it;")
+
+
+@pytest.mark.parametrize(
+    ("source", "spec", "result"),
+    [
+        ("v1beta1", {"region": "eu"}, {}),
+        ("v1beta1", {"host": "a", "port": 7}, {"endpoint": "a:7"}),
+        ("v1alpha1", {"endpoint": "a:-7"}, {"host": "a", "port": -7, "region": "eu"}),
+        ("v1beta1", {"plan": "L"}, {"tier": "large"}),
+        ("v1beta1", {"storage": {"sizeGb": 5}}, {"size": 5}),
+        ("v1beta1", {"storage": {}}, {}),
+    ],
+)
+def test_a_value_that_can_be_kept_is(
+    source: str, spec: dict[str, Any], result: dict[str, Any]
+) -> None:
+    target = "v1beta1" if source == "v1alpha1" else "v1alpha1"
+
+    assert converter(STRICT, source, target).convert(spec) == result
+
+
+def test_groups_that_are_empty_go_with_their_last_field() -> None:
+    spec = {"a": {"b": {"c": 1}}, "d": {"e": 1, "f": 2}}
+
+    assert without(spec, "a.b.c") == {"d": {"e": 1, "f": 2}}
+    assert without(spec, "d.e") == {"a": {"b": {"c": 1}}, "d": {"f": 2}}
+    assert without(spec, "a.x") is spec
+    assert without({"a": {}}, "a.b") == {"a": {}}
+
+
+@pytest.mark.parametrize(
+    ("path", "is_within"),
+    [("a", True), ("a.b", True), ("a[0]", True), ("ab", False), ("b", False), ("c.d", True)],
+)
+def test_a_field_is_below_another_by_whole_steps(path: str, *, is_within: bool) -> None:
+    assert is_below(path, ("a", "c.d")) is is_within
 
 
 TEXT = """\

@@ -24,6 +24,8 @@ SPEC: dict[str, Any] = {
         "domain": {"type": "string"},
         "storage": {"type": "object", "properties": {"gb": {"type": "integer"}}},
         "tags": {"type": "array", "items": {"type": "string"}},
+        "zones": {"type": "array", "items": {"type": "string", "enum": ["a"]}},
+        "paused": {"type": "boolean"},
     },
 }
 HEAD = "apiVersion: orderkit.dev/v1alpha1\nkind: Kit\nmetadata: {name: thing}\nspec:\n"
@@ -137,7 +139,39 @@ CASES = [
          " set: {stage: one}, unless: {sise: 1}}\n  changes:\n  - {name: c, fields: [stage]}",
          "is not a field of the XRD", 7, "'size'"),
     Case("a lease beyond its maximum", "  lease:\n    default: 9w\n    maximum: 30d", "is longer than", 6),
+    Case("a lease of centuries", "  lease:\n    default: 99999w", "is longer than a hundred years", 5,
+         "for example"),
+    Case("a warning at the beginning", "  lease:\n    default: 8h\n    warn: [8h]",
+         "is not shorter than the lease, 8h", 7),
+    Case("a lease as long as its last warning", "  lease:\n    default: 1h",
+         "is not longer than the last warning, 1h", 6),
+    Case("a lease from a field that is not shown", "  hidden:\n    domain: {from: A, pattern: '^a$'}\n"
+         "  lease:\n    default: 8h\n    field: domain", "is not shown", 9, "name a text"),
+    Case("a pause that is neither on nor off", "  lease:\n    default: 3d\n    then: pause\n"
+         "    pause: {paused: 'True'}\n  changes:\n  - {name: c, fields: [paused]}",
+         "is not a value of 'paused'", 8, "quotes"),
+    Case("a pause of no field", "  lease:\n    default: 3d\n    then: pause\n    pause: {stag: one}",
+         "is not a field of the XRD", 8, "'stage'"),
+    Case("a change of the platform's value", "  hidden:\n    domain: {from: A, pattern: '^a$'}\n"
+         "  changes:\n  - {name: c, fields: [domain]}", "is the platform's value", 8, "never"),
+    Case("a label of no entry", "  fields:\n    zones: {labels: {b: x}}", "is not a value of the", 6, ""),
+    Case("a reference in a number", "  fields:\n    size: {refers: {apiVersion: v1, kind: Pod}}", "cannot refer to an object: it is not a text", 6),
 ]  # fmt: skip
+LEASES = [
+    ("an extension as long as the maximum", "maximum: 7d\n    extend: {by: 7d}"),
+    ("a lease as long as the maximum", "default: 7d\n    maximum: 7d"),
+    ("a warning within the lease", "default: 8h\n    warn: [7h]"),
+    ("of several warnings, one within the lease", "default: 2h"),
+    ("a text with a default", "field: domain\n    default: 8h"),
+    ("no lease", ""),
+]
+
+
+@pytest.mark.parametrize("lease", [row[1] for row in LEASES], ids=[row[0] for row in LEASES])
+def test_lengths_that_fit_each_other_are_accepted(lease: str) -> None:
+    kit = HEAD + (f"  lease:\n    {lease}\n" if lease else "  title: x\n")
+
+    assert not list(refusals("thing", kit_files(SPEC, kit)))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.reason)
@@ -146,7 +180,7 @@ def test_kit_yaml_is_told_with_its_line(case: Case) -> None:
         checked_kit("thing", kit_files(SPEC, HEAD + case.kit + "\n"))
 
     assert str(caught.value).startswith(f"{KIT}:{case.line}: "), str(caught.value)
-    assert case.says in str(caught.value)
+    assert f" {case.says}" in f" {caught.value}"
     assert case.hint in caught.value.hint
 
 

@@ -122,6 +122,22 @@ def test_another_warning_and_another_expiry_are_news() -> None:
     assert kinds(changed(EXPIRING, expires="2026-11-30T05:00:00Z"), known) == ["expiring"]
 
 
+@pytest.mark.parametrize(
+    ("expires", "warning", "when"),
+    [
+        ("2026-11-24T05:00:00Z", "24h", "2026-11-23T05:00:00Z"),
+        ("2026-11-24T05:00:00+02:00", "1h", "2026-11-24T02:00:00Z"),
+        ("0001-01-01T00:00:00Z", "1h", ""),
+        ("soon", "24h", ""),
+        ("2026-11-24T05:00:00Z", "a day", ""),
+    ],
+)
+def test_a_warning_fell_due_that_long_before_the_end(expires: str, warning: str, when: str) -> None:
+    (event,) = row_events(changed(EXPIRING, expires=expires, lease_warning=warning), None)
+
+    assert (event.kind, event.when) == ("expiring", when)
+
+
 def test_the_same_event_has_the_same_id_and_its_repetition_another() -> None:
     first = due(one(READY), NOTHING, began=BEGAN)
     again = due(one(READY), NOTHING, began=BEGAN)

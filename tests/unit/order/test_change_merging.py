@@ -81,3 +81,12 @@ def test_cases(case: Case) -> None:
     assert found == case.wanted
     assert case.told in "; ".join(map(str, conflicts))
     assert bool(conflicts) is bool(case.told)
+
+
+def test_a_value_below_a_map_that_ours_replaced_is_a_conflict() -> None:
+    base, ours, theirs = {"a": {"x": 1}}, {"a": 5}, {"a": {"x": 1, "y": 2}}
+
+    found, (conflict,) = merged(base, ours, theirs)
+
+    assert found == ours
+    assert (conflict.steps, conflict.theirs) == (("a", "y"), 2)

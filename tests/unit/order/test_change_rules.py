@@ -108,7 +108,7 @@ def test_a_change_beyond_the_rules_is_refused(
     with pytest.raises(RefusedError) as caught:
         judge_rules(kit_with(change), differences(old, new))
 
-    assert told in str(caught.value), reason
+    assert f" {told}" in f" {caught.value}", reason
 
 
 def test_a_kit_without_changes_lets_everything_change_but_what_it_is() -> None:

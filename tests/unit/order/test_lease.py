@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -127,6 +129,59 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert read_record(application) == record
     assert read_record({"metadata": {"annotations": {"other": "x"}}}) is None
     assert read_record(None) is None
+
+
+def with_record(changes: dict[str, Any], expires: str | None = None) -> dict[str, Any]:
+    """Return an Application with a lease's record with some entries changed."""
+    notes = granted(policy()).annotations()
+    notes[RECORD] = json.dumps({**json.loads(notes[RECORD]), **changes})
+    return {"metadata": {"annotations": {**notes, **({EXPIRES_AT: expires} if expires else {})}}}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"termMinutes": None}, {"termMinutes": True}, {"termMinutes": -1}, {"termMinutes": 10**8},
+        {"termMinutes": "60"}, {"extensions": "2"}, {"extensions": 1.5}, {"warned": []},
+        {"began": "soon"}, {"granted": None}, {"warned": {"24h": "soon"}}, {"ending": "soon"},
+        {"began": "2026-10-01T12:00:00"}, {"began": "0001-01-01T00:00:00+00:00"},
+    ],
+)  # fmt: skip
+def test_a_record_that_somebody_wrote_otherwise_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match=RECORD):
+        read_record(with_record(changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"termMinutes": 0}, {"termMinutes": 10**8 - 1}, {"extensions": 0}, {"ending": ""},
+     {"began": "2026-10-01T14:00:00+02:00"}, {"format": 1}],
+)  # fmt: skip
+def test_a_record_at_its_borders_is_read(changes: dict[str, Any]) -> None:
+    assert read_record(with_record(changes)) is not None
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "5", "", "[" * 100_000])
+def test_a_record_that_is_no_map_is_refused_without_all_of_it(text: str) -> None:
+    notes = {**granted(policy()).annotations(), RECORD: text}
+
+    with pytest.raises(InvalidInputError) as refused:
+        read_record({"metadata": {"annotations": notes}})
+
+    assert refused.value.rule == "is not the record of a lease"
+    assert refused.value.value == text[:100]
+
+
+def test_a_time_that_is_none_is_told_with_its_beginning() -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        read_record(with_record({}, expires="x" * 101))
+
+    assert (refused.value.field, refused.value.value) == (EXPIRES_AT, "x" * 100)
+
+
+def test_a_record_of_a_newer_orderkit_is_refused_as_such() -> None:
+    with pytest.raises(RefusedError, match="format 2 is newer than 1"):
+        read_record(with_record({"format": 2}))
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_a_kit_that_is_not_the_teams_is_refused_by_name() -> None:
 def test_limits_that_cannot_be_are_refused(reason: str, name: str, text: str, said: str) -> None:
     with pytest.raises(InvalidInputError) as error:
         team_limits.with_limits(TeamLimits(), {name: text}, (), KITS)
-    assert said in str(error.value), reason
+    assert f" {said}" in f" {error.value}", reason
 
 
 def test_limits_are_told_as_they_are_given_and_dropped_one_by_one() -> None:
@@ -167,7 +167,7 @@ def test_a_broken_file_is_refused_with_its_line(reason: str, spec: str, said: st
     text = f"apiVersion: orderkit.dev/v1alpha1\nkind: Team\nmetadata: {{name: rx7}}\nspec: {spec}\n"
     with pytest.raises(OrderkitError) as error:
         team_file.parse(text, team=RX7)
-    assert said in str(error.value), reason
+    assert f" {said}" in f" {error.value}", reason
     assert "data/rx7/team.yaml:4" in str(error.value)
 
 

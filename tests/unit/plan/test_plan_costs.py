@@ -212,7 +212,7 @@ def test_a_table_that_cannot_be_meant_is_refused(
     with pytest.raises(InvalidInputError) as refused:
         table(price, **more)
 
-    assert told in str(refused.value), reason
+    assert f" {told}" in f" {refused.value}", reason
     assert "prices.yaml:" in refused.value.field
     assert refused.value.hint
 

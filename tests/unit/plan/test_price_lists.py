@@ -163,6 +163,18 @@ REFUSED = [
     ("another file", "gcp", b"{}", {"a": "b"}, "is not a list of SKUs"),
     ("no offer", "aws", b"{}", {"a": "b"}, "is not an offer file"),
     ("no columns", "aws", b"a,b\n", {"a": "b"}, "lacks the columns"),
+    ("no text", "aws", b"\xff\xfe", {"a": "b"}, "is not an offer file: 'utf-8' codec"),
+    ("no pairs at its head", "aws", b"a,b\nc\n", {"a": "b"}, "is not an offer file: dictionary"),
+    ("an open quote", "aws", CSV.encode() + b'"SKU2,', {"a": "b"}, "is not an offer file: unexp"),
+    ("a price in words", "aws", offer((FRANKFURT, [dimension("much")])), FRANKFURT,
+     "SKU0: 'much' is not a price"),
+    ("an endless price", "aws", offer((FRANKFURT, [dimension("Infinity")])), FRANKFURT,
+     "SKU0: 'Infinity' is not a price"),
+    ("a list", "gcp", b"[]", {"a": "b"}, "list: '' is not a JSON object"),
+    ("no terms", "aws", b'{"products": {}, "terms": {}}', {"a": "b"}, "is not an offer file"),
+    ("terms alone", "aws", b'{"terms": {"OnDemand": {}}}', {"a": "b"}, "is not an offer file"),
+    ("no price at all", "gcp", json.dumps({"skus": [sku("core")]}).encode(), {"skuId": "core"},
+     "selects no on-demand price"),
     ("odd parts", "aws", b'{"products": {"a": 1}, "terms": {"OnDemand": {"a": [1]}}}', {"a": "b"},
      "selects no on-demand price"),
 ]  # fmt: skip
@@ -179,12 +191,64 @@ def test_what_is_not_one_flat_price_is_refused(
     with pytest.raises(InvalidInputError) as refused:
         table(provider, data, {"select": select, "kind": "Instance"})
 
-    assert words in str(refused.value)
+    assert f" {words}" in f" {refused.value}"
 
 
 def test_a_price_in_another_currency_is_not_taken() -> None:
     with pytest.raises(InvalidInputError, match="selects no on-demand price"):
         table("aws", offer((FRANKFURT, [dimension("1")])), MACHINE, currency="EUR")
+
+
+def test_a_currency_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="--currency: 'XXQ' is not a known currency"):
+        table("aws", TWO, MACHINE, currency="XXQ")
+
+
+def test_several_prices_are_told_with_the_attributes_in_which_they_differ() -> None:
+    five = offer(*(({**FRANKFURT, "tenancy": str(n)}, [dimension("1")]) for n in range(5)))
+    same = offer((FRANKFURT, [dimension("1")]), (FRANKFURT, [dimension("1")]))
+
+    with pytest.raises(
+        InvalidInputError, match=r"selects 5 prices: SKU0, SKU1, SKU2, SKU3$"
+    ) as told:
+        table("aws", five, MACHINE)
+    assert told.value.hint.endswith("in which they differ: sku, tenancy")
+    with pytest.raises(InvalidInputError) as told:
+        table("aws", same, {"select": {"location": "EU (Frankfurt)"}, "kind": "Instance"})
+    assert told.value.hint.endswith("in which they differ: sku")
+
+
+def test_the_newest_price_of_a_sku_and_any_of_its_regions_count() -> None:
+    core = sku("core", (0, "1", 0))
+    core["serviceRegions"] = ["europe-west1", "europe-west3"]
+    core["pricingInfo"] = [sku("core", (0, "9", 0))["pricingInfo"][0], *core["pricingInfo"]]
+    core["pricingInfo"][0]["effectiveTime"] = "2020-01-01T00:00:00Z"
+    spot = sku("spot", (0, "2", 0), usageType="Preemptible")
+    data = json.dumps({"skus": [spot, core]}).encode()
+
+    (price,) = table(
+        "gcp", data, {"select": {"serviceRegions": "europe-west1"}, "kind": "Vm"}
+    ).prices
+
+    assert (price.price, price.date) == (Decimal(1), "2026-09-01")
+
+
+def test_a_row_keeps_what_the_map_says_and_the_table_has_the_oldest_date() -> None:
+    disk = {"volumeType": "Fast"}
+    data = offer((FRANKFURT, [dimension("1")]), (disk, [dimension("0.1", "GB-Mo")]))
+    entry = {"select": disk, "kind": "Disk", "title": "disk", "per": "spec.size", "unit": "GiB"}
+
+    read = table("aws", data, MACHINE, entry)
+
+    assert [(price.kind, price.title, price.unit) for price in read.prices] == [
+        ("Instance", "machine", "one"),
+        ("Disk", "disk", "GiB"),
+    ]
+    later, earlier = sku("a", (0, "1", 0)), sku("b", (0, "1", 0))
+    earlier["pricingInfo"][0]["effectiveTime"] = "2026-08-02T00:00:00Z"
+    skus = json.dumps({"skus": [later, earlier]}).encode()
+    both = table("gcp", skus, *({"select": {"skuId": name}, "kind": name} for name in "ab"))
+    assert both.date == "2026-08-02"
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**9 - 1))

@@ -351,7 +351,7 @@ def test_a_template_that_cannot_run_in_the_service_is_refused(case: Refused) -> 
     with pytest.raises(InvalidInputError) as error:
         copied(case.text)
 
-    assert case.says in str(error.value)
+    assert f" {case.says}" in f" {error.value}"
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ def test_what_kit_yaml_cannot_lay_out_is_refused(
     with pytest.raises(InvalidInputError) as caught:
         checked_kit("thing", kit_files(schema, kit))
 
-    assert says in str(caught.value), reason
+    assert f" {says}" in f" {caught.value}", reason
 
 
 # --- secrets

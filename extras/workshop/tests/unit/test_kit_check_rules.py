@@ -1202,7 +1202,8 @@ def test_a_kit_that_breaks_one_rule_is_told_of_exactly_that_one(case: Case) -> N
     counted = found if case.rule.severity is FindingSeverity.NOTE else weighty
 
     assert {rule for rule, _, _ in counted} - case.beside == {case.rule}, counted
-    assert all(finding.message and finding.hint for _, _, finding in counted)
+    assert all(" " in finding.message and finding.hint for _, _, finding in counted)
+    assert not any(" " in finding.path for _, _, finding in counted)
     assert any(case.place in place for _, place, _ in counted), counted
 
 

@@ -52,7 +52,7 @@ def test_a_broken_scenario_is_named_with_its_rule(case: Broken) -> None:
     with pytest.raises(InvalidInputError) as caught:
         read_scenario(case.text.encode(), name="tests/kits/a/b/scenario.yaml")
 
-    assert case.says in str(caught.value)
+    assert f" {case.says}" in f" {caught.value}"
     assert "tests/kits/a/b/scenario.yaml" in str(caught.value)
 
 

@@ -382,13 +382,6 @@ def _check_install(settings: PlatformSettings) -> None:
             "needs a cluster, and 'orderkit up' has the service built in",
             hint="leave service.install out",
         )
-    if not service.url:
-        raise InvalidInputError(
-            "service.url",
-            None,
-            f"is missing, and {field_name} needs it",
-            hint="service: {url: https://orderkit.example.com}",
-        )
     if forge.token_file is None and forge.app is None:
         raise InvalidInputError(
             "forge.tokenFile",

@@ -30,7 +30,7 @@ from yamlfiles.yaml11 import dump_block
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _LITERALS = frozenset({"true", "false", "none", "null", "True", "False", "None"})
 """Names that an engine reads as values, even after a dot."""
-_TAG = re.compile(r"\$\{\{|\{%|\{#")
+_TAG = re.compile(r"\$\{\{|\{%|\{#|#\}")
 SERVICE = "__ORDERKIT_SERVICE_URL__"
 """Address of the service; baked when the pack is published."""
 SPEC, YAML = "values.spec", "values.yaml"

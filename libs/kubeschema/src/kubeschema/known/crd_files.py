@@ -167,7 +167,8 @@ SOURCES = FOLDER / "sources.yaml"
 FILE_MAX_BYTES = 1_000_000
 """What a file of a pack may have."""
 _LIMITS = ManifestLimits(size_bytes=8_000_000, events=1_000_000)
-_BREAK = re.compile(rb"^---(?:[ \t].*)?\r?$", re.MULTILINE)
+_BREAK = re.compile(rb"^---(?=\s|\Z)", re.MULTILINE)
+"""What follows it on its line is of the document already."""
 _GROUP = re.compile(rb"^  group: [\"']?([A-Za-z0-9.-]+)[\"']?\r?$", re.MULTILINE)
 _KIND = re.compile(rb"^    kind: [\"']?([A-Za-z0-9]+)[\"']?\r?$", re.MULTILINE)
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\Z")

@@ -267,7 +267,7 @@ def _rule(rule: object) -> Iterator[str]:
     if (
         "secrets" in resources
         and not dig(rule, "resourceNames")
-        and {"get", "list", "*"} & {*verbs}
+        and {"get", "list", "watch", "*"} & {*verbs}
     ):
         yield "may read every Secret"
 

@@ -166,18 +166,23 @@ def _is_size(steps: Steps) -> bool:
 
 
 def _is_less(new: Any, old: Any) -> bool:
-    new_amount, old_amount = _amount(new), _amount(old)
-    return new_amount is not None and old_amount is not None and new_amount < old_amount
+    for read in (_seconds, _quantity):  # of two durations, 2m is minutes and no thousandths
+        new_amount, old_amount = read(new), read(old)
+        if new_amount is not None and old_amount is not None:
+            return new_amount < old_amount
+    return False
 
 
-def _amount(value: Any) -> float | None:
-    if isinstance(value, bool) or value is ABSENT or value is None:
-        return None
+def _seconds(value: Any) -> float | None:
+    match = re.fullmatch(r"(\d+)(s|m|h|d|w)", str(value))
+    return float(match[1]) * _SECONDS[match[2]] if match else None
+
+
+def _quantity(value: Any) -> float | None:
     try:
         return float(quantities.parse(str(value)))
     except (NoQuantity, Unsure):
-        match = re.fullmatch(r"(\d+)(s|m|h|d|w)", str(value))
-        return float(match[1]) * _SECONDS[match[2]] if match else None
+        return None
 
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}

@@ -44,7 +44,7 @@ def nested(depth: int) -> bytes:
 
 REFUSED: dict[str, tuple[bytes, str]] = {
     "no JSON": (b"{", "is not JSON"),
-    "a field twice": (b'{"a": 1, "b": 2, "a": 3}', "'a' is given twice"),
+    "a field twice": (b'{"b": 1, "a": 2, "a": 3}', "'a' is given twice"),
     "a number that JSON lacks": (b'{"a": NaN}', "NaN is not a number of JSON"),
     "half a character": (b'{"a": "\\ud800"}', "is not JSON"),
     "a list": (b"[]", "is refused"),
@@ -95,8 +95,9 @@ def test_a_body_may_have_as_many_bytes_as_its_operation_reads() -> None:
     full = b"x" * BODY_MAX_BYTES
 
     assert asyncio.run(read_body(streamed(full[:10], full[10:]))) == full
-    with pytest.raises(InvalidInputError, match="bytes are too many"):
+    with pytest.raises(InvalidInputError, match="bytes are too many") as refused:
         asyncio.run(read_body(streamed(full, b"x")))
+    assert (refused.value.field, refused.value.value) == ("body", BODY_MAX_BYTES + 1)
     assert asyncio.run(read_body(streamed(full, b"x"), max_bytes=BODY_MAX_BYTES + 1)) == full + b"x"
 
 
@@ -108,10 +109,10 @@ LABEL = {"type": "string", "maxLength": 3}
     [
         ("/?team=a", {"team": LABEL}, ""),
         ("/", {"team": LABEL}, ""),
-        ("/?kit=a", {"team": LABEL, "text": LABEL}, "query.kit (parameters: team, text)"),
-        ("/?kit=a", {}, "query.kit (parameters: none)"),
-        ("/?team=a&team=b", {"team": LABEL}, "query.team ()"),
-        ("/?team=toolong", {"team": LABEL}, "query.team ()"),
+        ("/?kit=a", {"team": LABEL, "text": LABEL}, "query.kit=a (parameters: team, text)"),
+        ("/?kit=a", {}, "query.kit=a (parameters: none)"),
+        ("/?team=a&team=b", {"team": LABEL}, "query.team=b ()"),
+        ("/?team=toolong", {"team": LABEL}, "query.team=toolong ()"),
     ],
 )
 def test_a_query_has_known_parameters_once(
@@ -121,7 +122,7 @@ def test_a_query_has_known_parameters_once(
     try:
         parse_query(asked(path), parameters)
     except InvalidInputError as error:
-        refused = f"{error.field} ({error.hint})"
+        refused = f"{error.field}={error.value} ({error.hint})"
 
     assert refused == told
 
@@ -207,12 +208,15 @@ KEYS = {"Idempotency-Key": "k1", "Last-Event-ID": "ab-7", "Authorization": "Bear
 def test_a_program_is_read_as_far_as_its_operation_says(
     options: dict[str, Any], data: bytes, read: tuple[object, ...]
 ) -> None:
-    request = asked("/x", headers=KEYS, values={"order": "garage-ae86"})
+    request = asked("/x?team=ae86", headers=KEYS, values={"order": "garage-ae86"})
 
-    call = JsonExchange(ACCESS).read(operation(**options), request, data, None)
+    call = JsonExchange(ACCESS).read(
+        operation(query={"team": {"type": "string"}}, **options), request, data, None
+    )
 
     assert (call.body, call.key, call.last_event, call.raw) == read
-    assert call.path == {"order": "garage-ae86"}
+    assert (call.path, call.query) == ({"order": "garage-ae86"}, {"team": "ae86"})
+    assert call.authorization == ("" if options.get("hook") else "Bearer x")
     assert bool(call.headers) is bool(options.get("hook"))
 
 
@@ -233,6 +237,17 @@ def test_what_a_program_names_is_plain(
         )
 
     assert refused.value.field == field
+
+
+def test_a_program_reads_a_refusal_as_json() -> None:
+    refusal = Refusal(403, "no", "ask", {"field": "a"}, {"X-A": "b"})
+
+    answer = JsonExchange(ACCESS).refuse(asked(), refusal)
+
+    assert (answer.status_code, answer.headers["x-a"]) == (403, "b")
+    assert json.loads(bytes(answer.body)) == {
+        "error": {"message": "no", "hint": "ask", "field": "a"}
+    }
 
 
 OWN = Response("own", 202)

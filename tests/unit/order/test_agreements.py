@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from clusteralone import platform_of
-from heldfiles import HeldFiles
+from peopleforge import BOT, CAROL, EVE, FRANK, LEDGER, people_forge, people_platform
 from tests.unit.kit.test_approval_rules import kit
 
-from ground.errors import AccessError, RefusedError
-from ground.names import CommitSha, OrderId, RepoId, TeamName
+from ground.names import CommitSha, OrderId, TeamName
 from orderkit.core.kit.approval_rules import Need
 from orderkit.core.order.approval import Agreement, approvals_file
 from orderkit.core.order.ledger import OrderEntry
@@ -29,77 +26,13 @@ from orderkit.flows.order.agreements import (
     objection,
     set_approval_status,
 )
-from orderkit.flows.platform import Platform
-from orderkit.ports.access import AccessGrant
-from orderkit.ports.pulls import CommitStatus, ForgeUser, PullRequest, Review
+from orderkit.ports.pulls import ForgeUser, PullRequest, Review
 
-LEDGER = RepoId("platform", "ledger")
 ENTRY = OrderEntry(TeamName("ae86"), OrderId("garage-a"))
+OWNED = {"platform": [("mallory", "owner")]}
+MALLORYS = {"finance": [("mallory", "owner"), ("dave", "write")]}
 HEAD, OLD = CommitSha("a" * 40), CommitSha("b" * 40)
-EVE, FRANK, CAROL, BOT = (
-    ForgeUser(1, "eve"), ForgeUser(2, "frank"), ForgeUser(3, "carol"), ForgeUser(4, "bot"),
-)  # fmt: skip
 PULL = PullRequest(7, "t", "", "open", False, "x", HEAD, "main", True, None, "https://f/7")  # noqa: FBT003 - as it stands
-
-
-@dataclass
-class PeopleForge(HeldFiles):
-    """A forge of people, their rights on repositories, and members of organisations."""
-
-    people: Mapping[str, ForgeUser] = field(default_factory=dict)
-    rights: Mapping[str, str] = field(default_factory=dict)
-    """By login, of every repository."""
-    groups: Mapping[str, Sequence[ForgeUser]] = field(default_factory=dict)
-    """By organisation, or organisation and team."""
-    owners: Mapping[str, str] = field(default_factory=dict)
-    """By organisation: somebody else who owns it; empty: it is not ours at all."""
-    unseen: frozenset[str] = frozenset()
-    given: Sequence[Review] = ()
-    statuses: list[tuple[CommitSha, CommitStatus]] = field(default_factory=list)
-
-    def user_with_right(self, repo: RepoId, login: str) -> tuple[ForgeUser, str] | None:
-        right = self.rights.get(f"{login}@{repo.owner}", self.rights.get(login, "read"))
-        return (self.people[login], right) if login in self.people else None
-
-    def members(self, org: str, team: str = "") -> Sequence[ForgeUser]:
-        if org in self.unseen:
-            raise AccessError(f"{org}: 403")
-        return self.groups.get(f"{org}:{team}" if team else org, ())
-
-    def foreign_access(self, target: str, _seen: object) -> Sequence[AccessGrant]:
-        holder = self.owners.get(target)
-        if holder == "":
-            raise RefusedError(f"{target} is not ours")
-        both = (("owner", holder), ("write", "dave"))
-        return [AccessGrant(target, who, right) for right, who in both if holder]  # type: ignore[arg-type]
-
-    def reviews(self, repo: RepoId, number: int) -> Sequence[Review]:
-        return self.given if (repo, number) == (ENTRY.repository, PULL.number) else ()
-
-    def set_status(self, _repo: RepoId, commit: CommitSha, status: CommitStatus) -> None:
-        self.statuses.append((commit, status))
-
-
-class Entities:
-    """A portal's catalog."""
-
-    def __init__(self, entities: Mapping[str, Mapping[str, str]]) -> None:
-        self._entities = entities
-
-    def entity(self, reference: str) -> Mapping[str, Any] | None:
-        found = self._entities.get(reference)
-        return None if found is None else {"metadata": {"annotations": dict(found)}}
-
-
-def forge(files: Mapping[str, str] | None = None, **parts: Any) -> PeopleForge:
-    everybody = {user.login: user for user in (EVE, FRANK, CAROL, BOT)}
-    return PeopleForge({LEDGER: files or {}}, **{"people": everybody, **parts})
-
-
-def platform(
-    of: PeopleForge, entities: Mapping[str, Mapping[str, str]] | None = None, **parts: Any
-) -> Platform:
-    return platform_of(None, forge=of, catalog=Entities(entities or {}), **parts)
 
 
 ORIGINS = ("backstage.io/managed-by-origin-location", "backstage.io/managed-by-location")
@@ -136,7 +69,9 @@ def test_a_person_has_the_login_that_a_location_of_the_platform_gives_or_their_n
 ) -> None:
     entities = {} if entity is None else {requester: entity}
 
-    found = forge_user(platform(forge(), entities, people_from=(OURS,)), LEDGER, requester)
+    found = forge_user(
+        people_platform(people_forge(), entities, people_from=(OURS,)), LEDGER, requester
+    )
 
     assert found == who
 
@@ -215,13 +150,13 @@ def test_who_agreed_is_judged_by_head_account_and_who_is_behind_it(case: Case) -
     path = str(ENTRY.approvals_path)
     files = {path: approvals_file(ENTRY.order, case.recorded)} if case.recorded else {}
     machine = replace(BOT, is_machine=True)
-    of = forge(files, given=case.reviews)
+    of = people_forge(files, given={(ENTRY.repository, 7): case.reviews})
     of.people = {**of.people, "bot": machine}
 
-    found = agreed(platform(of), ENTRY, ENTRY.repository, PULL, case.behind)
+    found = agreed(people_platform(of), ENTRY, ENTRY.repository, PULL, case.behind)
 
     assert found == Agreed(case.people, case.own, case.in_ledger, case.against)
-    assert agreed(platform(of), ENTRY, ENTRY.repository, PULL, (), reviews=()).against == ()
+    assert agreed(people_platform(of), ENTRY, ENTRY.repository, PULL, (), reviews=()).against == ()
 
 
 @pytest.mark.parametrize(
@@ -247,10 +182,10 @@ def test_who_agreed_is_judged_by_head_account_and_who_is_behind_it(case: Case) -
         ("group:default/finance", {"groups": {"finance": [EVE]}, "unseen": {"finance"}}, False),
         (
             "group:default/finance",
-            {"groups": {"finance": [EVE]}, "owners": {"finance": "mallory"}},
+            {"groups": {"finance": [EVE]}, "grants": MALLORYS},
             False,
         ),
-        ("group:default/finance", {"groups": {"finance": [EVE]}, "owners": {"finance": ""}}, False),
+        ("group:default/finance", {"groups": {"finance": [EVE]}, "strange": {"finance"}}, False),
     ],
 )
 def test_who_may_agree_is_what_the_forge_says_now(
@@ -258,7 +193,7 @@ def test_who_may_agree_is_what_the_forge_says_now(
 ) -> None:
     need = Need(("user:default/carol", approver), 1, "of a reason")
 
-    assert may_agree(platform(forge(**parts)), ENTRY, need, EVE) is may
+    assert may_agree(people_platform(people_forge(**parts)), ENTRY, need, EVE) is may
 
 
 @pytest.mark.parametrize(
@@ -267,7 +202,12 @@ def test_who_may_agree_is_what_the_forge_says_now(
         ({}, {}, (), False),
         ({}, {}, ("EVE",), True),
         ({}, {"groups": {"platform": [EVE]}}, (), True),
-        ({}, {"groups": {"platform": [EVE]}, "owners": {"platform": "mallory"}}, (), False),
+        (
+            {},
+            {"groups": {"platform": [EVE]}, "grants": {"platform": [("mallory", "owner")]}},
+            (),
+            False,
+        ),
         ({}, {"groups": {"ae86": [EVE]}}, (), False),
         ({"teams/ae86.yaml": ""}, {"groups": {"ae86": [EVE]}}, (), True),
         ({"teams/ae86.yaml": ""}, {"unseen": {"platform", "ae86"}}, (), False),
@@ -276,21 +216,21 @@ def test_who_may_agree_is_what_the_forge_says_now(
 def test_a_login_counts_once_the_platform_let_its_owner_in(
     files: dict[str, str], parts: dict[str, Any], adopted: tuple[str, ...], is_in: object
 ) -> None:
-    of = platform(forge(files, **parts), adopted=frozenset(adopted))
+    of = people_platform(people_forge(files, **parts), adopted=frozenset(adopted))
 
     assert is_let_in(of, EVE) is is_in
 
 
-def test_an_owner_whom_a_team_adopted_decides_with_the_platform() -> None:
+def test_an_owner_whom_a_team_adopted_decides_with_the_people_platform() -> None:
     team = TeamFile(TeamName("finance"), adopted=("mallory",))
-    parts = {"groups": {"finance": [EVE]}, "owners": {"finance": "mallory"}}
+    parts = {"groups": {"finance": [EVE]}, "grants": MALLORYS}
     need = Need(("group:default/finance",), 1, "of a reason")
 
     file = {str(path_of(TeamName("finance"))): team.to_yaml()}
     listed = {"teams/finance.yaml": ""}
 
     verdicts = [
-        may_agree(platform(forge(files, **parts)), ENTRY, need, EVE)
+        may_agree(people_platform(people_forge(files, **parts)), ENTRY, need, EVE)
         for files in ({**file, **listed}, file, listed, {})
     ]
 
@@ -319,11 +259,11 @@ SO_FAR = "2 people of the team, because it is large (so far: eve)"
 def test_what_is_missing_says_who_and_why(who: Agreed, lacks: str) -> None:
     rights = {"eve@ae86": "write", "frank@ae86": "write", "carol@platform": "write"}
 
-    assert missing(platform(forge(rights=rights)), ENTRY, (TWO, ONE), who) == lacks
+    assert missing(people_platform(people_forge(rights=rights)), ENTRY, (TWO, ONE), who) == lacks
 
 
 def test_an_objection_counts_of_those_who_are_asked() -> None:
-    of = platform(forge(rights={"eve@ae86": "write", "carol@platform": "write"}))
+    of = people_platform(people_forge(rights={"eve@ae86": "write", "carol@platform": "write"}))
 
     def said(*against: ForgeUser) -> str:
         return objection(of, ENTRY, (TWO, ONE), Agreed((), against=against))
@@ -348,12 +288,12 @@ def test_an_objection_counts_of_those_who_are_asked() -> None:
         ),
         (
             "group:default/finance",
-            {"owners": {"finance": "mallory"}},
+            {"grants": MALLORYS},
             "organisation finance is not the platform's alone: mallory (owner)",
         ),
         (
             "group:default/finance",
-            {"owners": {"finance": ""}},
+            {"strange": {"finance"}},
             "organisation finance is not the platform's",
         ),
     ],
@@ -361,7 +301,9 @@ def test_an_objection_counts_of_those_who_are_asked() -> None:
 def test_an_approver_who_is_nobody_is_told_with_what_to_do(
     approver: str, parts: dict[str, Any], problem: str
 ) -> None:
-    found = list(approver_problems(platform(forge(**parts)), [kit("true", by=(approver,))]))
+    found = list(
+        approver_problems(people_platform(people_forge(**parts)), [kit("true", by=(approver,))])
+    )
 
     assert [text for text, _ in found] == ([f"{approver}: {problem}"] if problem else [])
     assert all(advice for _, advice in found)
@@ -378,9 +320,9 @@ def test_an_approver_who_is_nobody_is_told_with_what_to_do(
 def test_the_status_of_a_head_says_whether_somebody_has_to_approve(
     lacking: str, state: str, text: str | None
 ) -> None:
-    of = forge()
+    of = people_forge()
 
-    set_approval_status(platform(of), LEDGER, HEAD, PULL, lacking)
+    set_approval_status(people_platform(of), LEDGER, HEAD, PULL, lacking)
 
     ((commit, status),) = of.statuses
     assert (commit, status.state, status.target_url) == (HEAD, state, PULL.web_url)

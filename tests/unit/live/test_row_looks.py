@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import queue
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +26,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_view import FailingPart, OrderRow, OrderSources, Parts, PartState
 from orderkit.core.order.part_failures import MISSING, UNREAD, UNSYNCED
 from orderkit.core.secret_values import SecretTexts
-from orderkit.flows.live.row_looks import BEING_CHECKED, RowCauses, RowHeads, RowMasks
+from orderkit.flows.live.row_looks import BEING_CHECKED, RowCauses, RowHeads, RowLooks, RowMasks
 from orderkit.ports.clock import SystemClock
 from orderkit_standins.cluster import EmbeddedCluster
 
@@ -233,6 +236,87 @@ def test_a_head_that_is_delivered_hides_nothing() -> None:
     assert heads.of(ENTRY, CommitSha("d" * 40)) is None
     heads.stop()
     heads.join(20)
+
+
+class Fast(SystemClock):
+    """A second is over in a hundredth."""
+
+    def monotonic_s(self) -> float:
+        return time.monotonic() * 100
+
+
+class Numbers(RowLooks[int, int]):
+    """Looks that find their target divided by two, and wait for leave to do so."""
+
+    EVERY_S = 3_600.0
+
+    def __init__(self, found: Announced) -> None:
+        super().__init__("numbers", platform_of(None, clock=Fast()), found.put)
+        self.looked: queue.Queue[tuple[str, int]] = queue.Queue()
+        self.leave = threading.Semaphore(100)
+
+    def of(self, order: str, target: int) -> int | None:
+        return self._last(order, target)
+
+    def _look(self, order: str, target: int) -> int:
+        self.looked.put((order, target))
+        assert self.leave.acquire(timeout=20)
+        return target // 2
+
+
+@contextlib.contextmanager
+def running(looks: Numbers) -> Iterator[Numbers]:
+    looks.start()
+    yield looks
+    looks.stop()
+    looks.join(20)
+
+
+def test_a_new_target_is_looked_at_at_once_and_what_is_the_same_is_told_once() -> None:
+    found: Announced = queue.Queue()
+    with running(Numbers(found)) as looks:
+        seen = [looks.of("a", 4)]
+        assert looks.looked.get(timeout=20) == ("a", 4)
+        assert found.get(timeout=20) == "a"
+        seen.append(looks.of("a", 5))
+        assert looks.looked.get(timeout=20) == ("a", 5)
+        seen.append(looks.of("a", 6))
+        assert looks.looked.get(timeout=20) == ("a", 6)
+        assert found.get(timeout=20) == "a"
+        seen.append(looks.of("a", 6))
+
+    assert seen == [None, 2, 2, 3]
+    assert found.empty()
+    assert looks.looked.empty()
+
+
+def test_an_order_is_looked_at_again_when_somebody_says_so() -> None:
+    found: Announced = queue.Queue()
+    with running(Numbers(found)) as looks:
+        looks.of("a", 4)
+        looks.look_again("unknown")
+        assert looks.looked.get(timeout=20) == ("a", 4)
+        assert found.get(timeout=20) == "a"
+        looks.look_again("a", in_s=1.0)
+        assert looks.looked.get(timeout=20) == ("a", 4)
+
+    assert looks.looked.empty()
+
+
+def test_an_order_that_is_gone_while_it_is_looked_at_is_told_of_no_more() -> None:
+    found: Announced = queue.Queue()
+    looks = Numbers(found)
+    looks.leave = threading.Semaphore(0)
+    with running(looks):
+        looks.of("a", 4)
+        assert looks.looked.get(timeout=20) == ("a", 4)
+        looks.forget("a")
+        looks.of("b", 8)
+        looks.leave.release(2)
+        assert found.get(timeout=20) == "b"
+
+    assert found.empty()
+    assert looks.of("a", 4) is None
 
 
 # --- Secrets

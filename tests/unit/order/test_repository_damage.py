@@ -29,6 +29,7 @@ REPO = ENTRY.repository
 RECORD = OrderFile(ENTRY.order, "garage", ENTRY.team, "user:default/eve", {"stage": "s1"})
 OTHER = OrderFile(OrderId("garage-b"), "garage", ENTRY.team, "user:default/eve", {"stage": "s1"})
 S2 = {"stage": "s2"}
+CLAIM = "<x@example.com> (as the commit claims: it is not signed)"
 URL = "https://forge.example.com/ae86/garage-a.git"
 WHOLE = Repository(REPO, "main", False, False, False, "", "", URL)  # noqa: FBT003 - as it stands
 
@@ -52,6 +53,8 @@ class Damaged:
     """Commits that the forge has no more."""
     unrelated: str = ""
     """Commits of another history."""
+    compares_all: bool = True
+    """Whether commits of two histories are compared, as Gitea does."""
     trees: Mapping[str, str] = field(default_factory=dict)
     restored: str = ""
     """The state of the pull request that brings a lost commit back."""
@@ -89,14 +92,20 @@ class Damaged:
         until = ref[:1] or self.main
         letters = list(self.records) if path else "abcdefgh"
         found = [at for at in letters if at <= until and at not in self.unrelated + self.gone]
-        commits = [Commit(sha(at), f"change {at}", (), f"{at} <x@example.com>") for at in found]
+        day = "2026-11-24"
+        commits = [Commit(sha(at), f"change {at}", (), f"{at} <x@example.com>", day) for at in found]
+            Commit(sha(at), f"change {at}", (), f"{at} <x@example.com>", "2026-11-24")
+            for at in found
+        ]
         return commits[::-1][:limit]
 
     def compare(self, _repo: RepoId, base: str, head: str) -> Sequence[str]:
         one, other = base[0], head[0]
         if {one, other} & set(self.gone):
             raise NotFoundError("no such commit")
-        if one == other or (one in self.unrelated) != (other in self.unrelated):
+        if (one in self.unrelated) != (other in self.unrelated):
+            if not self.compares_all:
+                raise NotFoundError("nothing to compare")
             return ()
         return [at for at in "abcdefgh" if one < at <= other]
 
@@ -112,12 +121,12 @@ class Damaged:
         return [Pull(self.restored)] if self.restored and is_asked else []
 
 
-def damage(forge: Damaged, *, delivered: str = "", head: str = "", kit: str = "garage") -> Any:
+def damage(forge: Damaged, *, delivered: str = "", head: str = "") -> Any:
     history = [{"revision": sha(at)} for at in delivered]
     application = {"status": {"history": history}}
     state = OrderState("Ready", "", head=sha(head) if head else None)
     sources = OrderSources(ENTRY, ending=False, application=application, xr=None)
-    report = OrderReport(sources, kit, state, forge.base_url, None)
+    report = OrderReport(sources, "garage", state, forge.base_url, None)
     return list(on_forge(platform_of(None, forge=forge), ENTRY, report))
 
 
@@ -205,7 +214,7 @@ CASES = [
     Case(
         "the record is gone",
         Damaged(records={"a": RECORD, "b": None}),
-        ((DamageKind.RECORD, "order.yaml is gone (in bbbbbbbb by b <x@example.com>"),),
+        ((DamageKind.RECORD, f"order.yaml is gone (in bbbbbbbb by b {CLAIM} at 2026-11-24)"),),
     ),
     Case(
         "there never was a record",
@@ -271,6 +280,13 @@ CASES = [
         delivered="abc",
     ),
     Case(
+        "another history, with which the forge compares nothing",
+        Damaged(main="b", unrelated="c", compares_all=False),
+        ((DamageKind.REWRITTEN, "cccccccc, which was delivered before"),),
+        sha("c"),
+        delivered="abc",
+    ),
+    Case(
         "another history of the same files",
         Damaged(main="b", unrelated="c", trees={"b": "t", "c": "t"}),
         delivered="abc",
@@ -302,11 +318,6 @@ def test_damage_is_looked_for_at_the_head_that_the_report_has() -> None:
 
     assert damage(forge, head="b", delivered="b") == []
     assert [one.kind for one in damage(forge, delivered="b")] == [DamageKind.RECORD]
-
-
-def test_a_record_of_another_kit_than_the_cluster_has_is_compared() -> None:
-    assert damage(Damaged(records={"a": RECORD}), kit="spoiler") == []
-    assert damage(Damaged(records={"a": RECORD}), kit="") == []
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,7 @@ class Damaged:
         until = ref[:1] or self.main
         letters = list(self.records) if path else "abcdefgh"
         found = [at for at in letters if at <= until and at not in self.unrelated + self.gone]
-        day = "2026-11-24"
-        commits = [Commit(sha(at), f"change {at}", (), f"{at} <x@example.com>", day) for at in found]
+        commits = [
             Commit(sha(at), f"change {at}", (), f"{at} <x@example.com>", "2026-11-24")
             for at in found
         ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,12 +18,15 @@ from ground.errors import (
     UnreachableError,
 )
 from orderkit.ports.requesters import Requester, UnprovedError
-from orderkit.web.callers import CallerAccess
+from orderkit.web.callers import Caller, CallerAccess
 from orderkit.web.console.page_exchange import (
+    DONE,
+    ApiCalls,
     PageExchange,
     SessionExchange,
     cookie,
     own_path,
+    page,
     paged,
     read_form,
     sentence,
@@ -308,3 +313,115 @@ def test_a_page_says_an_error_beside_the_fields_it_is_about(case: str) -> None:
 
     assert (told["field"], told["hint"], told["problems"]) == (field, hint, problems)
     assert (told["message"], told["status"]) == (str(error), error.http_status)
+
+
+def echo(_service: Any, call: ServiceRequest) -> ServiceResponse:
+    """Answer with what the operation was asked."""
+    seen = {"path": dict(call.path), "query": dict(call.query), "body": dict(call.body)}
+    return ServiceResponse(200, {**seen, "key": call.key})
+
+
+def as_bytes(service: Any, call: ServiceRequest) -> ServiceResponse:
+    return ServiceResponse(200, json.dumps(echo(service, call).body).encode())
+
+
+def asks(caller: Caller, key: str = "", **path: str) -> ServiceRequest:
+    return ServiceRequest(caller, {}, {"order": "garage-a", "other": "x", **path}, {}, key=key)
+
+
+EVERYBODY = Caller(ACCESS, portal=True, proof=None)
+READS = ServiceOperation(
+    "reads", "GET", "/o/{order}", "", echo, {}, "read", query={"limit": {"pattern": "^[0-9]+$"}}
+)
+WRITES = ServiceOperation(
+    "writes", "POST", "/o/{order}", "", as_bytes, {}, "change",
+    body={**OBJECT, "required": ["size"]}, keyed=True, person=True,
+)  # fmt: skip
+OPEN = ServiceOperation("open", "POST", "/o", "", echo, {}, None, body=OBJECT)
+API = ApiCalls([READS, WRITES, OPEN])
+NO_SERVICE: Any = None
+
+
+def test_a_page_asks_the_api_about_what_its_address_names() -> None:
+    read, write, opened = asks(EVERYBODY, "k1"), asks(EVERYBODY, "k1"), asks(EVERYBODY, "k1")
+    path = {"order": "garage-a"}
+
+    answers = [
+        API.ask(NO_SERVICE, read, "reads", query={"limit": "7"}),
+        API.ask(NO_SERVICE, write, "writes", body={"size": 3}),
+        API.ask(NO_SERVICE, opened, "open"),
+    ]
+
+    assert answers == [
+        {"path": path, "query": {"limit": "7"}, "body": {}, "key": ""},
+        {"path": path, "query": {}, "body": {"size": 3}, "key": "k1"},
+        {"path": {}, "query": {}, "body": {}, "key": ""},
+    ]
+    assert [call.audit_fields for call in (read, write, opened)] == [
+        {},
+        {"does": "writes"},
+        {"does": "open"},
+    ]
+    assert "reads" in API
+    assert "none" not in API
+
+
+READER = Caller(
+    ACCESS,
+    portal=False,
+    proof=Requester("user:default/zoe", "t", frozenset(), frozenset({"read"})),
+)
+SIGNING = Caller(CallerAccess("s", "X", persons=True), portal=True, proof=None)
+
+
+@pytest.mark.parametrize(
+    ("call", "operation", "asked_for", "refusal"),
+    [
+        (asks(READER), "writes", {"body": {"size": 3}}, "lacks the right 'change'"),
+        (asks(SIGNING), "writes", {"body": {"size": 3}}, "the requester is not proved"),
+        (asks(EVERYBODY, order="Not a label"), "reads", {}, "path.order"),
+        (asks(EVERYBODY), "reads", {"query": {"limit": "x"}}, "query.limit"),
+        (asks(EVERYBODY), "writes", {"body": {}}, "'size' is a required property"),
+        (asks(EVERYBODY, "not a key"), "writes", {"body": {"size": 3}}, "key"),
+    ],
+)
+def test_a_page_may_ask_no_more_than_a_program(
+    call: ServiceRequest, operation: str, asked_for: dict[str, Any], refusal: str
+) -> None:
+    with pytest.raises(OrderkitError, match=refusal):
+        API.ask(NO_SERVICE, call, operation, **asked_for)
+
+
+def test_an_operation_that_needs_no_right_is_asked_by_everybody() -> None:
+    assert API.ask(NO_SERVICE, asks(READER), "open")["key"] == ""
+
+
+def signed_in(*, everywhere: bool) -> Caller:
+    cookie = SESSIONS.cookie(replace(ZOE, everywhere=everywhere))
+    return pages().identify(asked(headers={"cookie": f"orderkit-session-80={cookie}"}))
+
+
+@pytest.mark.parametrize(
+    ("caller", "names", "links"),
+    [
+        (None, False, False),
+        (signed_in(everywhere=False), True, False),
+        (signed_in(everywhere=True), True, True),
+        (EVERYBODY, False, False),
+    ],
+    ids=["nobody", "a person", "of the platform", "a program"],
+)
+def test_a_page_shows_who_is_signed_in_and_what_was_done(
+    caller: Caller | None, names: object, links: object
+) -> None:
+    call = ServiceRequest(caller, {}, {}, {"done": "ordered"}, headers={"at": "/x"})
+    own = {"provider": "", "links": False, "onward": "/", "is_over": False}
+
+    answer = page(call, "sign_in.html", "Sign in", status=202, **own)
+    unknown = page(replace(call, query={"done": "hacked"}), "sign_in.html", "Sign in", **own)
+
+    assert answer.status == 202
+    assert ("zoe" in answer.body) is names
+    assert ('href="/platform"' in answer.body) is links
+    assert DONE["ordered"] in answer.body
+    assert "hacked" not in unknown.body

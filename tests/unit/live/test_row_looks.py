@@ -325,8 +325,10 @@ def test_an_order_that_is_gone_while_it_is_looked_at_is_told_of_no_more() -> Non
 def make(seen: OrderSources, texts: SecretTexts) -> OrderRow:
     """Return a row that shows everything that its sources say."""
     shown = json.dumps([seen.xr, [part.reason for part in seen.parts]])
-    failing = next((part for part in seen.parts if part.reason), None)
-    parts = Parts(1, 2, failing and FailingPart(**located(failing.key), reason=failing.reason))
+    failing = [
+        FailingPart(**located(part.key), reason=part.reason) for part in seen.parts if part.reason
+    ]
+    parts = Parts(1, 2, failing[0] if failing else None)
     return OrderRow(
         "garage-a", "ae86", "garage", "Failing", reason=texts.redact(shown), parts=parts
     )

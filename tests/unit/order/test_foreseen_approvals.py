@@ -117,7 +117,7 @@ def test_a_way_in_is_foreign_unless_somebody_decided_on_it(
     holder: str, right: str, options: dict[str, Any], is_foreign: object
 ) -> None:
     of = people_forge(grants={"ae86": [(holder, right)]})
-    platform = people_platform(of, webhook=Webhook(HOOK, "key"), adopted=frozenset({"Carol"}))
+    platform = people_platform(of, webhook=Webhook(HOOK), adopted=frozenset({"Carol"}))
 
     found = foreign_access(platform, "ae86", **{"writers": (), **options})
 

@@ -172,7 +172,7 @@ def test_what_needs_a_forge_that_cannot_be_used_is_left_out(cluster: EmbeddedClu
     assert "backstage-release" in findings
 
 
-WEBHOOK = ChannelSettings("webhook", url="https://ci.example.com/hook")  # type: ignore[arg-type]  # a word
+WEBHOOK = ChannelSettings("webhook", url="https://ci.example.com/hook")
 
 
 def test_what_was_given_up_is_told_by_channel(cluster: EmbeddedCluster) -> None:

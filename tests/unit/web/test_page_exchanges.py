@@ -415,7 +415,7 @@ def test_a_page_shows_who_is_signed_in_and_what_was_done(
     caller: Caller | None, names: object, links: object
 ) -> None:
     call = ServiceRequest(caller, {}, {}, {"done": "ordered"}, headers={"at": "/x"})
-    own = {"provider": "", "links": False, "onward": "/", "is_over": False}
+    own: dict[str, Any] = {"provider": "", "links": False, "onward": "/", "is_over": False}
 
     answer = page(call, "sign_in.html", "Sign in", status=202, **own)
     unknown = page(replace(call, query={"done": "hacked"}), "sign_in.html", "Sign in", **own)

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import json
+import threading
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from clusteralone import platform_of
+from heldfiles import HeldFiles
 
-from ground.errors import InvalidInputError
+from ground.errors import (
+    AccessError,
+    InProgressError,
+    InvalidInputError,
+    NotFoundError,
+    RefusedError,
+    UnreachableError,
+)
 from ground.names import RepoId
+from orderkit.core.platform.webhook_key import GITHUB_PREFIX, HEADER, hook_key, signature
+from orderkit.ports.clock import SystemClock
+from orderkit.ports.requesters import UnprovedError
+from orderkit.web.callers import CallerAccess
+from orderkit.web.metrics import Metrics
+from orderkit.web.operations import Service, ServiceOptions, ServiceRequest
 from orderkit.web.webhook_handlers import (
     Asked,
+    PullPlans,
     read_delivery,
     read_github_delivery,
     read_gitlab_delivery,
@@ -135,3 +153,160 @@ def test_what_no_forge_sends_is_refused_by_its_field(
 
 def test_the_greatest_number_of_a_pull_request_is_read() -> None:
     assert read("gitea", "pull_request", {**PULL, "number": 10**9 - 1}) == (REPO, 10**9 - 1)
+
+
+# --- the desk
+
+SECRET = "s3cret"
+
+
+class Patient(SystemClock):
+    """Whoever sleeps wakes at once, and is counted."""
+
+    def __init__(self) -> None:
+        self.slept = 0
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        self.slept += 1
+
+
+@dataclass
+class Model:
+    """What the live model is asked to look at."""
+
+    asked: list[str] = field(default_factory=list)
+
+    def look_at(self, repo: RepoId) -> None:
+        self.asked.append(f"look at {repo}")
+
+    def reread(self) -> None:
+        self.asked.append("reread")
+
+
+class Pulls(HeldFiles):
+    """A forge whose open pull requests are listed, or cannot be."""
+
+    def __init__(self, *errors: Exception) -> None:
+        super().__init__({})
+        self.errors, self.tries = iter(errors), 0
+
+    def pulls(self, _repo: RepoId, **_options: Any) -> tuple[Any, ...]:
+        self.tries += 1
+        error = next(self.errors, None)
+        if error is not None:
+            raise error
+        return ()
+
+
+def served(forge: Any, clock: Patient | None = None) -> Service:
+    nothing: Any = None
+    model: Any = Model()
+    platform = platform_of(None, forge=forge, clock=clock or Patient())
+    options = ServiceOptions(CallerAccess(SECRET, "X-Portal"))
+    return Service(platform, options, Metrics(), model, nothing)
+
+
+def delivery(event: str, payload: Any, signed: str | None = None, **more: str) -> ServiceRequest:
+    body = json.dumps(payload).encode()
+    proof = signature(hook_key(SECRET), body) if signed is None else signed
+    headers = {"x-gitea-event": event, HEADER.lower(): proof, **more}
+    return ServiceRequest(None, {}, {}, {}, raw=body, headers=headers)
+
+
+PUSH = {**OURS, "ref": "refs/heads/main"}
+
+
+def finished() -> None:
+    """Wait for the threads of desks."""
+    for thread in threading.enumerate():
+        if thread.name == "pull-plans":
+            thread.join(20)
+
+
+@pytest.mark.parametrize(
+    ("errors", "state", "tries", "slept"),
+    [
+        ([], "", 1, 0),
+        ([UnreachableError("no"), UnreachableError("no")], "", 3, 2),
+        ([UnreachableError("no")] * 3, "lost", 3, 2),
+        ([AccessError("no")], "lost", 1, 0),
+        ([NotFoundError("no")], "ignored", 1, 0),
+        ([RefusedError("no")], "ignored", 1, 0),
+        ([ZeroDivisionError()], "bug", 1, 0),
+    ],
+)
+def test_what_fails_for_a_delivery_is_tried_again_and_counted(
+    errors: list[Exception], state: str, tries: int, slept: int
+) -> None:
+    forge, clock, desk = Pulls(*errors), Patient(), PullPlans()
+    service = served(forge, clock)
+
+    answer = desk.post(service, delivery("push", PUSH))
+    finished()
+
+    assert (answer.status, answer.body) == (
+        202,
+        {"state": "queued", "repository": "ae86/garage-a"},
+    )
+    assert (forge.tries, clock.slept) == (tries, slept)
+    told = [line for line in service.metrics.text().splitlines() if "pull_plans_total{" in line]
+    assert told == [f'orderkit_pull_plans_total{{state="{state}"}} 1'] * bool(state)
+    assert desk.under_way() == (0, 0)
+    assert service.model.asked == ["look at ae86/garage-a"]  # type: ignore[attr-defined]  # ours
+
+
+def test_a_delivery_that_changes_no_plan_is_answered_and_forgotten() -> None:
+    call = delivery("star", {})
+
+    answer = PullPlans().post(served(Pulls()), call)
+
+    assert (answer.status, answer.body["state"]) == (200, "ignored")
+    assert call.audit_fields == {"caller": "forge", "via": "the webhook's signature"}
+
+
+def test_a_push_to_the_pack_has_the_model_read_again() -> None:
+    service = served(Pulls())
+    pack = {"repository": {"full_name": "platform/pack"}, "ref": "refs/heads/main"}
+
+    PullPlans(workers=0).post(service, delivery("push", pack))
+
+    assert service.model.asked == ["reread"]  # type: ignore[attr-defined]  # ours
+
+
+@pytest.mark.parametrize(
+    ("signed", "more", "name"),
+    [
+        ("", {}, HEADER),
+        ("00", {}, HEADER),
+        ("", {"x-github-event": "push", "x-hub-signature-256": "00"}, HEADER),
+        ("", {"x-gitlab-event": "Push Hook"}, "webhook-signature"),
+    ],
+)
+def test_a_delivery_that_is_not_signed_with_our_key_is_refused(
+    signed: str, more: dict[str, str], name: str
+) -> None:
+    with pytest.raises(UnprovedError, match=f"{name} is missing or wrong"):
+        PullPlans().post(served(Pulls()), delivery("push", PUSH, signed, **more))
+
+
+def test_a_delivery_of_github_is_proved_by_its_own_header() -> None:
+    call = delivery("push", PUSH)
+    proof = f"{GITHUB_PREFIX}{call.headers[HEADER.lower()]}"
+    headers = {"x-github-event": "push", "x-hub-signature-256": proof}
+    of_github = ServiceRequest(None, {}, {}, {}, raw=call.raw, headers=headers)
+
+    assert PullPlans(workers=0).post(served(Pulls()), of_github).status == 202
+
+
+def test_a_desk_takes_so_many_pull_requests_and_the_same_one_once() -> None:
+    desk, service = PullPlans(waiting_max=2, workers=0), served(Pulls())
+
+    def post(number: int) -> str:
+        call = delivery("pull_request", {**PULL, "number": number})
+        return str(desk.post(service, call).body["state"])
+
+    assert [post(1), post(2), post(1)] == ["queued", "queued", "waiting"]
+    assert desk.under_way() == (2, 0)
+    with pytest.raises(InProgressError, match="2 pull requests wait for their plan"):
+        post(3)

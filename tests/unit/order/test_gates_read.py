@@ -79,7 +79,7 @@ def test_an_xr_is_found_by_its_name_if_one_namespace_has_it(cluster: EmbeddedClu
 
     def found(name: str, namespace: str = "") -> str | None:
         answer = gates.xr(platform, GateRequest(KIT, name, namespace))
-        return answer and answer["metadata"]["namespace"]
+        return str(answer["metadata"]["namespace"]) if answer else None
 
     assert [found("one"), found("one", "a"), found("one", "b"), found("two", "b")] == [
         "a",

@@ -22,13 +22,8 @@ from orderkit.ports.clock import SystemClock
 from orderkit.ports.pulls import OpenPullRef
 from orderkit.ports.requesters import Requester
 from orderkit.web.callers import Caller, CallerAccess
-from orderkit.web.console.order_pages import (
-    FAVOURITES_MAX,
-    ApiCalls,
-    OrderPages,
-    PartsTree,
-    node_id,
-)
+from orderkit.web.console.order_pages import FAVOURITES_MAX, OrderPages, PartsTree, node_id
+from orderkit.web.console.page_exchange import ApiCalls
 from orderkit.web.console.sessions import Session, SessionCaller
 from orderkit.web.metrics import Metrics
 from orderkit.web.operations import Service, ServiceOptions, ServiceRequest

@@ -242,7 +242,8 @@ def test_what_fails_for_a_delivery_is_tried_again_and_counted(
     forge, clock, desk = Pulls(*errors), Patient(), PullPlans()
     service = served(forge, clock)
 
-    answer = desk.post(service, delivery("push", PUSH))
+    call = delivery("push", PUSH)
+    answer = desk.post(service, call)
     finished()
 
     assert (answer.status, answer.body) == (
@@ -253,6 +254,7 @@ def test_what_fails_for_a_delivery_is_tried_again_and_counted(
     told = [line for line in service.metrics.text().splitlines() if "pull_plans_total{" in line]
     assert told == [f'orderkit_pull_plans_total{{state="{state}"}} 1'] * bool(state)
     assert desk.under_way() == (0, 0)
+    assert (call.audit_fields["repository"], call.audit_fields["pull"]) == (str(REPO), "all")
     assert service.model.asked == ["look at ae86/garage-a"]  # type: ignore[attr-defined]  # ours
 
 
@@ -310,3 +312,59 @@ def test_a_desk_takes_so_many_pull_requests_and_the_same_one_once() -> None:
     assert desk.under_way() == (2, 0)
     with pytest.raises(InProgressError, match="2 pull requests wait for their plan"):
         post(3)
+
+
+class Stuck(Pulls):
+    """A forge that does not answer about one repository until it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_answer, self.answered = threading.Event(), threading.Event()
+
+    def pulls(self, repo: RepoId, **options: Any) -> tuple[Any, ...]:
+        if repo == REPO:
+            assert self.may_answer.wait(20)
+        else:
+            self.answered.set()
+        return super().pulls(repo, **options)
+
+
+def test_a_run_that_does_not_return_is_given_up_and_the_next_one_begins() -> None:
+    forge, desk = Stuck(), PullPlans(workers=1, limit_s=0.05)
+    service = served(forge)
+    other = {"repository": {"full_name": "b/garage-b"}, "ref": "refs/heads/main"}
+
+    desk.post(service, delivery("push", PUSH))
+    desk.post(service, delivery("push", other))
+    is_answered = forge.answered.wait(20)
+    for _ in range(2_000):
+        figures = service.metrics.text()
+        if "stuck" in figures:
+            break
+        threading.Event().wait(0.005)
+    again = desk.post(service, delivery("push", PUSH)).body["state"]
+    forge.may_answer.set()
+    finished()
+
+    assert is_answered
+    assert 'orderkit_pull_plans_total{state="stuck"} 1' in figures
+    assert again == "queued"
+    assert desk.under_way() == (0, 0)
+
+
+def test_a_push_during_a_run_is_looked_at_once_more() -> None:
+    forge, desk = Stuck(), PullPlans(workers=1)
+    service = served(forge)
+
+    def post() -> str:
+        return str(desk.post(service, delivery("push", PUSH)).body["state"])
+
+    states = [post()]
+    while desk.under_way() != (0, 1):
+        threading.Event().wait(0.005)
+    states += [post(), post()]
+    forge.may_answer.set()
+    finished()
+
+    assert states == ["queued", "waiting", "waiting"]
+    assert forge.tries == 2

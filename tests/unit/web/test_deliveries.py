@@ -189,10 +189,14 @@ class Pulls(HeldFiles):
 
     def __init__(self, *errors: Exception) -> None:
         super().__init__({})
-        self.errors, self.tries = iter(errors), 0
+        self.errors, self.asked = iter(errors), list[RepoId]()
 
-    def pulls(self, _repo: RepoId, **_options: Any) -> tuple[Any, ...]:
-        self.tries += 1
+    @property
+    def tries(self) -> int:
+        return len(self.asked)
+
+    def pulls(self, repo: RepoId, **_options: Any) -> tuple[Any, ...]:
+        self.asked.append(repo)
         error = next(self.errors, None)
         if error is not None:
             raise error

@@ -384,3 +384,8 @@ def test_the_parameters_of_a_list_select_orders(
     query: dict[str, str], selected: OrderQuery
 ) -> None:
     assert order_query(query) == replace(selected, sort=query.get("sort", "team"))
+
+
+def test_a_request_without_a_caller_has_none_to_ask_for() -> None:
+    with pytest.raises(RuntimeError, match="this operation has no caller"):
+        _ = call(None).who

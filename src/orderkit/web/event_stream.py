@@ -27,7 +27,6 @@ from starlette.types import Receive, Scope, Send
 from ground.errors import InProgressError
 from orderkit.core.order.order_view import OrderRow
 from orderkit.flows.live.live_row import ChangeLog, RowChange
-from orderkit.flows.live.order_model import OrderModel
 
 MEDIA = "text/event-stream"
 HEARTBEAT_S, LIFE_S = 15.0, 900.0
@@ -54,10 +53,10 @@ BOUNDS = StreamBounds()
 class OrderStreams:
     """The open streams of one service."""
 
-    def __init__(self, model: OrderModel, bounds: StreamBounds) -> None:
+    def __init__(self, log: ChangeLog, bounds: StreamBounds) -> None:
         """Take what they follow."""
         self.bounds = bounds
-        self._log = model.log
+        self._log = log
         self._lock = threading.Lock()
         self._of_caller: Counter[str] = Counter()
         self._waiting: set[asyncio.Event] = set()

@@ -119,9 +119,8 @@ def check(value: Any, schema: Mapping[str, Any], field: str) -> None:
     problem = first_problem(schema, value)
     if problem is not None:
         path = ".".join(str(step) for step in problem.absolute_path)
-        field_name = path if field == "body" and path else ".".join(filter(None, (field, path)))
         rule = f"is refused: {errors.shorten(problem.message)}"
-        raise errors.InvalidInputError(field_name, problem.instance, rule)
+        raise errors.InvalidInputError(path or field, problem.instance, rule)
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
         OrderkitError: A channel of the platform's notifications cannot be used.
     """
     model = OrderModel(platform)
-    streams = OrderStreams(model, options.streams)
+    streams = OrderStreams(model.log, options.streams)
     sweeper = LeaseSweeper(platform, interval_s=options.sweep_interval_s)
     table = operations()
     console = Console(options, options.console, table) if options.console else None

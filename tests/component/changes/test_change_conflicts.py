@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 import pytest
-from bays import Bay, ask, set_
+from bays import XR, Bay, ask, set_
 from commands import Command
 from faultproxy import Decision, Fault, Listed, Plan, is_contents
 from roguery import deliver_main
@@ -254,6 +254,18 @@ def test_a_revert_takes_nothing_from_those_who_came_later(orderkit: Command, bay
     assert (later.code, "stage is stage3 now (it was stage2" in later.err) == (3, True), later.err
     assert (order.code, "placed the order" in order.err) == (4, True)
     assert (nothing.code, "changed no field" in nothing.err) == (2, True)
+
+
+def test_a_commit_whose_values_cannot_be_read_is_not_reverted(orderkit: Command, bay: Bay) -> None:
+    text = bay.text()
+    commits = [bay.put({XR: "{"}), bay.put({XR: text})]
+
+    broken, whole_again = (orderkit("revert", bay.order, commit) for commit in commits)
+
+    assert (broken.code, whole_again.code) == (4, 4)
+    assert f"at {commits[0][:8]} cannot be reverted: " in broken.err
+    assert f"at {commits[1][:8]} cannot be reverted: before it: " in whole_again.err
+    assert bay.text() == text
 
 
 def test_a_revert_is_held_to_the_kits_rules(orderkit: Command, bay: Bay) -> None:

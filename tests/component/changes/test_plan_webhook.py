@@ -275,7 +275,7 @@ def patient(site: Running, plan: Faults) -> Iterator[Service]:
         options = ServiceOptions(access=CallerAccess(SECRET, SECRET_HEADER))
         platform = replace(site.platform, forge=forge)
         model = OrderModel(platform)
-        yield Service(platform, options, Metrics(), model, OrderStreams(model, options.streams))
+        yield Service(platform, options, Metrics(), model, OrderStreams(model.log, options.streams))
 
 
 def tell(desk: PullPlans, service: Service, hand: Hand, pull: PullRequest) -> str:

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ground.errors import OrderkitError
 from ground.names import OrderId, RepoId, TeamName
 from ground.objects.kube_objects import Kind, ObjectKey
 from ground.shapes import ObjectReference
@@ -17,6 +18,7 @@ from orderkit.core.kit.order_kinds import OrderKinds
 from orderkit.core.order import end_record, ledger, ledger_applications
 from orderkit.core.order.end_record import EndRecord
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.order.registration_check import check_free
 from yamlfiles.documents import API_VERSION
 
 ENTRY = OrderEntry(TeamName("ae86"), OrderId("garage-ae86"))
@@ -207,3 +209,35 @@ def test_an_end_record_reads_back_as_it_was_written(
     )
 
     assert end_record.parse(record.to_yaml(), name="end.yaml") == record
+
+
+@pytest.mark.parametrize(
+    ("team", "order", "refusal"),
+    [
+        ("ae86", "garage-new", ""),
+        ("ae86", "garage-ae86", ""),
+        ("ae86", "garage-old", ""),
+        ("ae86", "garage-waits", ""),
+        ("ae86", "garage-rx7", "garage-rx7 is taken (order another name)"),
+        (
+            "ae86",
+            "garage-ends",
+            "garage-ends is ending (finish that first: orderkit destroy garage-ends)",
+        ),
+        (
+            "none",
+            "garage-new",
+            "team 'none' is not in the ledger (teams: ae86) (add it first: orderkit team add none)",
+        ),
+    ],
+)
+def test_an_id_is_free_unless_another_order_has_it(team: str, order: str, refusal: str) -> None:
+    more = ("data/ae86/garage-ends/end.yaml", "data/ae86/garage-waits/waiting.yaml")
+    paths = [*PATHS, *map(PurePosixPath, more)]
+    told = ""
+    try:
+        check_free(OrderEntry(TeamName(team), OrderId(order)), paths)
+    except OrderkitError as error:
+        told = f"{error} ({error.hint})"
+
+    assert told == refusal

@@ -58,7 +58,7 @@ def test_a_commit_is_told_by_its_first_finding(
     check = CommitCheck(HEAD, findings)
 
     assert (check.state, check.summary) == (state, summary)
-    assert [entry["line"] for entry in check.to_json()] == [7] * len(findings)
+    assert [entry.line for entry in check.answers] == [7] * len(findings)
 
 
 def test_errors_come_first_and_hooks_before_other_errors() -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import PurePath
 
 import pytest
 import yaml
 from platformsettings import settings_with
+from webrequests import asked
 
 from ground.errors import InvalidInputError
 from ground.shapes import changed
+from orderkit.core.campaign.record import CampaignFigures
+from orderkit.core.order.order_state import Phase
+from orderkit.core.order.order_view import OrderRow
 from orderkit.core.platform.service_access import (
     RIGHTS,
     AccessSettings,
@@ -30,9 +35,16 @@ from orderkit.core.platform.settings import (
     ServiceSettings,
     parse,
 )
+from orderkit.flows.live.live_row import Durations, ModelState
 from orderkit.flows.notify.channel_worker import ChannelState
-from orderkit.web.metrics import Metrics, notifications_text
-from orderkit.web.request_pipeline import RateLimit
+from orderkit.web.metrics import (
+    Metrics,
+    counts_text,
+    model_text,
+    notifications_text,
+    orders_text,
+)
+from orderkit.web.request_pipeline import RateLimit, network_of
 from yamlfiles.documents import API_VERSION
 
 CLIENT = Client("ci", digest_of("x"), "user:default/ci", ("ae86",), RIGHTS, expires=date.max)
@@ -66,6 +78,33 @@ def test_ten_thousand_callers_are_remembered_and_no_more() -> None:
         limit.wait_s(str(number))
 
     assert limit.wait_s("first") == 0.0
+
+
+def test_a_caller_who_waits_gets_a_burst_and_no_more() -> None:
+    time = Time()
+    slow, fast = (RateLimit(per_minute, monotonic_s=time) for per_minute in (6, 600))
+    for limit, burst in ((slow, 5), (fast, 100)):
+        assert [limit.wait_s("a") for _ in range(burst)] == [0.0] * burst
+        assert limit.wait_s("a") > 0
+
+    time.now_s += 3600
+
+    for limit, burst in ((slow, 5), (fast, 100)):
+        assert [limit.wait_s("a") > 0 for _ in range(burst + 1)] == [False] * burst + [True]
+
+
+@pytest.mark.parametrize(
+    ("host", "named"),
+    [
+        ("192.0.2.7", "address 192.0.2.7"),
+        ("::ffff:192.0.2.7", "address 192.0.2.7"),
+        ("2001:db8:1:2:3::4", "network 2001:db8:1:2::/64"),
+        ("testclient", "address testclient"),
+        (None, "address "),
+    ],
+)
+def test_who_proves_nothing_is_limited_by_address(host: str | None, named: str) -> None:
+    assert network_of(asked(client=(host, 1) if host else None)) == named
 
 
 def test_the_figures_are_in_prometheus_text_format() -> None:
@@ -108,6 +147,98 @@ def test_the_figures_of_notifications_have_a_line_for_each_channel() -> None:
     ]
     assert "# TYPE orderkit_notifications_queued gauge" in text
     assert text.endswith("\n")
+
+
+def samples(text: str) -> dict[str, float]:
+    """Return the lines of a text in Prometheus's format by their names."""
+    assert text.endswith("\n")
+    lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in lines}
+
+
+def test_outcomes_and_durations_are_counted_for_each_operation() -> None:
+    metrics = Metrics()
+    for _ in range(2):
+        metrics.begin()
+        metrics.end("getOrder", 200, 0.25)
+        metrics.plan("done")
+        metrics.push("clean")
+
+    found = samples(metrics.text())
+
+    assert found['orderkit_pull_plans_total{state="done"}'] == 2
+    assert found['orderkit_push_checks_total{state="clean"}'] == 2
+    assert found["orderkit_requests_in_progress"] == 0
+    assert found['orderkit_request_seconds_sum{operation="getOrder"}'] == 0.5
+    assert found['orderkit_request_seconds_count{operation="getOrder"}'] == 2
+    within = [found[f'orderkit_request_seconds_bucket{{operation="getOrder",le="{le}"}}']
+              for le in ("0.1", "0.25", "0.5", "+Inf")]  # fmt: skip
+    assert within == [0, 2, 2, 2]
+
+
+def row(phase: Phase, since: str = "") -> OrderRow:
+    return OrderRow("garage-a", "a", "garage", phase, since=since)
+
+
+@pytest.mark.parametrize(
+    ("rows", "longest_s"),
+    [
+        ([], 0),
+        ([row("Ready", "2026-11-24T00:00:00Z"), row("Failing")], 0),
+        ([row("Failing", "2026-11-24T07:59:00Z"), row("Failing", "2026-11-24T07:00:00Z")], 3600),
+    ],
+)
+def test_the_figures_of_orders_have_every_phase_and_the_oldest_failure(
+    rows: list[OrderRow], longest_s: int
+) -> None:
+    found = samples(orders_text(rows, datetime(2026, 11, 24, 8, 0, tzinfo=UTC)))
+
+    failing = sum(one.phase == "Failing" for one in rows)
+    assert found['orderkit_orders{phase="Failing"}'] == failing
+    assert found['orderkit_orders{phase="Ending"}'] == 0
+    assert found["orderkit_oldest_failing_seconds"] == longest_s
+
+
+def test_the_figures_of_the_live_model_say_how_far_to_rely_on_it() -> None:
+    figures = CampaignFigures(
+        Counter(["running"]), Counter([("running", "over")]), Counter([("running", "done")])
+    )
+    took = Durations({5.0: 2, 15.0: 3}, count=4, sum_s=90.4)
+    state = ModelState(True, 0.12345, 7, 2, "", {"Pod": "no"}, "c0ffee", 3, took, figures)  # noqa: FBT003 - as it stands
+
+    found = samples(model_text(state, streams=5))
+
+    expected = {
+        "orderkit_model_complete": 1,
+        "orderkit_model_age_seconds": 0.123,
+        "orderkit_model_orders": 7,
+        "orderkit_model_watch_restarts_total": 2,
+        "orderkit_model_kinds_left_out": 1,
+        "orderkit_model_rows_due": 3,
+        "orderkit_streams_open": 5,
+        'orderkit_order_ready_seconds_bucket{le="1"}': 0,
+        'orderkit_order_ready_seconds_bucket{le="15"}': 3,
+        'orderkit_order_ready_seconds_bucket{le="+Inf"}': 4,
+        "orderkit_order_ready_seconds_sum": 90,
+        "orderkit_order_ready_seconds_count": 4,
+        'orderkit_campaigns{state="running"}': 1,
+        'orderkit_campaigns{state="stopped"}': 0,
+        'orderkit_campaign_waves{state="running",progress="over"}': 1,
+        'orderkit_campaign_orders{state="running",outcome="done"}': 1,
+    }
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_what_a_process_counted_stands_under_its_name() -> None:
+    counts = {("forge_requests", "2xx"): 3, ("lease_sweeps", "warn"): 1}
+
+    text = counts_text(counts)  # type: ignore[arg-type]  # literals
+
+    assert samples(text) == {
+        'orderkit_forge_requests_total{outcome="2xx"}': 3,
+        'orderkit_lease_sweeps_total{action="warn"}': 1,
+    }
+    assert "# TYPE orderkit_lost_races_total counter" in text
 
 
 def test_a_replica_that_does_not_send_shows_no_figures_of_notifications() -> None:

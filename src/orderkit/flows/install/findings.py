@@ -69,14 +69,15 @@ def check_releases(
         without: ``forge`` or ``cluster``: it cannot be asked.
     """
     wanted = installation or Installation()
+    of_forge = f"{platform.forge.capabilities.kind}-release"
     judges: dict[str, Callable[[], ReleaseVerdict]] = {
-        f"{platform.forge.capabilities.kind}-release": platform.forge.judge_release,
+        of_forge: platform.forge.judge_release,
         "kubernetes-release": lambda: kubernetes_release(platform.cluster),
         "argocd-release": lambda: argocd_release(platform.cluster, wanted),
         "crossplane-release": lambda: crossplane_release(platform.cluster, wanted),
     }
     for name, judge in judges.items():
-        if ("forge" if name == "gitea-release" else "cluster") in without:
+        if ("forge" if name == of_forge else "cluster") in without:
             continue
         try:
             verdict = judge()

@@ -14,6 +14,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -219,10 +220,8 @@ def ensure_namespace(cluster: Cluster, name: str) -> None:
         "kind": NAMESPACE.kind,
         "metadata": {"name": name},
     }
-    try:
+    with suppress(ConflictError):  # another process made it at the same moment
         cluster.create(manifest, owner=OWNER)
-    except ConflictError:  # another process made it at the same moment
-        return
 
 
 def given_up(cluster: Cluster, namespace: str) -> dict[str, tuple[GivenUp, ...]]:

@@ -107,7 +107,7 @@ def _on_main(
             " changes may fail, or another commit may be delivered",
             f"git push {clone_url} {deletions}",
         )
-    yield from _record(platform, entry, report.kit, head)
+    yield from _record(platform, entry, head)
     yield from _rewritten(platform.forge, entry, report.sources.application, head)
 
 
@@ -138,7 +138,7 @@ def without_main(forge: Forge, repo: RepoId, application: Manifest | None) -> Da
     return Damage(DamageKind.NO_MAIN, what, "push main again")
 
 
-def _record(platform: Platform, entry: OrderEntry, kit: str, head: CommitSha) -> Iterator[Damage]:
+def _record(platform: Platform, entry: OrderEntry, head: CommitSha) -> Iterator[Damage]:
     """Compare the record with what the order was placed with; nobody has a reason to edit it."""
     repo, path = entry.repository, order_file.PATH
     now = platform.forge.read(repo, path, head)
@@ -150,7 +150,7 @@ def _record(platform: Platform, entry: OrderEntry, kit: str, head: CommitSha) ->
             why = f"cannot be read: {error}"
         else:
             commits = platform.forge.commits(repo, path=path)
-            if len(commits) <= 1 and (record.kit, record.team) == (kit or record.kit, entry.team):
+            if len(commits) <= 1:
                 return
             good = good_record(platform, entry)
             if good is None or good[1].same_order(record):

@@ -244,7 +244,7 @@ class ChangePages:
                 "number": pull.number,
                 "title": pull.title,
                 "url": pull.web_url,
-                "requester": pull.requester or "",
+                "requester": pull.requester,
                 "head": pull.head_commit,
                 **offered,
                 "state": judged.state,

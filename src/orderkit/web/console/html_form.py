@@ -105,7 +105,7 @@ def _walk(
         if isinstance(property_, dict):
             yield _Property(name, property_, name in required, when)
     for question, dependency in (schema.get("dependencies") or {}).items():
-        for branch in (dependency or {}).get("oneOf", ()) if isinstance(dependency, dict) else ():
+        for branch in dependency.get("oneOf", ()) if isinstance(dependency, dict) else ():
             yield from _branch(branch, question, known, depth)
     for part in schema.get("allOf") or ():
         then, test = part.get("then"), (part.get("if") or {}).get("properties") or {}
@@ -162,7 +162,7 @@ def _field(entry: _Property, prefix: str, value: Any, current: Any, depth: int =
                 present.get(key),
                 depth + 1,
             )
-            for key, sub in (schema.get("properties") or {}).items()
+            for key, sub in schema["properties"].items()
             if sub.get("ui:widget") != "hidden"
         ]
         return {**field, "fields": inner, "value": None}
@@ -231,9 +231,9 @@ def _kind(schema: Schema) -> str:
 def _choices(schema: Schema, kind: str) -> list[dict[str, str]]:
     if schema.get("type") == "boolean" and kind == "choice":
         return [{"value": "true", "title": "yes"}, {"value": "false", "title": "no"}]
-    of = schema.get("items") if kind == "choices" else schema
-    enum = [value for value in (of or {}).get("enum") or () if value is not None]
-    titles = list((of or {}).get("enumNames") or (schema.get("ui:enumNames") or ()))
+    of = schema["items"] if kind == "choices" else schema
+    enum = [value for value in of.get("enum") or () if value is not None]
+    titles = list(of.get("enumNames") or schema.get("ui:enumNames") or ())
     return [
         {"value": _scalar(value), "title": str(titles[at]) if at < len(titles) else _scalar(value)}
         for at, value in enumerate(enum)
@@ -265,7 +265,7 @@ def _read(schema: Schema, name: str, form: Mapping[str, Any], path: str) -> Any:
     if kind == "group":
         inner = {
             key: _read(sub, f"{name}.{key}", form, f"{path}.{key}")
-            for key, sub in (schema.get("properties") or {}).items()
+            for key, sub in schema["properties"].items()
         }
         return {key: value for key, value in inner.items() if value is not None} or None
     if kind == "choices":
@@ -293,9 +293,6 @@ def _yaml(text: str, path: str) -> Any:
 
 def _parsed(schema: Schema, text: str, path: str) -> Any:
     """Return a text as the schema's type; as text if it is none, for the schema to refuse."""
-    for choice in schema.get("enum") or ():
-        if _scalar(choice) == text:
-            return choice
     match schema.get("type"):
         case "integer" | "number":
             return _number(text.strip(), path)

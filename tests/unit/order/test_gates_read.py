@@ -1,0 +1,167 @@
+"""A gate answers from the cluster; what cannot be read is unknown, and never used up."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusteralone import Refusing, platform_of
+from heldfiles import HeldFiles
+
+from ground.errors import InvalidInputError, NotFoundError, UnreachableError
+from ground.names import CommitSha, RepoId
+from ground.objects.kube_objects import APPLICATION, TRACKING_ID, Kind, Manifest, ObjectKey
+from orderkit.core.kit.pack import definition_path, kit_path
+from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.order.budget_gate_check import GateRequest, Gates, UnknownGateError, team_of
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.testing import permissive_crd
+
+PACK = Path(__file__).parents[3] / "packs" / "agents"
+KIT, OTHER = "agentbudget", "datasetagent"
+FILES = {
+    str(path): (PACK / path).read_text()
+    for name in (KIT, OTHER)
+    for path in (Path("pack.yaml"), Path(kit_path(name)), Path(definition_path(name)))
+}
+
+
+class Silent(HeldFiles):
+    """A forge that gives no answer once somebody cut its line."""
+
+    is_cut = False
+
+    def head(self, repo: RepoId, branch: str = "main") -> CommitSha | None:
+        if self.is_cut:
+            raise UnreachableError("no answer")
+        return super().head(repo, branch)
+
+
+def forge(files: dict[str, str] | None = None) -> Silent:
+    return Silent({RepoId("platform", "pack"): FILES if files is None else files})
+
+
+KIND: Kind = Gates().kit(platform_of(None, forge=forge()), KIT).kind
+
+
+def xr(name: str, namespace: str, **meta: Any) -> Manifest:
+    whole = {"name": name, "namespace": namespace, **meta}
+    return {"apiVersion": KIND.api_version, "kind": KIND.kind, "metadata": whole, "spec": {}}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    found = EmbeddedCluster(tmp_path_factory.mktemp("gates") / "cluster.sqlite")
+    for namespace in ("a", "b", "argocd"):
+        found.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}, owner="x"
+        )
+    for kind in (KIND, APPLICATION):
+        found.create(permissive_crd(kind, namespaced=True), owner="x")
+    for name, namespace in (("one", "a"), ("two", "a"), ("two", "b")):
+        found.create(xr(name, namespace), owner="x")
+    application = {
+        "apiVersion": APPLICATION.api_version,
+        "kind": APPLICATION.kind,
+        "metadata": {"name": application_key("garage-a").name, "namespace": "argocd"},
+        "spec": {"project": "ae86"},
+    }
+    found.create(application, owner="x")
+    yield found
+    found.close()
+
+
+def test_an_xr_is_found_by_its_name_if_one_namespace_has_it(cluster: EmbeddedCluster) -> None:
+    platform, gates = platform_of(cluster, forge=forge()), Gates()
+
+    def found(name: str, namespace: str = "") -> str | None:
+        answer = gates.xr(platform, GateRequest(KIT, name, namespace))
+        return str(answer["metadata"]["namespace"]) if answer else None
+
+    assert [found("one"), found("one", "a"), found("one", "b"), found("two", "b")] == [
+        "a",
+        "a",
+        None,
+        "b",
+    ]
+    assert found("none") is None
+    with pytest.raises(InvalidInputError, match="is needed: two is in a, b"):
+        found("two")
+
+
+def test_a_cluster_that_does_not_answer_leaves_a_gate_unknown(cluster: EmbeddedCluster) -> None:
+    silent = platform_of(Refusing(cluster, {KIND.kind}, UnreachableError), forge=forge())
+
+    for namespace in ("", "a"):
+        with pytest.raises(UnknownGateError, match="cannot be read now"):
+            Gates().xr(silent, GateRequest(KIT, "one", namespace))
+
+
+def test_a_kit_that_was_read_counts_while_the_forge_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hours = itertools.count(step=3_600)
+    monkeypatch.setattr(
+        "orderkit.flows.order.budget_gate_check.time.monotonic", lambda: float(next(hours))
+    )
+    gates, held = Gates(), forge()
+    platform = platform_of(None, forge=held)
+
+    first = gates.kit(platform, KIT)
+    held.is_cut = True
+
+    assert gates.kit(platform, KIT) == first
+    with pytest.raises(UnknownGateError, match=f"kit '{OTHER}' cannot be read now: no answer"):
+        gates.kit(platform, OTHER)
+    held.is_cut, held.files = False, {}
+    with pytest.raises(NotFoundError):
+        gates.kit(platform, KIT)
+
+
+def test_a_kit_is_read_once_in_a_while() -> None:
+    gates, held = Gates(), forge()
+    for _ in range(3):
+        gates.kit(platform_of(None, forge=held), KIT)
+
+    assert held.reads["pack.yaml"] == 1
+
+
+def test_a_kit_without_a_gate_has_none() -> None:
+    text = FILES[str(kit_path(KIT))]
+    shut = "\n".join(line for line in text.splitlines() if not line.startswith("  gate:"))
+    platform = platform_of(None, forge=forge({**FILES, str(kit_path(KIT)): shut}))
+
+    with pytest.raises(NotFoundError, match="has no gate"):
+        Gates().kit(platform, KIT)
+
+
+def owned(by: str, namespace: str = "a") -> Manifest:
+    owner = {"apiVersion": KIND.api_version, "kind": KIND.kind, "name": by, "uid": "u"}
+    return xr("inner", namespace, ownerReferences=[{**owner, "controller": True}])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "team"),
+    [("garage-a:lab.example.org/X:a/x", "ae86"), ("garage-none:x", None), ("", None)],
+)
+def test_the_team_of_an_xr_is_the_project_that_delivers_it(
+    annotation: str, team: str | None, cluster: EmbeddedCluster
+) -> None:
+    outer = xr("outer", "a", annotations={TRACKING_ID: annotation} if annotation else {})
+
+    assert team_of(platform_of(cluster).cluster, outer) == team
+
+
+def test_the_team_of_an_inner_xr_is_that_of_the_outermost(cluster: EmbeddedCluster) -> None:
+    live = cluster.get(ObjectKey(KIND, "one", "a"))
+    assert live
+    live["metadata"]["annotations"] = {TRACKING_ID: "garage-a:x"}
+    cluster.replace(live, owner="x")
+
+    assert team_of(platform_of(cluster).cluster, owned("one")) == "ae86"
+    assert team_of(platform_of(cluster).cluster, owned("gone")) is None
+    with pytest.raises(UnknownGateError, match="the XR's team cannot be read now"):
+        team_of(platform_of(Refusing(cluster, {KIND.kind}, UnreachableError)).cluster, owned("one"))

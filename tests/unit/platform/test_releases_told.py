@@ -1,0 +1,162 @@
+"""What doctor says of the releases of forge, cluster, Argo CD and Crossplane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusteralone import Refusing, platform_of
+
+from ground.errors import AccessError, OrderkitError, UnreachableError
+from ground.objects.kube_objects import Manifest
+from orderkit.core.platform.installation import Installation
+from orderkit.core.platform.neighbours import ReleaseVerdict
+from orderkit.flows.install.findings import (
+    argocd_release,
+    check_releases,
+    crossplane_release,
+    kubernetes_release,
+)
+from orderkit_standins.cluster import EmbeddedCluster
+
+
+@dataclass
+class Capabilities:
+    kind: str
+
+
+@dataclass
+class Forge:
+    """A forge of a kind, with a release or without an answer."""
+
+    kind: str = "gitea"
+    error: OrderkitError | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(self.kind)
+
+    def judge_release(self) -> ReleaseVerdict:
+        if self.error:
+            raise self.error
+        return ReleaseVerdict("1.0", "too old", "1.0 is too old", "upgrade it")
+
+
+@dataclass
+class Versioned:
+    """A cluster of a release, as real ones answer."""
+
+    cluster: Any
+    told: str | OrderkitError = "v1.34.1"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.cluster, name)
+
+    def version(self) -> str:
+        if isinstance(self.told, OrderkitError):
+            raise self.told
+        return self.told
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
+    found = EmbeddedCluster(tmp_path / "cluster.sqlite")
+    for name in ("argocd", "crossplane-system"):
+        found.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, owner="x"
+        )
+    yield found
+    found.close()
+
+
+def names(platform: Any, *without: str) -> dict[str, str]:
+    return {f.check: f.verdict for f in check_releases(platform, without=without)}
+
+
+@pytest.mark.parametrize("kind", ["gitea", "github", "gitlab"])
+def test_a_server_that_cannot_be_used_is_not_asked_for_its_release(
+    kind: str, cluster: EmbeddedCluster
+) -> None:
+    platform = platform_of(cluster, forge=Forge(kind))
+    every = ["kubernetes-release", "argocd-release", "crossplane-release", "backstage-release"]
+
+    assert [*names(platform)] == [f"{kind}-release", *every]
+    assert [*names(platform, "forge")] == every
+    assert [*names(platform, "cluster")] == [f"{kind}-release", "backstage-release"]
+
+
+def test_a_release_that_is_not_told_or_too_old_is_a_finding(cluster: EmbeddedCluster) -> None:
+    silent = UnreachableError("no answer", hint="start it")
+
+    told = list(check_releases(platform_of(Versioned(cluster, silent), forge=Forge())))
+    first = next(check_releases(platform_of(cluster, forge=Forge(error=silent))))
+
+    assert (told[0].verdict, told[0].detail, told[0].advice) == (
+        "fail",
+        "1.0 is too old",
+        "upgrade it",
+    )
+    assert [finding.verdict for finding in told[1:4]] == ["warn"] * 3
+    assert (first.verdict, first.detail, first.advice) == (
+        "warn",
+        "the version is not known: no answer",
+        "start it",
+    )
+
+
+def test_an_api_server_that_may_not_be_asked_has_an_unknown_release(
+    cluster: EmbeddedCluster,
+) -> None:
+    def basis(told: str | OrderkitError) -> str:
+        return str(kubernetes_release(platform_of(Versioned(cluster, told)).cluster).basis)
+
+    assert (basis(AccessError("no")), basis("v1.34.1")) != (basis("v1.34.1"), basis("v1.34.1"))
+    assert basis(AccessError("no")) == "unknown"
+
+
+def workload(name: str, image: str, namespace: str, kind: str = "Deployment") -> Manifest:
+    labels = {"app.kubernetes.io/version": "v0.1.0", "app.kubernetes.io/part-of": "argocd"}
+    container = {"name": "a", "image": image}
+    template = {"metadata": {"labels": {"a": name}}, "spec": {"containers": [container]}}
+    spec: dict[str, Any] = {"selector": {"matchLabels": {"a": name}}, "template": template}
+    if kind == "StatefulSet":
+        spec["serviceName"] = name
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": spec,
+    }
+
+
+def test_the_oldest_image_tells_the_release(cluster: EmbeddedCluster) -> None:
+    for name, image, kind in (
+        ("server", "quay.io/argoproj/argocd:v3.2.1@sha256:abc", "Deployment"),
+        ("controller", "quay.io/argoproj/argocd:v3.1.9", "StatefulSet"),
+        ("redis", "redis:7.2", "Deployment"),
+        ("latest", "quay.io/argoproj/argocd:latest", "Deployment"),
+    ):
+        cluster.create(workload(name, image, "argocd", kind), owner="x")
+    whole = platform_of(Versioned(cluster))
+
+    unread = platform_of(Versioned(Refusing(cluster, {"StatefulSet"})))
+
+    assert argocd_release(whole.cluster, Installation()).version == "v3.1.9"
+    assert argocd_release(unread.cluster, Installation()).version == "v3.2.1"
+
+
+def test_labels_tell_the_release_where_no_image_does(cluster: EmbeddedCluster) -> None:
+    cluster.create(workload("server", "mirror/argo@sha256:abc", "argocd"), owner="x")
+    platform = platform_of(Versioned(cluster))
+
+    assert argocd_release(platform.cluster, Installation()).version == "v0.1.0"
+    assert crossplane_release(platform.cluster, Installation()).version == ""
+
+
+def test_what_the_embedded_cluster_replaces_has_no_release(cluster: EmbeddedCluster) -> None:
+    found = crossplane_release(platform_of(cluster).cluster, Installation())
+
+    assert (found.basis, found.detail) == ("embedded", "embedded: Orderkit replaces Crossplane")

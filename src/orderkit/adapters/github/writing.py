@@ -15,10 +15,9 @@ import base64
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ground.errors import (
-    AccessError,
     ConflictError,
     MovedError,
     NotFoundError,
@@ -29,7 +28,7 @@ from ground.errors import (
     UnreachableError,
 )
 from ground.names import CommitSha, RepoId
-from orderkit.adapters.forges.answers import GarbledError, LostAnswerError, ServerError, turn
+from orderkit.adapters.forges.answers import GarbledError, LostAnswerError, ServerError
 from orderkit.adapters.forges.calls import (
     CONFLICT,
     INVALID,
@@ -38,41 +37,22 @@ from orderkit.adapters.forges.calls import (
     text_in,
 )
 from orderkit.adapters.forges.pushing import Push, PushedWrite, StaleHeadError, push_commit
-from orderkit.adapters.forges.writing import WriteFailure, check_paths
-from orderkit.adapters.github.reading import DEFAULT_BRANCH
+from orderkit.adapters.forges.writing import SharedWriting, WriteFailure
 from orderkit.adapters.github.repositories import Repositories
 from orderkit.adapters.github.rulesets import Rulesets
 from orderkit.ports.forge import EXECUTABLE, PLAIN, FileChange, Operation, Written
-from orderkit.ports.signatures import Signatures
 
 COMMIT = """mutation($input:CreateCommitOnBranchInput!)
 {createCommitOnBranch(input:$input){commit{oid}}}"""
 
 
-class Writing(Repositories, Rulesets):
+class Writing(Repositories, Rulesets, SharedWriting):
     """The part of the port that commits files."""
 
-    signatures: Signatures | None
-
-    def write(
-        self,
-        repo: RepoId,
-        changes: Sequence[FileChange],
-        operation: Operation,
-        *,
-        branch: str = DEFAULT_BRANCH,
-    ) -> Written:
-        """
-        Commit several files at once, or nothing. Idempotent by ``operation.id``. See the port.
-
-        Raises:
-            ConflictError: A file lacks its `expected_sha`, or another writer won every round.
-            NotFoundError: No such repository or branch.
-            RefusedError: The repository is archived.
-        """
-        check_paths(changes)
-        with turn(self.base_url, repo):
-            return _Write(self, repo, changes, operation, branch).run()
+    def _new_write(
+        self, repo: RepoId, changes: Sequence[FileChange], operation: Operation, branch: str
+    ) -> _Write:
+        return _Write(self, repo, changes, operation, branch)
 
     def note_write(self, repo: RepoId, branch: str, old: CommitSha, new: CommitSha) -> None:
         """Remember that a head was replaced, in case GitHub shows the old one for a while."""
@@ -84,6 +64,8 @@ class Writing(Repositories, Rulesets):
 @dataclass(slots=True)
 class _Write(PushedWrite[Writing]):
     """One write to GitHub."""
+
+    way_past: ClassVar[str] = "let our account bypass it"
 
     @property
     def reads_first(self) -> bool:
@@ -206,21 +188,6 @@ class _Write(PushedWrite[Writing]):
             or self.forge.head(self.repo, self.branch) != self.head
         ):
             return WriteFailure(ConflictError(f"{self.repo}: {problem}"), again=True)
-        return WriteFailure(self._protected(problem) or problem, again=False)
-
-    def _protected(self, problem: OrderkitError) -> AccessError | None:
-        """Return the error for a branch that a rule of the forge closes to us, else None."""
-        if not isinstance(problem, RemoteError) or isinstance(problem, NotFoundError):
-            return None
-        try:
-            rule = self.forge.blocking_rule(self.repo, self.branch)
-        except OrderkitError:
-            return None  # the refusal itself says more
-        if not rule:
-            return None
-        return AccessError(
-            f"no right: {self.branch} of {self.repo} is protected on the forge by the rule"
-            f" '{rule}', which does not let our account push: {problem}",
-            hint="remove that rule, or let our account bypass it; until then, changes"
-            " can go by pull request (--pr)",
-        )
+        may_be_rule = isinstance(problem, RemoteError) and not isinstance(problem, NotFoundError)
+        rule = self._protected(problem) if may_be_rule else None
+        return WriteFailure(rule or problem, again=False)

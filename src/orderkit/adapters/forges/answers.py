@@ -50,6 +50,9 @@ OTHER_FORGE = (
 )
 
 
+UNARCHIVE = "unarchive it in the forge"
+
+
 class LostAnswerError(UnreachableError):
     """The request was sent, but no complete answer arrived: it may have been carried out."""
 
@@ -129,10 +132,13 @@ def refusal(answer: ForgeResponse, doing: str) -> Exception:
     if status == 404:  # noqa: PLR2004
         return NotFoundError(message, hint="it does not exist, or is hidden from these credentials")
     if status == 423:  # noqa: PLR2004
-        return RefusedError(
-            f"archived, hence read-only: {message}", hint="unarchive it in the forge"
-        )
+        return archived(message)
     return RemoteError(message)
+
+
+def archived(what: str) -> RefusedError:
+    """Return the error for a change of a repository that only can be read."""
+    return RefusedError(f"archived, hence read-only: {what}", hint=UNARCHIVE)
 
 
 def _unclear(answer: ForgeResponse, message: str) -> Exception:

@@ -27,7 +27,6 @@ from typing import ClassVar, get_args
 from ground.errors import (
     AccessError,
     ConflictError,
-    InProgressError,
     InvalidInputError,
     NotFoundError,
     OrderkitError,
@@ -55,8 +54,10 @@ from orderkit.adapters.forges.merging import (
     MergeRequest,
     SharedMerging,
     Sides,
+    checking,
     conflicts,
     differing_paths,
+    late_head,
 )
 from orderkit.adapters.forges.pulls import AskedState, SharedNotes, SharedPulls
 from orderkit.adapters.forges.reading import refused_name
@@ -263,12 +264,10 @@ class _Merge(Merge[Merging]):
     def _judge(self, answer: ForgeResponse) -> OrderkitError:
         """Return the problem if another round may help, else raise it. It is not merged."""
         text, status = answer.text, answer.status
-        if status >= 500:  # noqa: PLR2004  server errors
-            return ServerError(f"{self.request}: {status} {text}", hint="repeat the command")
         if status == NOT_NOW:
             return self._not_now(text)
-        if status == CONFLICT and _LATE_HEAD.search(text):  # our read just saw this head
-            return InProgressError(f"{self.request}: the forge has not taken in its head yet")
+        if status == CONFLICT and _LATE_HEAD.search(text):
+            return late_head(self.request)
         if status in (CONFLICT, FORBIDDEN) and (_LATE_BASE.search(text) or RACE.search(text)):
             return ConflictError(f"{self.request}: {text}", hint="repeat the command")
         if status == CONFLICT and "PushRejected" in text:
@@ -298,15 +297,11 @@ class _Merge(Merge[Merging]):
             self.empty.append(time.monotonic())
             if len(self.empty) >= _EMPTY_LOOKS and self.empty[-1] - self.empty[0] >= _EMPTY_S:
                 raise RefusedError(f"{request}: {now.base} has all its commits: nothing to merge")
-        checking = InProgressError(
-            f"{request}: the forge is still checking whether it can be merged",
-            hint="repeat the command",
-        )
         if self._trial_is_due():
             paths = self.forge._conflicting(request.repo, request.number)  # noqa: SLF001
             if paths:
                 raise self._conflict(paths)
-        return checking
+        return checking(request)
 
     def _trial_is_due(self) -> bool:
         """Say, once, that the forge had the time to find a conflict."""

@@ -27,7 +27,7 @@ from ground.errors import (
 )
 from ground.names import CommitSha, RepoId
 from orderkit.adapters.forges import calls
-from orderkit.adapters.forges.answers import ForgeResponse, ServerError, refusal
+from orderkit.adapters.forges.answers import UNARCHIVE, ForgeResponse, refusal
 from orderkit.adapters.forges.calls import (
     CONFLICT,
     FORBIDDEN,
@@ -42,7 +42,14 @@ from orderkit.adapters.forges.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.forges.merging import MergeRequest, QueuedMerge, SharedMerging, Sides
+from orderkit.adapters.forges.merging import (
+    MergeRequest,
+    QueuedMerge,
+    SharedMerging,
+    Sides,
+    checking,
+    late_head,
+)
 from orderkit.adapters.forges.pulls import AskedState, SharedNotes, SharedPulls
 from orderkit.adapters.forges.repositories import SharedBranches
 from orderkit.adapters.forges.transport import Query, path_of
@@ -80,9 +87,7 @@ class Branches(GitHubReading, SharedBranches):
             return
         entry = self._optional(self._path(repo), doing) or {}
         if entry.get("archived"):
-            raise RefusedError(
-                f"{doing}: archived, hence read-only", hint="unarchive it in the forge"
-            )
+            raise RefusedError(f"{doing}: archived, hence read-only", hint=UNARCHIVE)
 
     def _drop_branch(self, repo: RepoId, branch: str, doing: str) -> bool:
         entry = self._optional(self._path(repo), doing) or {}
@@ -291,10 +296,8 @@ class _Merge(QueuedMerge[Merging]):
     def _judge(self, answer: ForgeResponse) -> OrderkitError:
         """Return the problem if another round may help, else raise it. It is not merged."""
         request, text, status = self.request, answer.text, answer.status
-        if status >= 500:  # noqa: PLR2004  server errors
-            return ServerError(f"{request}: {status} {text}", hint="repeat the command")
-        if status == CONFLICT:  # our read just saw this head
-            return InProgressError(f"{request}: the forge has not taken in its head yet")
+        if status == CONFLICT:
+            return late_head(request)
         self.forge._refuse_archived(request.repo, status, str(request))  # noqa: SLF001  one module
         if status in (NOT_NOW, INVALID):
             return self._not_now(text)
@@ -309,10 +312,7 @@ class _Merge(QueuedMerge[Merging]):
             return self._enqueue()
         # null while GitHub checks, false for a conflict
         if pull.get("mergeable") is None:
-            return InProgressError(
-                f"{request}: the forge is still checking whether it can be merged",
-                hint="repeat the command",
-            )
+            return checking(request)
         if not forge.compare(request.repo, base, request.head):
             self.empty += 1  # somebody else's merge may be running
             if self.empty >= _EMPTY_LOOKS:

@@ -365,11 +365,9 @@ class GitHubCalls(ForgeCalls):
         """Return the path of a repository for git."""
         return f"{GIT}/{repo.owner}/{repo.name}.git"
 
-    def path(self, repo: RepoId, *segments: str) -> str:
+    def _path(self, repo: RepoId, *segments: str) -> str:
         """Return the path of something below a repository."""
         return path_of("repos", repo.owner, repo.name, *segments)
-
-    _path = path
 
     def _page_after(self, answer: ForgeResponse, page: int, *, is_full: bool) -> int:  # noqa: ARG002  it says so
         match = _NEXT.search(answer.headers.get("link", ""))

@@ -22,13 +22,12 @@ from ground.errors import (
     MovedError,
     NotFoundError,
     OrderkitError,
-    RefusedError,
     RemoteError,
     TooFastError,
     UnreachableError,
 )
 from ground.names import CommitSha, RepoId
-from orderkit.adapters.forges.answers import GarbledError, LostAnswerError, ServerError
+from orderkit.adapters.forges.answers import GarbledError, LostAnswerError, ServerError, archived
 from orderkit.adapters.forges.calls import (
     CONFLICT,
     INVALID,
@@ -168,7 +167,7 @@ class _Write(PushedWrite[Writing]):
         return {**item, "sha": text_in(blob, "sha")}
 
     def _git(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        address = self.forge.path(self.repo, "git", *path.split("/", 1))
+        address = self.forge._path(self.repo, "git", *path.split("/", 1))  # noqa: SLF001  one module
         doing = f"write to {self.repo}"
         if method == "GET":
             return object_in(checked(self.forge.http.get(address), doing), doing)
@@ -181,8 +180,7 @@ class _Write(PushedWrite[Writing]):
         """Return what a refusal means after our commit was not found."""
         repository = self.forge.repo(self.repo)
         if repository is not None and repository.archived:
-            text = f"archived, hence read-only: {self.repo}"
-            return WriteFailure(RefusedError(text, hint="unarchive it in the forge"), again=False)
+            return WriteFailure(archived(str(self.repo)), again=False)
         if (
             isinstance(problem, ConflictError)
             or self.forge.head(self.repo, self.branch) != self.head

@@ -30,7 +30,7 @@ from ground.errors import (
     RemoteError,
 )
 from ground.names import CommitSha, RepoId
-from orderkit.adapters.forges.answers import ForgeResponse, ServerError, settle
+from orderkit.adapters.forges.answers import ForgeResponse, archived, settle
 from orderkit.adapters.forges.calls import (
     BAD,
     CONFLICT,
@@ -46,7 +46,14 @@ from orderkit.adapters.forges.calls import (
     object_in,
     text_in,
 )
-from orderkit.adapters.forges.merging import MergeRequest, QueuedMerge, SharedMerging, Sides
+from orderkit.adapters.forges.merging import (
+    MergeRequest,
+    QueuedMerge,
+    SharedMerging,
+    Sides,
+    checking,
+    late_head,
+)
 from orderkit.adapters.forges.pulls import AskedState, SharedNotes, SharedPulls, split_line
 from orderkit.adapters.forges.repositories import SharedBranches
 from orderkit.adapters.forges.transport import Query
@@ -197,9 +204,7 @@ class GitLabPulls(GitLabWriting, GitLabNotes, SharedBranches, SharedPulls):
             return
         repository = self.repo(repo)
         if repository is not None and repository.archived:
-            raise RefusedError(
-                f"archived, hence read-only: {doing}", hint="unarchive it in the forge"
-            )
+            raise archived(doing)
 
     def compare(self, repo: RepoId, base: str, head: str) -> tuple[Commit, ...]:
         """
@@ -332,17 +337,14 @@ class GitLabMerging(GitLabPulls, SharedMerging):
         """
         body = {"sha": request.head, "squash": request.style is MergeStyle.SQUASH}
         answer = self._http.send("POST", self._train_place(request), body=body)
-        if answer.status == CONFLICT:  # our read just saw this head
-            raise InProgressError(f"{request}: the forge has not taken in its head yet")
+        if answer.status == CONFLICT:
+            raise late_head(request)
         if answer.status == BAD and not self.is_waiting(request):
             status = self.merge_status(request.repo, request.number)
             if status in CONFLICTS:
                 raise ConflictError(f"{request}: it conflicts with its base")
             if status in UNDECIDED or status in ("mergeable", _ENDED):
-                raise InProgressError(
-                    f"{request}: the forge is still checking whether it can be merged",
-                    hint="repeat the command",
-                )
+                raise checking(request)
             reason = _REASONS.get(status, answer.text)
             raise RefusedError(
                 f"{request}: the merge train does not take it: {reason}",
@@ -382,9 +384,7 @@ class GitLabMerging(GitLabPulls, SharedMerging):
         if repository is None:
             return
         if repository.archived:
-            raise RefusedError(
-                f"archived, hence read-only: {request}", hint="unarchive it in the forge"
-            )
+            raise archived(str(request))
         if request.style is MergeStyle.SQUASH and not repository.may_squash:
             raise RefusedError(f"{request}: squash is not allowed in this repository")
 
@@ -406,13 +406,11 @@ class _Merge(QueuedMerge[GitLabMerging]):
     def _judge(self, answer: ForgeResponse) -> OrderkitError:
         """Return the problem if another round may help, else raise it. It is not merged."""
         request, text = self.request, answer.text
-        if answer.status >= 500:  # noqa: PLR2004  server errors
-            return ServerError(f"{request}: {answer.status} {text}", hint="repeat the command")
         self.forge.refuse_style(request)
         if answer.status in (UNAUTHORIZED, FORBIDDEN):
             raise AccessError(f"{request}: no right: {text}", hint="ask who may merge here")
-        if answer.status == CONFLICT:  # our read just saw this head
-            return InProgressError(f"{request}: the forge has not taken in its head yet")
+        if answer.status == CONFLICT:
+            return late_head(request)
         # 405 stands for whatever is not met (doc/api/merge_requests.md, "Merge status")
         status = self.forge.merge_status(request.repo, request.number)
         if status in CONFLICTS:
@@ -425,9 +423,6 @@ class _Merge(QueuedMerge[GitLabMerging]):
                 hint="see which checks, approvals or styles the forge asks for",
             )
         if status in UNDECIDED or status in ("mergeable", _ENDED):
-            return InProgressError(
-                f"{request}: the forge is still checking whether it can be merged",
-                hint="repeat the command",
-            )
+            return checking(request)
         checked(answer, str(request))
         raise RefusedError(f"{request}: {status}: {text}")

@@ -36,6 +36,7 @@ from ground.errors import (
 )
 from ground.names import BlobSha, CommitSha, RepoId
 from orderkit.adapters.forges.answers import (
+    UNARCHIVE,
     ForgeResponse,
     LostAnswerError,
     ServerError,
@@ -186,9 +187,7 @@ class _Write(PushedWrite[GitLabWriting]):
             if answer.status == FORBIDDEN and not missing_scope(answer):
                 repository = self.forge.repo(self.repo)
                 if repository is not None and repository.archived:
-                    return RefusedError(
-                        f"{doing}: archived, hence read-only", hint="unarchive it in the forge"
-                    )
+                    return RefusedError(f"{doing}: archived, hence read-only", hint=UNARCHIVE)
                 if repository is not None and repository.can_write:
                     rule = self.forge.blocking_rule(self.repo, self.branch)
                     return self._closed_by(rule, answer.text)

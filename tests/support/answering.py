@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -62,6 +65,66 @@ def says(status: int, body: bytes, **headers: str) -> Answering:
         handler.wfile.write(body)
 
     return answer
+
+
+Reply = tuple[int, object]
+"""A status, and what is sent as JSON; bytes are sent as they are."""
+
+
+@dataclass
+class Script:
+    """A server whose replies are listed, and what it was asked."""
+
+    replies: Mapping[str, Reply | list[Reply]]
+    """By method and path; of a list each is given once, the last one again and again."""
+    headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By method and path."""
+    url: str = ""
+    asked: list[str] = field(default_factory=list)
+    """Methods and paths, in order."""
+    sent: dict[str, Any] = field(default_factory=dict)
+    """The newest body of each method and path that had one."""
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        """Give the listed reply; 404 to what is not listed."""
+        parts = urlsplit(handler.path)
+        key = f"{handler.command} {unquote(parts.path)}"
+        self.asked.append(key)
+        data = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+        if data:
+            self.sent[key] = json.loads(data) if data[:1] in b"{[" else data
+        found = self.replies.get(key, (404, {"message": "not listed"}))
+        if isinstance(found, list):
+            found = found.pop(0) if len(found) > 1 else found[0]
+        status, document = found
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        says(status, body, **self.headers.get(key, {}))(handler)
+
+
+@contextmanager
+def scripted(
+    replies: Mapping[str, Reply | list[Reply]],
+    headers: Mapping[str, Mapping[str, str]] | None = None,
+) -> Iterator[Script]:
+    """Serve listed replies on a free port."""
+    script = Script(replies, headers or {})
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name
+            """Stay silent."""
+
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        setattr(Handler, f"do_{method}", script.answer)
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+    thread.start()
+    script.url = f"http://127.0.0.1:{http.server_port}"
+    try:
+        yield script
+    finally:
+        http.shutdown()
+        thread.join()
+        http.server_close()
 
 
 def own_certificate(folder: Path, *, days_ago: int = 1, days: int = 30) -> Certificate:

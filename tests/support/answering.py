@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -42,7 +42,13 @@ def server(answer: Answering) -> Iterator[str]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name
             """Stay silent."""
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with _running(Handler) as url:
+        yield url
+
+
+@contextmanager
+def _running(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=http.serve_forever, args=(0.01,))
     thread.start()
     try:
@@ -76,7 +82,11 @@ class Script:
     """A server whose replies are listed, and what it was asked."""
 
     replies: Mapping[str, Reply | list[Reply]]
-    """By method and path; of a list each is given once, the last one again and again."""
+    """
+    By method and path, maybe with some of the query; the key that names most of it counts.
+
+    Of a list each reply is given once, the last one again and again.
+    """
     headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By method and path."""
     url: str = ""
@@ -93,12 +103,22 @@ class Script:
         data = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
         if data:
             self.sent[key] = json.loads(data) if data[:1] in b"{[" else data
-        found = self.replies.get(key, (404, {"message": "not listed"}))
+        listed = self._listed(key, dict(parse_qsl(parts.query)))
+        found = self.replies.get(listed, (404, {"message": "not listed"}))
         if isinstance(found, list):
             found = found.pop(0) if len(found) > 1 else found[0]
         status, document = found
         body = document if isinstance(document, bytes) else json.dumps(document).encode()
-        says(status, body, **self.headers.get(key, {}))(handler)
+        says(status, body, **self.headers.get(listed, {}))(handler)
+
+    def _listed(self, key: str, query: Mapping[str, str]) -> str:
+        best, most = "", -1
+        for listed in self.replies:
+            path, _, wanted = listed.partition("?")
+            named = dict(parse_qsl(wanted))
+            if path == key and named.items() <= query.items() and len(named) > most:
+                best, most = listed, len(named)
+        return best
 
 
 @contextmanager
@@ -110,21 +130,16 @@ def scripted(
     script = Script(replies, headers or {})
 
     class Handler(BaseHTTPRequestHandler):
+        def reply(self) -> None:
+            script.answer(self)
+
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name
             """Stay silent."""
 
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
-        setattr(Handler, f"do_{method}", script.answer)
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    script.url = f"http://127.0.0.1:{http.server_port}"
-    try:
+        setattr(Handler, f"do_{method}", Handler.reply)
+    with _running(Handler) as script.url:
         yield script
-    finally:
-        http.shutdown()
-        thread.join()
-        http.server_close()
 
 
 def own_certificate(folder: Path, *, days_ago: int = 1, days: int = 30) -> Certificate:

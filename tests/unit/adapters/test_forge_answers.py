@@ -84,6 +84,10 @@ def test_a_scope_is_missing_only_where_the_forge_forbids() -> None:
     assert missing_scope(answer(422, said)) == ""
 
 
+def test_only_statuses_of_the_two_hundreds_are_a_success() -> None:
+    assert [status for status in range(100, 600) if answer(status).ok] == list(range(200, 300))
+
+
 TEXTS = [
     ({"message": "a", "error": "b"}, "a"),
     ({"error": "b"}, "b"),

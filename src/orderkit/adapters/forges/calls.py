@@ -128,11 +128,12 @@ class ForgeCalls(ForgeClient):
             inside: The field of an object that holds the list; "": the answer is the list.
         """
         yielded: set[Any] = set()
+        size = self._page_size
         for _ in range(PASSES):
             page, pages, is_new = 1, 0, False
             totals: set[str] = set()
             while page:
-                sent = {**query, self.page_size_key: self._page_size, "page": page}
+                sent = {**query, self.page_size_key: size, "page": page}
                 answer = checked(self._http.get(path, sent), doing)
                 totals.add(answer.headers.get(self.total_header, ""))
                 items = self._items(answer, inside, doing)
@@ -140,7 +141,7 @@ class ForgeCalls(ForgeClient):
                 yielded.update(item.get(key) for item in fresh)
                 yield from fresh
                 is_new = is_new or bool(fresh)
-                page = self._page_after(answer, page, is_full=len(items) >= self._page_size)
+                page = self._page_after(answer, page, is_full=len(items) >= size)
                 pages += 1
             # else the list is read again: an item may have moved to a page that was read already
             if len(totals) == 1 if self.total_header else pages == 1 or not is_new:

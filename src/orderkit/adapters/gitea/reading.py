@@ -12,7 +12,7 @@ support are in ``core.platform.neighbours``; docs/forge.md prints the rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -158,21 +158,23 @@ class GiteaReading(Calls, SharedReading):
     def _most_of_small(self) -> int:
         return TREE_PAGE
 
-    def _all_entries(self, repo: RepoId, commit: str) -> Iterator[TreeEntry]:
+    def _all_entries(self, repo: RepoId, commit: str) -> list[TreeEntry]:
         return self._entries(repo, commit, recursive=True)
 
     def _children(
         self, repo: RepoId, _commit: CommitSha, _path: PurePosixPath, sha: str, /
-    ) -> Iterator[TreeEntry]:
+    ) -> list[TreeEntry]:
         return self._entries(repo, sha, recursive=False)
 
-    def _entries(self, repo: RepoId, sha: str, *, recursive: bool) -> Iterator[TreeEntry]:
-        """Yield the entries of a folder or commit, the direct ones or all."""
+    def _entries(self, repo: RepoId, sha: str, *, recursive: bool) -> list[TreeEntry]:
+        """Return the entries of a folder or commit, the direct ones or all."""
+        entries: list[TreeEntry] = []
         page, pages = 1, 1
         while page <= pages:
-            entries, pages = self._tree_page(repo, sha, page, recursive=recursive)
-            yield from map(_tree_entry, entries)
+            found, pages = self._tree_page(repo, sha, page, recursive=recursive)
+            entries += map(_tree_entry, found)
             page += 1
+        return entries
 
     def _tree_page(
         self, repo: RepoId, commit: str, page: int, *, recursive: bool = True

@@ -495,6 +495,9 @@ REFUSED_STEPS: list[tuple[str, Replies, Any, type[Exception], str]] = [
      NotFoundError, "no organisation team"),
     ("a webhook's address", {f"GET {P}/hooks": (200, []), f"POST {P}/hooks": (422, {"error": "b"})},
      lambda f: f.ensure_webhook(REPO, Webhook("http://x", ())), InvalidInputError, "refused: b"),
+    ("deleting", {f"GET {P}": (200, PROJECT), f"GET {API}/projects/7": (200, PROJECT),
+                  f"DELETE {API}/projects/7": (403, {})},
+     lambda f: f.delete_repo(REPO), AccessError, "delete team/order"),
     ("a reader", {f"GET {G}/deploy_tokens": (200, []), f"POST {G}/deploy_tokens": (401, {})},
      lambda f: f.add_reader("team"), AccessError, "add a token that reads team"),
 ]  # fmt: skip

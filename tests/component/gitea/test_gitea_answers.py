@@ -374,14 +374,15 @@ def test_what_has_nothing_to_merge_is_refused_after_some_looks_and_seconds(
 
 
 def test_the_head_of_a_merged_one_is_read_from_its_own_ref() -> None:
-    merged = {"state": "closed", "merged": True, "merge_commit_sha": BASE}
-    moved = {**merged, "head": {"ref": "change", "sha": BEFORE, "label": "change"}}
+    merged: dict[str, Any] = {"state": "closed", "merged": True, "merge_commit_sha": BASE}
+    moved: dict[str, Any] = {**merged, "head": {"ref": "change", "sha": BEFORE, "label": "change"}}
     path = f"GET {R}/git/refs/pull/1/head"
     others = [{"ref": "refs/pull/1/heads", "object": {"sha": BASE}}]
     own = [*others, {"ref": "refs/pull/1/head", "object": {"sha": HEAD}}]
     with gitea({**merging((405, {}), **moved), path: (200, own)}) as (forge, _):
         assert merge(forge) == BASE
-    for said in ((200, others), (404, {})):
+    not_told: list[Reply] = [(200, others), (404, {})]
+    for said in not_told:
         with (
             gitea({**merging((405, {}), **moved), path: said}) as (forge, _),
             pytest.raises(ConflictError, match="its head is cccc"),
@@ -500,13 +501,14 @@ def test_history_is_read_page_by_page_up_to_the_limit(monkeypatch: pytest.Monkey
 
 NEW = FileChange(A, b"1", None)
 POST = f"POST {R}/contents"
-AT: Reply = (200, {"commit": {"id": HEAD}})
+SHOWN_AT = {"commit": {"id": HEAD}}
+AT: Reply = (200, SHOWN_AT)
 WRITES: list[tuple[str, Replies, type[Exception], str]] = [
     ("no credentials", {POST: (401, {})}, AccessError, "bad credentials"),
     ("no commit in the answer", {POST: (201, {})}, ServerError, "names no commit"),
     ("a gateway", {POST: (502, {})}, ServerError, "502"),
     ("an archive", {POST: (423, {})}, RefusedError, "archived"),
-    ("a rule", {POST: (403, says("no")), BRANCH: (200, {**AT[1], "protected": True})},  # type: ignore[dict-item]  # an object
+    ("a rule", {POST: (403, says("no")), BRANCH: (200, {**SHOWN_AT, "protected": True})},
      AccessError, "by the rule 'main'"),
     ("no right", {POST: (403, says("not allowed"))}, AccessError, "no right"),
     ("a scope", {POST: (403, says("required scope(s), required=[x]"))}, AccessError, "scope"),
@@ -659,7 +661,7 @@ def test_a_webhook_without_a_secret_is_changed_and_doubles_are_removed() -> None
 
 
 def test_a_webhook_counts_that_is_active_and_hears_all_that_is_wanted() -> None:
-    cases = [
+    cases: list[tuple[dict[str, Any], bool]] = [
         ({"active": True, "events": ["push", "pull_request", "issues"]}, True),
         ({"active": True, "events": ["push"]}, False),
         ({"active": False, "events": ["push", "pull_request"]}, False),

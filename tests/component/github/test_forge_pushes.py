@@ -111,7 +111,8 @@ def test_a_branch_that_takes_no_push_gets_its_commits_by_the_api_from_then_on(
 
 
 def test_a_push_whose_answer_is_lost_is_looked_for_and_sent_again() -> None:
-    replies = {**USUAL, PUSH: [(500, {}), (200, OK)], f"GET {R}/commits": (200, [])}
+    pushes: list[Reply] = [(500, {}), (200, OK)]
+    replies = {**USUAL, PUSH: pushes, f"GET {R}/commits": (200, [])}
     with (
         scripted(replies) as script,
         GitHubForge(script.url, token="t-1", pacer=Pacer()) as forge,
@@ -141,11 +142,12 @@ def test_a_push_that_somebody_overtook_is_made_again_on_the_new_head() -> None:
         (200, {"object": {"sha": HEAD}}),
         (200, {"object": {"sha": OTHER}}),
     ]
-    replies = {
+    pushes: list[Reply] = [(200, DECLINED), (200, OK)]
+    replies: Mapping[str, Reply | list[Reply]] = {
         **USUAL,
         f"GET {R}/git/ref/heads/main": heads,
         f"GET {R}/git/trees/{OTHER}": (200, {"tree": []}),
-        PUSH: [(200, DECLINED), (200, OK)],
+        PUSH: pushes,
         f"GET {R}/commits": (200, []),
     }
     with (

@@ -127,7 +127,8 @@ def scripted(
     headers: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Iterator[Script]:
     """Serve listed replies on a free port."""
-    script = Script(replies, headers or {})
+    own = {key: [*reply] if isinstance(reply, list) else reply for key, reply in replies.items()}
+    script = Script(own, headers or {})
 
     class Handler(BaseHTTPRequestHandler):
         def reply(self) -> None:

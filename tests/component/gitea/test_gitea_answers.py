@@ -88,6 +88,16 @@ def test_another_bad_request_for_the_version_is_a_failure_of_its_own() -> None:
         assert not isinstance(caught.value, NotFoundError)
 
 
+def test_who_we_are_is_never_unknown_to_a_forge() -> None:
+    with (
+        gitea({f"GET {API}/user": (404, {})}) as (forge, _),
+        pytest.raises(NotFoundError, match="read who we are: 404") as caught,
+    ):
+        forge.user()
+
+    assert "forge.url in platform.yaml" in caught.value.hint
+
+
 def people(*logins: str) -> Reply:
     return 200, [{"id": number, "login": login} for number, login in enumerate(logins, 1)]
 
@@ -436,8 +446,9 @@ def test_commits_that_another_ref_of_the_name_shows_are_refused() -> None:
         pytest.raises(RefusedError, match="something else as commit"),
     ):
         forge.compare(REPO, "main", HEAD)
-    with gitea({path: (200, {"commits": [], "total_commits": 0})}) as (forge, _):
-        assert forge.compare(REPO, "main", HEAD) == ()
+    for none in ({"commits": [], "total_commits": 0}, {"commits": None}):
+        with gitea({path: (200, none)}) as (forge, _):
+            assert forge.compare(REPO, "main", HEAD) == ()
     with gitea({}) as (forge, _), pytest.raises(NotFoundError, match="one of them"):
         forge.compare(REPO, "main", HEAD)
     with gitea({path: (500, {})}) as (forge, _), pytest.raises(ServerError, match="compare main"):

@@ -79,6 +79,8 @@ def test_a_scope_is_missing_only_where_the_forge_forbids() -> None:
     assert missing_scope(answer(403, said)) == "write:repository"
     assert missing_scope(answer(403, {"message": "required scope"})).startswith("the one named")
     assert missing_scope(answer(403, {"error": "insufficient_scope"})) == "api"
+    assert missing_scope(answer(403, {"error": "insufficient_scope", "scope": "x y"})) == "x y"
+    assert missing_scope(answer(403, {"error": "other", "scope": "x"})) == ""
     assert missing_scope(answer(403, b"<html>")) == ""
     assert missing_scope(answer(403, ["insufficient_scope"])) == ""
     assert missing_scope(answer(422, said)) == ""

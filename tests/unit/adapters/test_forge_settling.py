@@ -153,6 +153,20 @@ def test_what_is_accepted_and_never_shown_is_a_lost_answer() -> None:
     assert steps.log.count("act") == ROUNDS
 
 
+def test_between_two_tries_there_is_a_pause_and_none_after_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    monkeypatch.setattr(answers, "PAUSE_FIRST_S", 1.0)
+    monkeypatch.setattr(answers, "PAUSE_MAX_S", 4.0)
+    with pytest.raises(LostAnswerError):
+        Steps([None], [None]).settle()
+
+    assert len(slept) == ROUNDS - 1
+    assert slept[0] <= 1.0 < slept[-1] <= 4.0
+
+
 def test_pauses_double_up_to_a_bound_and_keep_half_of_their_length(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -186,7 +186,7 @@ def test_writes_go_to_the_object_or_to_its_status(kube: Open) -> None:
             client.apply(manifest, owner="me", status=True)
         with pytest.raises(NotFoundError, match="has no status subresource"):
             client.patch(KEY, {}, owner="me", status=True)
-        with pytest.raises(InvalidObjectError, match='"a" is invalid: metadata.namespace'):
+        with pytest.raises(InvalidObjectError, match=r'"a" is invalid: metadata\.namespace'):
             client.create(config(), owner="me")
 
 

@@ -20,6 +20,7 @@ from ground.errors import (
     RemoteError,
 )
 from ground.names import BlobSha, CommitSha, RepoId, blob_sha
+from ground.secrets import redact
 from orderkit.adapters.forges import answers
 from orderkit.adapters.forges.answers import ServerError
 from orderkit.adapters.gitea import GiteaForge, pulls
@@ -733,3 +734,21 @@ def test_an_account_that_is_no_owner_names_itself_in_the_rule_of_a_branch() -> N
     with gitea({**replies, BRANCH: (200, {"user_can_push": True})}) as (forge, script):
         assert forge.protect_branch(REPO, "main", checks=[])
         assert f"PATCH {path}/main" not in script.asked
+
+
+def test_an_account_that_reads_is_restricted_and_its_password_is_in_no_message() -> None:
+    team = {"id": 5, "name": "argocd", "permission": "read", "units_map": {}}
+    replies: Replies = {
+        f"POST {API}/admin/users": (201, {}),
+        f"GET {ORG}/teams": (200, [team]),
+        f"GET {API}/teams/5/members": (200, []),
+        f"PATCH {API}/teams/5": (200, {}),
+    }
+    with gitea(replies) as (forge, script):
+        with pytest.raises(NotFoundError, match="there is no user argocd-team-"):
+            forge.add_reader("team")
+        sent = script.sent[f"POST {API}/admin/users"]
+    assert (sent["restricted"], sent["visibility"], sent["must_change_password"]) == (
+        True, "private", False,
+    )  # fmt: skip
+    assert sent["password"] not in redact(f"it was {sent['password']}")

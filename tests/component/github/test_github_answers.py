@@ -22,11 +22,14 @@ from ground.errors import (
     RemoteError,
 )
 from ground.names import CommitSha, RepoId
+from ground.secrets import redact
 from orderkit.adapters.forges import answers
 from orderkit.adapters.forges.answers import ServerError
 from orderkit.adapters.forges.pushing import StaleHeadError
 from orderkit.adapters.github import GitHubForge
+from orderkit.adapters.github.reading import app_secret
 from orderkit.adapters.github.transport import AppTokens, Pacer
+from orderkit.core.platform.settings import ForgeApp
 from orderkit.ports.forge import CommitStatus, MergeStyle, Operation
 
 TOKEN = "canary-0123456789abcdef"
@@ -654,3 +657,34 @@ def test_who_pushed_what_is_read_page_by_page() -> None:
     ]
     with github({}) as (forge, _), pytest.raises(NotFoundError, match="no pull request 1"):
         forge.pull_events(REPO, 1)
+
+
+def test_keys_and_tokens_of_apps_are_in_no_message(tmp_path: Path) -> None:
+    key, token = "the-private-key-0123456789", "token-of-an-installation-0123456789"
+    (tmp_path / "key.pem").write_text(key)
+    app = ForgeApp(7, tmp_path / "key.pem", installation=5)
+
+    secret = app_secret(app, "https://ghe.example.org", "/api/v3")
+    app_tokens(5).token("team", Asked(access_tokens={"token": token}))
+
+    assert secret == {
+        "githubAppID": "7",
+        "githubAppPrivateKey": key,
+        "githubAppInstallationID": "5",
+        "githubAppEnterpriseBaseUrl": "https://ghe.example.org/api/v3",
+    }
+    for hidden in (key, token):
+        assert hidden not in redact(f"it was {hidden}")
+    with pytest.raises(NotFoundError, match="the key of GitHub App 8 cannot be read"):
+        app_secret(ForgeApp(8, tmp_path / "none"), "https://github.com", "https://api.github.com")
+
+
+def test_argo_cds_app_reads_no_organisation_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "key.pem").write_text("k")
+    app = ForgeApp(7, tmp_path / "key.pem")
+    with (
+        scripted({}) as script,
+        GitHubForge(script.url, token=TOKEN, argocd_app=app, pacer=Pacer()) as forge,
+        pytest.raises(NotFoundError, match="there is no organisation team"),
+    ):
+        forge.add_reader("team")

@@ -21,6 +21,7 @@ from ground.errors import (
     RemoteError,
 )
 from ground.names import BlobSha, CommitSha, RepoId
+from ground.secrets import redact
 from orderkit.adapters.forges import answers
 from orderkit.adapters.forges.answers import LostAnswerError, ServerError
 from orderkit.adapters.gitlab import GitLabForge
@@ -627,3 +628,27 @@ def test_a_delete_names_the_commit_that_changed_the_file_last() -> None:
         assert script.sent[f"POST {COMMITS}"]["actions"] == [
             {"action": "delete", "file_path": "a.txt", "last_commit_id": BASE}
         ]
+
+
+def test_a_reader_is_a_token_that_only_reads_and_takes_the_place_of_the_one_before() -> None:
+    path, secret = f"{G}/deploy_tokens", "token-of-a-reader-0123456789"
+    before = [{"id": 3, "username": "argocd-team-x"}, {"id": 4, "username": "other"}]
+    replies: Replies = {
+        f"GET {path}?active=true": (200, before),
+        f"POST {path}": (201, {"username": "argocd-team-y", "token": secret}),
+        f"DELETE {path}/3": (404, {}),
+    }
+    with gitlab(replies) as (forge, script):
+        reader = forge.add_reader("team")
+        assert script.sent[f"POST {path}"]["scopes"] == ["read_repository"]
+        assert script.asked[-1] == f"DELETE {path}/3"
+        forge.remove_reader("team", "argocd-team-x")
+        forge.remove_reader("team", "argocd-team-z")
+        assert script.asked.count(f"DELETE {path}/3") == 2
+    assert (reader.name, reader.token) == ("argocd-team-y", secret)
+    assert secret not in redact(f"it was {secret}")
+    with gitlab({}) as (forge, _):
+        forge.remove_reader("team", "argocd-team-x")
+    refused = {**replies, f"DELETE {path}/3": (403, {})}
+    with gitlab(refused) as (forge, _), pytest.raises(AccessError):
+        forge.remove_reader("team", "argocd-team-x")

@@ -105,7 +105,9 @@ def test_texts_are_bounded_in_size_and_number(monkeypatch: pytest.MonkeyPatch) -
     trees.keep_file(REPO, ONE, revision(B, "xxxx"))
     assert trees.file(REPO, ONE, A) is not None
     assert trees.file(REPO, ONE, B) is None
-    for name in "cde":
+    trees.keep_file(REPO, ONE, revision(PurePosixPath("c"), "c"))
+    assert trees.file(REPO, ONE, A) is not None
+    for name in "de":
         trees.keep_file(REPO, ONE, revision(PurePosixPath(name), name))
     assert trees.file(REPO, ONE, A) is None
     assert trees.file(REPO, ONE, PurePosixPath("e")) is not None
@@ -121,6 +123,15 @@ def test_commits_are_bounded_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) 
     assert trees.remembered_special(REPO, ONE) is None
     assert trees.remembered(REPO, TWO) is not None
     assert trees.remembered(REPO, THREE) is not None
+
+
+def test_a_commit_that_is_kept_again_is_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_COMMITS_KEPT", 2)
+    trees = Trees()
+    for commit in (ONE, TWO, ONE, THREE):
+        trees.keep(REPO, commit, ENTRIES)
+
+    assert [trees.remembered(REPO, commit) is None for commit in (ONE, TWO)] == [False, True]
 
 
 def test_of_a_large_repository_two_commits_stay_and_others_keep_theirs() -> None:
@@ -246,6 +257,9 @@ def test_after_a_change_of_modes_nothing_is_known_of_them(change: FileChange) ->
     assert trees.remembered(REPO, TWO) is not None
     assert trees.remembered_special(REPO, TWO) is None
     assert trees.file(REPO, TWO, change.path) is None
+    trees.follow(REPO, TWO, THREE, [FileChange(A, b"x", None)])
+    assert trees.remembered(REPO, THREE) is not None
+    assert trees.remembered_special(REPO, THREE) is None
 
 
 @pytest.mark.parametrize(("place", "is_kept"), [("", False), ("d", False), ("e", True)])

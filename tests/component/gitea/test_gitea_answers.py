@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePosixPath
@@ -384,6 +385,37 @@ def test_what_has_nothing_to_merge_is_refused_after_some_looks_and_seconds(
         merge(forge, 0.2)
 
 
+@pytest.mark.parametrize(("conflicting", "is_found"), [("a", True), ("c", True), ("d", False)])
+def test_a_conflict_that_gitea_does_not_tell_is_found_by_trying_the_first_paths(
+    monkeypatch: pytest.MonkeyPatch, conflicting: str, *, is_found: bool
+) -> None:
+    """Gitea answers the same while it checks and for a conflict."""
+    monkeypatch.setattr(pulls, "_CHECK_S", 0.0)
+    trees: dict[str, dict[str, bytes]] = {BEFORE: {}, BASE: {}, HEAD: {}}
+    for name in "abcd":
+        both = name == conflicting
+        trees[BEFORE][name] = b"1\n2\n3\n4\n5\n"
+        trees[BASE][name] = b"one\n2\n3\n4\n5\n"
+        trees[HEAD][name] = b"eins\n2\n3\n4\n5\n" if both else b"1\n2\n3\n4\nfive\n"
+    replies = dict(merging((405, LATER)))
+    for commit, files in trees.items():
+        ids = {name: blob_sha(data, HEAD) for name, data in files.items()}
+        replies[f"GET {R}/git/trees/{commit}"] = tree(*[
+            (f"{name}.txt", sha, "100644") for name, sha in ids.items()
+        ])  # fmt: skip
+        for name, data in files.items():
+            text = base64.b64encode(data).decode()
+            shown = content(ids[name], content=text)
+            replies[f"GET {R}/contents/{name}.txt?ref={commit}"] = shown
+    with gitea(replies) as (forge, _):
+        if is_found:
+            with pytest.raises(ConflictError, match=r"both changed a\.txt, b\.txt, c\.txt"):
+                merge(forge)
+        else:
+            with pytest.raises(ConflictError, match="it conflicts with its base"):
+                merge(forge)
+
+
 def test_the_head_of_a_merged_one_is_read_from_its_own_ref() -> None:
     merged: dict[str, Any] = {"state": "closed", "merged": True, "merge_commit_sha": BASE}
     moved: dict[str, Any] = {**merged, "head": {"ref": "change", "sha": BEFORE, "label": "change"}}
@@ -495,6 +527,33 @@ def test_an_empty_repository_has_no_history_and_another_conflict_is_told() -> No
         assert forge.commits(REPO) == []
     with gitea({path: (409, says("no"))}) as (forge, _), pytest.raises(RemoteError, match="409"):
         forge.commits(REPO)
+
+
+def test_history_is_that_of_the_branch_or_the_commit_and_of_no_tag() -> None:
+    path = f"GET {R}/commits"
+    replies: Replies = {
+        f"{path}?sha=refs/heads/main": (200, [{"sha": BASE}]),
+        f"{path}?sha={HEAD}": (200, [{"sha": HEAD}]),
+        f"{path}?sha=refs/heads/main&path=a.txt": (200, [{"sha": BEFORE}]),
+    }
+    with gitea(replies) as (forge, _):
+        assert [commit.id for commit in forge.commits(REPO)] == [BASE]
+        assert [commit.id for commit in forge.commits(REPO, ref=HEAD)] == [HEAD]
+        assert [commit.id for commit in forge.commits(REPO, path=A)] == [BEFORE]
+
+
+def test_a_tree_that_names_no_total_is_one_page_and_an_unknown_one_is_told() -> None:
+    whole: Reply = (200, {"tree": [{"path": "a.txt", "sha": ONE, "mode": "100644"}]})
+    with gitea({TREE: whole}) as (forge, script):
+        assert forge.tree(REPO, HEAD) == {A: ONE}
+        assert script.asked == [TREE]
+        assert forge.special_files(REPO, HEAD) == {}
+        assert script.asked == [TREE]
+    with gitea({TREE: (200, {"tree": None})}) as (forge, _):
+        assert forge.tree(REPO, HEAD) == {}
+    for status in (400, 404):
+        with gitea({TREE: (status, {})}) as (forge, _), pytest.raises(NotFoundError, match="no co"):
+            forge.tree(REPO, HEAD)
 
 
 def test_history_is_read_page_by_page_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -352,6 +352,17 @@ def test_an_error_of_graphql_is_told_by_its_type(kind: str, error: type[Exceptio
     assert type(caught.value) is error
 
 
+def test_of_long_errors_the_first_300_characters_are_told() -> None:
+    for length, told in ((300, 300), (301, 300)):
+        said = {"errors": [{"message": "x" * length}]}
+        with (
+            github({"POST /api/graphql": (200, said)}) as (forge, _),
+            pytest.raises(RemoteError) as caught,
+        ):
+            forge.graphql("team", "query{x}", {}, "do")
+        assert str(caught.value) == f"do: {'x' * told}"
+
+
 def test_an_answer_of_graphql_without_data_is_empty() -> None:
     with github({"POST /api/graphql": (200, {"data": None})}) as (forge, _):
         assert forge.graphql("team", "query{x}", {}, "do") == {}
@@ -513,6 +524,50 @@ def test_a_branch_with_a_queue_is_merged_by_the_queue() -> None:
             merge(forge)
         assert script.asked.count("POST /api/graphql") == 2
         assert script.sent["POST /api/graphql"]["variables"]["input"]["expectedHeadOid"] == HEAD
+
+
+def test_a_commit_that_is_not_there_has_no_files_and_an_empty_repository_no_history() -> None:
+    for status in (404, 409, 422):
+        with github({f"GET {R}/git/trees/{HEAD}": (status, {})}) as (forge, _):
+            with pytest.raises(NotFoundError, match="has no commit"):
+                forge.tree(REPO, HEAD)
+            assert forge.read(REPO, PurePosixPath("a"), HEAD) is None
+        with github({f"GET {R}/commits": (status, {})}) as (forge, _):
+            assert forge.commits(REPO, ref=HEAD) == []
+    with github({f"GET {R}/commits": (200, [{"sha": HEAD}])}) as (forge, script):
+        assert forge.commits(REPO) == []  # no such branch
+        assert script.asked == [f"GET {R}/git/ref/heads/main"]
+
+
+@pytest.mark.parametrize(("message", "whole"), [("a", "a\n"), ("a\n", "a\n"), ("", "")])
+def test_a_message_has_the_line_end_that_git_has(message: str, whole: str) -> None:
+    found = [{"sha": HEAD, "commit": {"message": message}}]
+    with github({f"GET {R}/commits": (200, found)}) as (forge, _):
+        (commit,) = forge.commits(REPO, ref=HEAD)
+    assert commit.message == whole
+
+
+def test_refs_that_may_be_taken_for_main_are_named() -> None:
+    def refs(*names: str) -> Reply:
+        return 200, [{"ref": f"refs/{name}"} for name in names]
+
+    path = f"GET {R}/git/matching-refs"
+    replies: Replies = {
+        f"{path}/tags/main": refs("tags/main", "tags/mainly"),
+        f"{path}/tags/heads/main": refs("tags/heads/main"),
+        f"{path}/tags/refs/heads/main": refs(),
+        f"{path}/heads/heads/main": refs("heads/heads/main", "heads/heads/mainly"),
+        f"{path}/heads/refs/heads/main": refs("heads/refs/heads/main"),
+    }
+    with github(replies) as (forge, _):
+        assert forge.names_like(REPO, "main") == (
+            "refs/heads/heads/main",
+            "refs/heads/refs/heads/main",
+            "refs/tags/heads/main",
+            "refs/tags/main",
+        )
+    with github({**replies, f"{path}/heads/heads/main": (409, {})}) as (forge, _):
+        assert forge.names_like(REPO, "main") == ()  # an empty repository
 
 
 def test_commits_of_several_pages_are_newest_first() -> None:

@@ -75,6 +75,8 @@ def says(status: int, body: bytes, **headers: str) -> Answering:
 
 Reply = tuple[int, object]
 """A status, and what is sent as JSON; bytes are sent as they are."""
+NO_ANSWER = 0
+"""In place of a status: the connection is closed."""
 
 
 @dataclass
@@ -108,6 +110,9 @@ class Script:
         if isinstance(found, list):
             found = found.pop(0) if len(found) > 1 else found[0]
         status, document = found
+        if status == NO_ANSWER:
+            handler.close_connection = True
+            return
         body = document if isinstance(document, bytes) else json.dumps(document).encode()
         says(status, body, **self.headers.get(listed, {}))(handler)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from answering import Reply, Script, scripted
+from answering import NO_ANSWER, Reply, Script, scripted
 
 from ground.errors import (
     AccessError,
@@ -23,7 +23,7 @@ from ground.errors import (
 from ground.names import BlobSha, CommitSha, RepoId, blob_sha
 from ground.secrets import redact
 from orderkit.adapters.forges import answers
-from orderkit.adapters.forges.answers import ServerError
+from orderkit.adapters.forges.answers import LostAnswerError, ServerError
 from orderkit.adapters.gitea import GiteaForge, pulls
 from orderkit.ports.forge import (
     CommitStatus,
@@ -407,13 +407,11 @@ def test_a_conflict_that_gitea_does_not_tell_is_found_by_trying_the_first_paths(
             text = base64.b64encode(data).decode()
             shown = content(ids[name], content=text)
             replies[f"GET {R}/contents/{name}.txt?ref={commit}"] = shown
-    with gitea(replies) as (forge, _):
-        if is_found:
-            with pytest.raises(ConflictError, match=r"both changed a\.txt, b\.txt, c\.txt"):
-                merge(forge)
-        else:
-            with pytest.raises(ConflictError, match="it conflicts with its base"):
-                merge(forge)
+    with gitea(replies) as (forge, script):
+        with pytest.raises(ConflictError, match=r"both changed a\.txt, b\.txt, c\.txt"):
+            merge(forge, 0.3)
+        is_asked_again = script.asked.count(f"POST {R}/pulls/1/merge") > 1
+    assert is_asked_again is not is_found
 
 
 def test_the_head_of_a_merged_one_is_read_from_its_own_ref() -> None:
@@ -431,6 +429,59 @@ def test_the_head_of_a_merged_one_is_read_from_its_own_ref() -> None:
             pytest.raises(ConflictError, match="its head is cccc"),
         ):
             merge(forge)
+
+
+def test_a_merge_whose_answer_is_lost_is_looked_for_and_asked_for_again() -> None:
+    merged = pull(state="closed", merged=True, merge_commit_sha=BASE)
+    path = f"POST {R}/pulls/1/merge"
+    shown: list[Reply] = [(200, pull()), (200, merged)]
+    with gitea({**merging((NO_ANSWER, {})), f"GET {R}/pulls/1": shown}) as (forge, script):
+        assert merge(forge, 60) == BASE
+        assert script.asked.count(path) == 1
+    again: Replies = {
+        **merging((NO_ANSWER, {})),
+        path: [(NO_ANSWER, {}), (200, {})],
+        f"GET {R}/pulls/1": [(200, pull()), (200, pull()), (200, merged)],
+    }
+    with gitea(again) as (forge, script):
+        assert merge(forge, 60) == BASE
+        assert script.asked.count(path) == 2
+    with gitea(merging((NO_ANSWER, {}))) as (forge, _), pytest.raises(LostAnswerError):
+        merge(forge)
+    failures: list[Reply] = [(NO_ANSWER, {}), (500, {})]
+    for reads in failures:
+        unread = {**merging((200, {})), f"GET {R}/pulls/1": reads}
+        with gitea(unread) as (forge, script):
+            with pytest.raises((LostAnswerError, ServerError)):
+                merge(forge, 60)
+            assert path not in script.asked
+
+
+def test_a_refusal_after_a_lost_answer_leaves_open_whether_it_was_merged() -> None:
+    said: list[Reply] = [(NO_ANSWER, {}), (405, says("User not allowed to merge PR"))]
+    replies = {**merging((200, {})), f"POST {R}/pulls/1/merge": said}
+    with gitea(replies) as (forge, _), pytest.raises(LostAnswerError, match="may still be carried"):
+        merge(forge, 60)
+
+
+def test_an_address_of_the_api_and_a_file_without_certificates_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="must not contain /api/v1") as caught:
+        GiteaForge("https://forge.example.org/api/v1/", token=TOKEN)
+    assert caught.value.hint == "use https://forge.example.org"
+    (tmp_path / "ca.pem").write_text("no certificate")
+    for name in ("ca.pem", "none.pem"):
+        with pytest.raises(InvalidInputError, match="cannot be read as certificates"):
+            GiteaForge("https://forge.example.org", token=TOKEN, ca_bundle=tmp_path / name)
+
+
+def test_a_closed_client_keeps_no_connection_and_can_be_used_again() -> None:
+    with gitea({}) as (forge, _):
+        assert forge.user() == "Warden"
+        pools = forge.http._connections.pools  # noqa: SLF001  what stays open
+        assert len(pools) == 1
+        forge.close()
+        assert len(pools) == 0
+        assert forge.user() == "Warden"
 
 
 def test_the_branch_of_a_head_that_is_gone_is_its_label() -> None:

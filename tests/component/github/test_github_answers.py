@@ -666,6 +666,15 @@ def test_a_step_that_is_refused_says_why(
         step(forge)
 
 
+def test_a_branch_that_is_not_there_is_deleted_already() -> None:
+    path = f"DELETE {R}/git/refs/heads/x"
+    with github({}) as (forge, _):  # nor is its repository
+        assert not forge.delete_branch(REPO, "x")
+    for status in (404, 422):
+        with github({f"GET {R}": (200, {}), path: (status, {})}) as (forge, _):
+            assert not forge.delete_branch(REPO, "x")
+
+
 def test_what_is_archived_already_is_not_archived_again() -> None:
     for archived, undo in ((True, False), (False, True)):
         with github({f"GET {R}": (200, {"archived": archived})}) as (forge, script):

@@ -141,19 +141,24 @@ class ForgeCalls(ForgeClient):
                 yielded.update(item.get(key) for item in fresh)
                 yield from fresh
                 is_new = is_new or bool(fresh)
-                page = self._page_after(answer, page, is_full=len(items) >= size)
+                page = self._page_after(answer, page, size - len(items))
                 pages += 1
             # else the list is read again: an item may have moved to a page that was read already
             if len(totals) == 1 if self.total_header else pages == 1 or not is_new:
                 return
 
-    def _items(self, answer: ForgeResponse, inside: str, doing: str) -> list[Found]:
+    def _items(self, answer: ForgeResponse, inside: str, doing: str, /) -> list[Found]:
         """Return the items of a page."""
         return list_in(object_in(answer, doing).get(inside) if inside else answer.json())
 
     @abstractmethod
-    def _page_after(self, answer: ForgeResponse, page: int, *, is_full: bool) -> int:
-        """Return the number of the next page of a list; 0: there is none."""
+    def _page_after(self, answer: ForgeResponse, page: int, missing: int, /) -> int:
+        """
+        Return the number of the next page of a list; 0: there is none.
+
+        Args:
+            missing: How many items the page has less than it may have.
+        """
 
     def _object(self, path: str, doing: str) -> Found:
         item = self._optional(path, doing)

@@ -64,7 +64,7 @@ class SharedNotes(ForgeCalls):
     def _comments_path(self, repo: RepoId, number: int) -> str:
         return self._path(repo, "issues", str(number), "comments")
 
-    def _comment_path(self, repo: RepoId, number: int, comment: Found) -> str:  # noqa: ARG002  by forge
+    def _comment_path(self, repo: RepoId, _number: int, comment: Found, /) -> str:
         return self._path(repo, "issues", "comments", str(number_in(comment, "id")))
 
     def _comment_author(self, comment: Found) -> str:
@@ -177,10 +177,10 @@ class SharedPulls(ForgeCalls):
     def compare(self, repo: RepoId, base: str, head: str) -> tuple[Commit, ...]: ...
 
     @abstractmethod
-    def _pull_query(self, repo: RepoId, state: AskedState, base: str, head: str) -> Query:
+    def _pull_query(self, repo: RepoId, state: AskedState, base: str, head: str, /) -> Query:
         """Return what asks for pull requests, newest first; "": any branch."""
 
-    def _is_asked(self, entry: Found, state: AskedState, head: str) -> bool:  # noqa: ARG002  by forge
+    def _is_asked(self, _entry: Found, _state: AskedState, _head: str, /) -> bool:
         """Say whether an entry of a list is what was asked for, where the forge gives more."""
         return True
 

@@ -377,10 +377,10 @@ class SharedReading(ForgeCalls):
                 break
             items = list_in(checked(answer, f"read the history of {repo}").json() or [])
             commits += map(self._commit_of, items)
-            page = self._page_after(answer, page, is_full=len(items) >= size)
+            page = self._page_after(answer, page, size - len(items))
         return commits[:limit]
 
-    def _ends_history(self, answer: ForgeResponse, repo: RepoId, ref: str) -> bool:  # noqa: ARG002  by forge
+    def _ends_history(self, answer: ForgeResponse, _repo: RepoId, _ref: str, /) -> bool:
         """Say whether an answer means that there are no commits."""
         return answer.status == MISSING
 

@@ -41,7 +41,7 @@ class SharedRepositories(ForgeCalls):
     ) -> Repository:
         """Make the repository, once; see `ensure_repo`."""
 
-    def _seen(self, repo: RepoId, doing: str) -> Repository | None:  # noqa: ARG002  by forge
+    def _seen(self, repo: RepoId, _doing: str, /) -> Repository | None:
         """Return the repository; whether it is empty may be left open."""
         return self.repo(repo)
 

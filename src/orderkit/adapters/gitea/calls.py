@@ -30,10 +30,10 @@ class Calls(ForgeCalls):
     def _path(self, repo: RepoId, *segments: str) -> str:
         return path_of("repos", repo.owner, repo.name, *segments)
 
-    def _page_after(self, answer: ForgeResponse, page: int, *, is_full: bool) -> int:  # noqa: ARG002  full or last
-        return page + 1 if is_full else 0
+    def _page_after(self, _answer: ForgeResponse, page: int, missing: int, /) -> int:
+        return 0 if missing > 0 else page + 1
 
-    def _items(self, answer: ForgeResponse, inside: str, doing: str) -> list[Found]:  # noqa: ARG002  see below
+    def _items(self, answer: ForgeResponse, inside: str, _doing: str, /) -> list[Found]:
         # some endpoints wrap the list in an object
         document = answer.json()
         if isinstance(document, dict):

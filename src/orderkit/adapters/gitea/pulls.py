@@ -172,7 +172,7 @@ class GiteaPulls(Branches, Notes, SharedPulls):
         entry = self._optional(path, f"look for a pull request from {head}")
         return self._pull_of(entry, repo) if entry is not None else None
 
-    def _pull_query(self, _: RepoId, state: AskedState, base: str, head: str) -> Query:  # noqa: ARG002  no filter for it
+    def _pull_query(self, _: RepoId, state: AskedState, base: str, _head: str, /) -> Query:
         return {"state": state, "sort": "newest"} | ({"base_branch": base} if base else {})
 
     def open_pulls(self, org: str) -> Iterator[OpenPullRef]:

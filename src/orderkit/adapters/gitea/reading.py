@@ -316,7 +316,7 @@ class GiteaReading(Calls, SharedReading):
         }
         return self._path(repo, "commits"), query
 
-    def _ends_history(self, answer: ForgeResponse, repo: RepoId, ref: str) -> bool:
+    def _ends_history(self, answer: ForgeResponse, repo: RepoId, ref: str, /) -> bool:
         if _is_unshown(answer):
             raise _unshown(repo, ref)
         is_empty = answer.status == CONFLICT and "empty" in answer.text

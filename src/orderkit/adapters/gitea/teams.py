@@ -91,7 +91,7 @@ class GiteaAccess(Calls, SharedTeams):
             raise InvalidInputError("team", target.name, f"is refused: {answer.text}")
         return object_in(checked(answer, doing), doing)
 
-    def _team_path(self, _: Team, found: Found) -> str:
+    def _team_path(self, _: Team, found: Found, /) -> str:
         return path_of("teams", str(number_in(found, "id")))
 
     def _wanted(self, target: Team) -> Found:

@@ -197,7 +197,7 @@ pullRequests(states:OPEN,first:100){nodes{number updatedAt}}}}}}"""
 class GitHubPulls(Branches, Notes, SharedPulls):
     """The part of the port about pull requests, without merging."""
 
-    def _pull_query(self, repo: RepoId, state: AskedState, base: str, head: str) -> Query:
+    def _pull_query(self, repo: RepoId, state: AskedState, base: str, head: str, /) -> Query:
         query = {"state": state, "sort": "created", "direction": "desc"}
         query |= {"base": base} if base else {}
         return query | ({"head": f"{repo.owner}:{head}"} if head else {})

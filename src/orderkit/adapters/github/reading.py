@@ -213,7 +213,7 @@ class GitHubReading(GitHubCalls, SharedReading):
         query: Query = {"sha": start or "", "per_page": size}
         return (self._path(repo, "commits"), query) if start else None
 
-    def _ends_history(self, answer: ForgeResponse, _: RepoId, _ref: str) -> bool:
+    def _ends_history(self, answer: ForgeResponse, _: RepoId, _ref: str, /) -> bool:
         return answer.status in (MISSING, CONFLICT, INVALID)
 
     def _commit_of(self, entry: Found) -> Commit:

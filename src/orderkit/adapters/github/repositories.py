@@ -132,7 +132,7 @@ class Repositories(GitHubReading, TeamDefaults, SharedRepositories):
             return None
         return self._repository(entry, repo, empty=not entry.get("size") and self._is_empty(repo))
 
-    def _seen(self, repo: RepoId, doing: str) -> Repository | None:
+    def _seen(self, repo: RepoId, doing: str, /) -> Repository | None:
         entry = self._optional(self._path(repo), doing)
         return self._repository(entry, repo, empty=False) if entry is not None else None
 

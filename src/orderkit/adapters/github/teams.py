@@ -111,7 +111,7 @@ class GitHubAccess(TeamDefaults, SharedTeams):
             )
         return object_in(checked(answer, doing), doing)
 
-    def _team_path(self, target: Team, _: Found) -> str:
+    def _team_path(self, target: Team, _: Found, /) -> str:
         return path_of("orgs", target.org, "teams", target.name)
 
     def _wanted(self, target: Team) -> Found:

@@ -369,7 +369,7 @@ class GitHubCalls(ForgeCalls):
         """Return the path of something below a repository."""
         return path_of("repos", repo.owner, repo.name, *segments)
 
-    def _page_after(self, answer: ForgeResponse, page: int, *, is_full: bool) -> int:  # noqa: ARG002  it says so
+    def _page_after(self, answer: ForgeResponse, _page: int, _missing: int, /) -> int:
         match = _NEXT.search(answer.headers.get("link", ""))
         return int(match[1]) if match else 0
 

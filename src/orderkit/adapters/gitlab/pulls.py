@@ -87,7 +87,7 @@ class GitLabNotes(GitLabReading, SharedNotes):
     def _comments_path(self, repo: RepoId, number: int) -> str:
         return self._path(repo, "merge_requests", str(number), "notes")
 
-    def _comment_path(self, repo: RepoId, number: int, comment: Found) -> str:
+    def _comment_path(self, repo: RepoId, number: int, comment: Found, /) -> str:
         return f"{self._comments_path(repo, number)}/{number_in(comment, 'id')}"
 
     def _comments(self, repo: RepoId, number: int, doing: str) -> list[Found]:
@@ -224,12 +224,12 @@ class GitLabPulls(GitLabWriting, GitLabNotes, SharedBranches, SharedPulls):
         # GitLab begins with the oldest
         return tuple(map(self._commit_of, list_in(comparison.get("commits") or [])))[::-1]
 
-    def _pull_query(self, _: RepoId, state: AskedState, base: str, head: str) -> Query:
+    def _pull_query(self, _: RepoId, state: AskedState, base: str, head: str, /) -> Query:
         query = {"state": _ASKED[state], "order_by": "created_at", "sort": "desc", "scope": "all"}
         query |= {"target_branch": base} if base else {}
         return query | ({"source_branch": head} if head else {})
 
-    def _is_asked(self, entry: Found, state: AskedState, head: str) -> bool:
+    def _is_asked(self, entry: Found, state: AskedState, head: str, /) -> bool:
         # a stranger's fork may have a branch of the same name
         is_here = not head or is_own(entry)
         return is_here and (state != "closed" or _state_of(entry) != "open")

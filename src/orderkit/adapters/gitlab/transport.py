@@ -200,10 +200,10 @@ class GitLabCalls(ForgeCalls):
     def _page_size(self) -> int:
         return PAGE
 
-    def _items(self, answer: ForgeResponse, inside: str, doing: str) -> list[Found]:  # noqa: ARG002  no list is in an object
+    def _items(self, answer: ForgeResponse, _inside: str, _doing: str, /) -> list[Found]:
         return list_in(answer.json() or [])
 
-    def _page_after(self, answer: ForgeResponse, page: int, *, is_full: bool) -> int:  # noqa: ARG002  it says so
+    def _page_after(self, answer: ForgeResponse, _page: int, _missing: int, /) -> int:
         after = answer.headers.get("x-next-page", "")
         return int(after) if after.isdecimal() else 0
 
